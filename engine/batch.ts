@@ -1,0 +1,28 @@
+/**
+ * What one step runs: the spans that the scheduler chose, on one ragged token axis. The border between queues and
+ * tensors: the scheduler makes batches and never sees a tensor, the runner runs them and never sees a queue.
+ */
+
+/** Consecutive tokens of one sequence. */
+export interface BatchSpan {
+  /** New tokens, in order. */
+  readonly tokenIds: readonly number[];
+  /** Position of the first of them in its sequence; equals contextSlots.length. */
+  readonly startIndex: number;
+  /** Window slots of the sequence's tokens 0 .. startIndex-1, in order. Not changed by the runner. */
+  readonly contextSlots: Int32Array;
+  /** Window slots that the new tokens' K/V rows are written to, one per token. */
+  readonly newSlots: Int32Array;
+  /** How many of the span's last tokens need logits: 0 inside a prompt, 1 to sample, more to verify or to score. */
+  readonly numLogits: number;
+}
+
+/**
+ * Runs a batch over the KV window and writes the new K/V rows into it. `run` must not be called again before it has
+ * settled. If it throws, nothing was written.
+ */
+export interface ModelRunner {
+  readonly vocabSize: number;
+  /** Logits of the wanted rows in batch order, [sum of numLogits, vocabSize]; valid until the next run. */
+  run(batch: readonly BatchSpan[]): Promise<Float32Array>;
+}

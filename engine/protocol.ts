@@ -1,0 +1,211 @@
+/**
+ * The whole contract between the host (editor or command line) and the engine: every message, plain data only.
+ * The one engine file that src/ may import. Rules:
+ * - Both sides compare PROTOCOL_VERSION before anything else.
+ * - Every host message with a `requestId` is answered: `generate` by any number of `chunk` and exactly one `done` or
+ *   `error`; the others by exactly one `reply` or `error`.
+ * - The engine mirrors the documents: `generate` names a document and a position, never a rendered prompt.
+ * - Offsets are UTF-16 code units of the document's text as the host holds it; times are milliseconds; sizes are bytes.
+ */
+export const PROTOCOL_VERSION = 1;
+
+export type Precision = 'int8' | 'float32';
+/** Precision of the resident KV window. */
+export type KvPrecision = 'int8' | 'float32';
+/** Scheduling class, highest first. `idle` is the engine's own: file blocks computed while nothing else runs. */
+export type Priority = 'completion' | 'chat' | 'summary' | 'idle';
+export type FinishReason = 'stop' | 'length' | 'abort';
+
+export type ErrorCode =
+  | 'badRequest'
+  | 'contextTooLong'
+  | 'outOfMemory'
+  | 'unknownDocument'
+  | 'modelInvalid'
+  | 'modelUnsupported'
+  | 'notLoaded'
+  | 'engineFailed';
+
+/** How tokens are chosen. Every field left out takes the task's default. */
+export interface SamplingParams {
+  /** 0 is greedy. */
+  temperature?: number;
+  topP?: number;
+  topK?: number;
+  /** Drops tokens less probable than minP times the most probable one. */
+  minP?: number;
+  /** 1 is none; divides positive and multiplies negative logits of tokens already in the sequence. */
+  repetitionPenalty?: number;
+  seed?: number;
+  maxTokens?: number;
+  /** Text that ends the generation; never part of the result. */
+  stop?: string[];
+  /** Goes on past the model's end tokens. */
+  ignoreEos?: boolean;
+  /** Number of alternatives reported per token; 0 is none. */
+  topLogprobs?: number;
+}
+
+export interface ChatMessage {
+  role: 'system' | 'user' | 'assistant';
+  content: string;
+}
+
+/** A piece of text of another place that may help; offered in the volatile tail. */
+export interface Snippet {
+  path: string;
+  text: string;
+}
+
+export type Task =
+  | { kind: 'raw'; prompt: string | number[] }
+  | { kind: 'complete'; docId: string; offset: number; multiline?: boolean; snippets?: Snippet[] }
+  | { kind: 'chat'; messages: ChatMessage[]; /** The first is the shared file block, the others enter the tail. */ docIds: string[]; cursor?: number }
+  | { kind: 'summarize'; docId: string; /** A symbol's or selection's range and name; none is the whole file. */ range?: { start: number; end: number; label?: string } }
+  | { kind: 'summarizeFolder'; path: string; docIds: string[] };
+
+/** Replaces [start, end) of the text before the message's first edit by `text`; edits are ordered last to first and do not overlap. */
+export interface TextEdit {
+  start: number;
+  end: number;
+  text: string;
+}
+
+export interface LoadOptions {
+  modelDir: string;
+  /** Where imported models are kept; made if missing. */
+  cacheDir: string;
+  precision: Precision;
+  /** Follows `precision` when left out. */
+  kv?: KvPrecision;
+  /** Ceiling of window + store. */
+  maxBytes: number;
+  /** 0 lets the engine choose. */
+  threads: number;
+  /** Longest sequence; the model's own limit when left out, never more than that. */
+  contextTokens?: number;
+}
+
+export interface ModelInfo {
+  name: string;
+  /** "qwen3", "qwen2" or "llama". */
+  architecture: string;
+  parameters: number;
+  precision: Precision;
+  kv: KvPrecision;
+  contextTokens: number;
+  vocabSize: number;
+  weightsBytes: number;
+  kvBytesPerToken: number;
+  loadMs: number;
+  /** False when the imported files were already in the cache folder. */
+  imported: boolean;
+  canComplete: boolean;
+  canChat: boolean;
+  /** What the model says of itself (manifest), or empty. */
+  note: string;
+}
+
+export type HostMessage =
+  | ({ type: 'load'; requestId: string } & LoadOptions)
+  | { type: 'unload'; requestId: string }
+  | { type: 'configure'; maxBytes?: number; /** Whether file blocks may be computed while idle. */ idleWork?: boolean }
+  | { type: 'generate'; requestId: string; task: Task; priority: Priority; sampling?: SamplingParams }
+  | { type: 'abort'; requestId: string }
+  | { type: 'documentChanged'; docId: string; version: number; /** As the editor shows it; the engine keeps the last two parts. */ path: string; text: string }
+  | { type: 'documentChanged'; docId: string; version: number; edits: TextEdit[] }
+  | { type: 'documentClosed'; docId: string }
+  | { type: 'countTokens'; requestId: string; text: string }
+  | { type: 'pin'; docId: string; pinned: boolean }
+  /** Drops a document's unreferenced KV, or all unreferenced KV. */
+  | { type: 'evict'; docId?: string }
+  /** Answered when no request is waiting or running and idle work has ended. */
+  | { type: 'flush'; requestId: string }
+  | { type: 'stats'; requestId: string }
+  | { type: 'shutdown'; requestId: string };
+
+export interface TokenLogprob {
+  tokenId: number;
+  logprob: number;
+}
+
+export interface Usage {
+  promptTokens: number;
+  /** Prompt tokens whose KV was found in the cache. */
+  cachedTokens: number;
+  completionTokens: number;
+  /** Prompt tokens that belong to the shared file block. */
+  blockTokens: number;
+}
+
+export interface Timings {
+  /** Arrival to first step. */
+  queueMs: number;
+  /** Arrival to first token. */
+  ttftMs: number;
+  /** Mean time per output token after the first; 0 when there is at most one. */
+  tpotMs: number;
+}
+
+export type EngineMessage =
+  | { type: 'ready'; version: number }
+  | { type: 'loadProgress'; requestId: string; stage: 'import' | 'session'; fraction: number }
+  | { type: 'chunk'; requestId: string; text: string; tokenIds: number[]; logprobs: number[] }
+  | {
+      type: 'done';
+      requestId: string;
+      finishReason: FinishReason;
+      text: string;
+      tokenIds: number[];
+      logprobs: number[];
+      topLogprobs?: TokenLogprob[][];
+      usage: Usage;
+      timings: Timings;
+      /** What the user should know of this answer: text left out, a reason nothing is shown. */
+      diagnostics: string[];
+    }
+  | { type: 'reply'; requestId: string; value: ReplyValue }
+  /** Without requestId: the engine itself; pending requests have each had their own `error`. */
+  | { type: 'error'; requestId?: string; code: ErrorCode; message: string };
+
+export type ReplyValue =
+  | { kind: 'loaded'; model: ModelInfo }
+  | { kind: 'count'; numTokens: number }
+  | { kind: 'stats'; stats: EngineStats }
+  | { kind: 'ok' };
+
+export type Tier = 'window' | 'store' | 'none';
+
+export interface FileStats {
+  docId: string;
+  path: string;
+  /** Tokens of its file block that the cache holds. */
+  tokens: number;
+  bytes: number;
+  /** Where most of them are. */
+  tier: Tier;
+  hits: number;
+  /** Cached share of the block tokens that its requests asked for, 0..1. */
+  hitRate: number;
+  /** Milliseconds since last use. */
+  idleMs: number;
+  pinned: boolean;
+}
+
+export interface EngineStats {
+  model: ModelInfo | null;
+  maxBytes: number;
+  windowBytes: number;
+  storeBytes: number;
+  kvBytesPerToken: number;
+  windowSlots: { total: number; free: number; held: number };
+  requests: { waiting: number; running: number; done: number; failed: number; aborted: number };
+  tokens: { prompt: number; promptComputed: number; promptCached: number; idleComputed: number; generated: number };
+  events: { steps: number; evictions: number; preemptions: number; promotions: number; demotions: number };
+  /** Over the last 10 s with work in them; 0 when idle. */
+  tokensPerSecond: number;
+  stepMs: { p50: number; p95: number; p99: number };
+  /** Mean tokens per step. */
+  batchTokens: number;
+  files: FileStats[];
+}
