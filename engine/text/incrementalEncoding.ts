@@ -1,0 +1,132 @@
+/**
+ * The token ids of a text that changes a little at a time. The text is cut into chunks at line starts where the
+ * tokenizer guarantees that both sides encode by themselves; an edit re-encodes the chunks that it touches, and the
+ * result always equals encoding the whole. A tokenizer without such places has one chunk.
+ */
+import type { Tokenizer } from './tokenizer.ts';
+
+interface Chunk {
+  /** UTF-16 units. */
+  length: number;
+  ids: number[];
+  /** Offset in the chunk at which each token ends. */
+  ends: number[];
+}
+
+/** Chunks end at the first boundary after this many characters: a keystroke re-encodes about as much. */
+const CHUNK_CHARACTERS = 1024;
+
+export class IncrementalEncoding {
+  readonly #tokenizer: Tokenizer;
+  #text = '';
+  #chunks: Chunk[] = [];
+  #ids: number[] | undefined = [];
+  /** Characters encoded so far, all updates together: what the cost of updates is measured by. */
+  numEncodedCharacters = 0;
+
+  constructor(tokenizer: Tokenizer) {
+    this.#tokenizer = tokenizer;
+  }
+
+  get text(): string {
+    return this.#text;
+  }
+
+  /** Ids of the whole text; not to be changed, valid until the next update. */
+  get ids(): readonly number[] {
+    this.#ids ??= this.#chunks.flatMap((chunk) => chunk.ids);
+    return this.#ids;
+  }
+
+  get numTokens(): number {
+    return this.#chunks.reduce((sum, chunk) => sum + chunk.ids.length, 0);
+  }
+
+  update(text: string): void {
+    const old = this.#text;
+    if (text === old) return;
+    const head = commonPrefix(old, text);
+    const tail = commonSuffix(old, text, Math.min(old.length, text.length) - head);
+
+    // Chunks kept in front: the boundary at their end and the character after it lie before the change.
+    let first = 0;
+    let start = 0;
+    while (first < this.#chunks.length - 1 && start + (this.#chunks[first] as Chunk).length < head) start += (this.#chunks[first++] as Chunk).length;
+    // Chunks kept behind: the line break before their start lies after the change.
+    let last = this.#chunks.length;
+    let end = old.length;
+    while (last > first + 1 && end - (this.#chunks[last - 1] as Chunk).length > old.length - tail) end -= (this.#chunks[--last] as Chunk).length;
+
+    const encoded = this.#encode(text, start, end + text.length - old.length);
+    if (encoded === undefined) this.#chunks = [{ length: text.length, ...this.#tokenizer.encodeWithOffsets(text) }];
+    else this.#chunks.splice(first, last - first, ...encoded);
+    this.#text = text;
+    this.#ids = undefined;
+  }
+
+  /** How many tokens end at or before this offset. */
+  numTokensBefore(offset: number): number {
+    let start = 0;
+    let count = 0;
+    for (const chunk of this.#chunks) {
+      if (start + chunk.length > offset) {
+        for (const end of chunk.ends) {
+          if (start + end > offset) return count;
+          count++;
+        }
+        return count;
+      }
+      start += chunk.length;
+      count += chunk.ids.length;
+    }
+    return count;
+  }
+
+  /** Chunks of [start, end), which lies between two boundaries; undefined if one of them turns out not to be one. */
+  #encode(text: string, start: number, end: number): Chunk[] | undefined {
+    const chunks: Chunk[] = [];
+    let from = start;
+    while (from < end) {
+      const to = this.#tokenizer.hasLineBoundaries ? nextBoundary(text, from + CHUNK_CHARACTERS, end) : end;
+      const part = text.slice(from, to);
+      const encoding = to === text.length ? this.#tokenizer.encodeWithOffsets(part, from > 0) : this.#tokenizer.encodeBefore(part, text[to] as string, from > 0);
+      if (encoding === undefined) return undefined;
+      this.numEncodedCharacters += part.length;
+      chunks.push({ length: part.length, ...encoding });
+      from = to;
+    }
+    return chunks;
+  }
+}
+
+/** The first offset from `from` on that a line break precedes and a visible ASCII character follows, or `end`. */
+function nextBoundary(text: string, from: number, end: number): number {
+  for (let at = text.indexOf('\n', Math.max(0, from - 1)) + 1; at > 0 && at < end; at = text.indexOf('\n', at) + 1) {
+    const next = text.charCodeAt(at);
+    if (next > 0x20 && next < 0x7f) return at;
+  }
+  return end;
+}
+
+/** Length of the common start, found by halving: comparing slices is far faster than comparing characters. */
+function commonPrefix(a: string, b: string): number {
+  let low = 0;
+  let high = Math.min(a.length, b.length);
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (a.slice(low, middle) === b.slice(low, middle)) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+function commonSuffix(a: string, b: string, limit: number): number {
+  let low = 0;
+  let high = limit;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (a.slice(a.length - middle, a.length - low) === b.slice(b.length - middle, b.length - low)) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}

@@ -1,0 +1,197 @@
+/**
+ * Text to token ids and back, on the tokenizer.json of a model folder. Two ways in: `encode` for what a user wrote,
+ * where nothing is ever read as a control token, and `encodeTemplate` for our own template text, where control tokens
+ * are. Neither puts anything before the text. Prompt layout lives elsewhere.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { RequestError } from '../errors.ts';
+import { Detokenizer } from './detokenizer.ts';
+import { type AddedToken, BYTE_CHARACTERS, Pieces, type TokenizerJson, byteValue, flatSteps } from './pieces.ts';
+
+/** Token ids with, for each, the UTF-16 offset of the text at which it ends. */
+export interface Encoding {
+  ids: number[];
+  ends: number[];
+}
+
+export class Tokenizer {
+  /** One more than the largest id. */
+  readonly vocabSize: number;
+  /** Control tokens and other added ones, by id. */
+  readonly addedTokens: ReadonlyMap<number, AddedToken>;
+  readonly #pieces: Pieces;
+  readonly #idOf: Map<string, number>;
+  /** Token string by id, as the vocabulary spells it. */
+  readonly #tokens: string[] = [];
+  readonly #bytes: Uint8Array[] = [];
+  readonly #byteOfCharacter = new Map(BYTE_CHARACTERS.map((character, byte) => [character, byte]));
+  readonly #addedPattern: RegExp | undefined;
+  /** Leading spaces that a decoded text loses (SentencePiece puts one before every text). */
+  readonly #strippedSpaces: number;
+
+  /** Reads tokenizer.json and, if there is one, tokenizer_config.json; `modelInvalid` names the file at fault. */
+  static async load(dir: string): Promise<Tokenizer> {
+    const json = await readJson(dir, 'tokenizer.json');
+    if (json === undefined) throw new RequestError('modelInvalid', 'tokenizer.json: the file is missing');
+    const config = (await readJson(dir, 'tokenizer_config.json')) ?? {};
+    return Tokenizer.fromJson(json, config);
+  }
+
+  static fromJson(json: unknown, config: object = {}): Tokenizer {
+    const file = json as Partial<TokenizerJson>;
+    const model = file.model;
+    if (typeof model !== 'object' || model === null || typeof model.vocab !== 'object') throw new RequestError('modelInvalid', 'tokenizer.json: model.vocab is missing');
+    if (model.type !== undefined && model.type !== 'BPE') throw new RequestError('modelUnsupported', `tokenizer.json: model.type is "${model.type}"; supported is "BPE"`);
+    const whole: TokenizerJson = {
+      ...file,
+      model,
+      added_tokens: file.added_tokens ?? [],
+      normalizer: file.normalizer ?? null,
+      pre_tokenizer: file.pre_tokenizer ?? null,
+      decoder: file.decoder ?? null,
+      post_processor: null,
+    };
+    try {
+      return new Tokenizer(whole, config);
+    } catch (error) {
+      throw new RequestError('modelInvalid', `tokenizer.json: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+
+  private constructor(json: TokenizerJson, config: object) {
+    this.#pieces = new Pieces(json, config);
+    this.#idOf = new Map(Object.entries(json.model.vocab));
+    this.addedTokens = new Map(json.added_tokens.map((token) => [token.id, token]));
+    for (const token of json.added_tokens) this.#idOf.set(token.content, token.id);
+    for (const [token, id] of this.#idOf) this.#tokens[id] = token;
+    this.vocabSize = this.#tokens.length;
+    const contents = json.added_tokens.map((token) => token.content).filter((content) => content !== '');
+    this.#addedPattern = contents.length === 0 ? undefined : anyOf(contents);
+    const strip = flatSteps(json.decoder).find((step) => step.type === 'Strip' && step['content'] === ' ');
+    this.#strippedSpaces = strip === undefined ? 0 : Number(strip['start'] ?? 0);
+  }
+
+  /** Whether texts may be cut at line starts: see `Pieces`. */
+  get hasLineBoundaries(): boolean {
+    return this.#pieces.hasLineBoundaries;
+  }
+
+  /** Ids of plain text. `continues`: the text goes on from other text, so nothing is put before it. */
+  encode(text: string, continues = false): number[] {
+    return this.#toIds(this.#pieces.encode(text, continues));
+  }
+
+  encodeWithOffsets(text: string, continues = false): Encoding {
+    const tokens = this.#pieces.encode(text, continues);
+    return { ids: this.#toIds(tokens), ends: this.#pieces.ends(text, tokens, continues) };
+  }
+
+  /** The same for a text that `next` follows, a visible ASCII character after a line break; undefined if it cannot be cut there. */
+  encodeBefore(text: string, next: string, continues: boolean): Encoding | undefined {
+    const tokens = this.#pieces.encodeBefore(text, next, continues);
+    return tokens && { ids: this.#toIds(tokens), ends: this.#pieces.ends(text, tokens, continues) };
+  }
+
+  /**
+   * Ids of trusted text, control tokens read as such. `guard` is a character to drop from the text once control tokens
+   * have been found: put inside a look-alike, it keeps that as text.
+   */
+  encodeTemplate(text: string, guard?: string): number[] {
+    const ids: number[] = [];
+    const plain = (part: string): void => {
+      for (const id of this.encode(guard === undefined ? part : part.replaceAll(guard, ''))) ids.push(id);
+    };
+    let position = 0;
+    for (const match of this.#addedPattern === undefined ? [] : text.matchAll(this.#addedPattern)) {
+      const id = this.#idOf.get(match[0]) as number;
+      const token = this.addedTokens.get(id) as AddedToken;
+      const before = text.slice(position, match.index);
+      plain(token.lstrip ? before.trimEnd() : before);
+      ids.push(id);
+      position = match.index + match[0].length;
+      if (token.rstrip) position += text.slice(position).length - text.slice(position).trimStart().length;
+    }
+    plain(text.slice(position));
+    return ids;
+  }
+
+  /** The text with `guard` put inside whatever `encodeTemplate` would read as a control token, but for those in `except`. */
+  guardLookalikes(text: string, guard: string, except: readonly string[] = []): string {
+    if (this.#addedPattern === undefined) return text;
+    let guarded = text;
+    for (;;) {
+      const next = guarded.replace(this.#addedPattern, (found) => (except.includes(found) ? found : [...found].join(guard)));
+      if (next === guarded) return guarded;
+      guarded = next;
+    }
+  }
+
+  /** Ids out of the vocabulary decode to nothing. */
+  decode(ids: readonly number[], options: { skipSpecial?: boolean } = {}): string {
+    const detokenizer = this.createDetokenizer();
+    let text = '';
+    for (const id of ids) if (!(options.skipSpecial && this.addedTokens.get(id)?.special)) text += detokenizer.push(id);
+    text += detokenizer.flush();
+    for (let i = 0; i < this.#strippedSpaces && text.startsWith(' '); i++) text = text.slice(1);
+    return text;
+  }
+
+  /** Text that generated ids add to a prompt: unlike `decode`, a space at the start is kept. */
+  createDetokenizer(): Detokenizer {
+    return new Detokenizer((id) => this.bytesOf(id));
+  }
+
+  /** The id of a token by its exact string, added tokens included. */
+  idOf(token: string): number | undefined {
+    return this.#idOf.get(token);
+  }
+
+  /** The bytes that a token adds to a text; empty for ids out of the vocabulary. */
+  bytesOf(id: number): Uint8Array {
+    const known = this.#bytes[id];
+    if (known !== undefined) return known;
+    const token = this.#tokens[id];
+    if (token === undefined) return new Uint8Array(0);
+    const bytes = this.#spell(token, this.addedTokens.has(id));
+    this.#bytes[id] = bytes;
+    return bytes;
+  }
+
+  #spell(token: string, added: boolean): Uint8Array {
+    if (this.#pieces.byteLevel) {
+      const bytes = added ? undefined : Array.from(token, (character) => this.#byteOfCharacter.get(character));
+      return bytes === undefined || bytes.includes(undefined) ? new TextEncoder().encode(token) : Uint8Array.from(bytes as number[]);
+    }
+    const byte = byteValue(token);
+    return byte === undefined ? new TextEncoder().encode(token.replaceAll('▁', ' ')) : Uint8Array.of(byte);
+  }
+
+  #toIds(tokens: readonly string[]): number[] {
+    return tokens.map((token) => this.#idOf.get(token) ?? 0);
+  }
+}
+
+/** A file of the model folder as JSON; undefined if there is none. */
+export async function readJson(dir: string, name: string): Promise<Record<string, unknown> | undefined> {
+  let text: string;
+  try {
+    text = await readFile(join(dir, name), 'utf8');
+  } catch {
+    return undefined;
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new RequestError('modelInvalid', `${name}: not valid JSON (${error instanceof Error ? error.message : String(error)})`);
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new RequestError('modelInvalid', `${name}: not a JSON object`);
+  return value as Record<string, unknown>;
+}
+
+/** Matches any of the texts, the longest where several start at one place. */
+function anyOf(texts: readonly string[]): RegExp {
+  const alternatives = [...texts].sort((a, b) => b.length - a.length).map((text) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&'));
+  return new RegExp(alternatives.join('|'), 'g');
+}
