@@ -1,0 +1,126 @@
+/**
+ * The cache folder of imported models: one folder per key, complete or absent. An entry is built in a temporary folder
+ * and renamed, so a crash or a second process in the middle leaves nothing broken; an entry whose files do not have the
+ * recorded sizes is removed and built again. Does not know what the files are.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdir, open, readFile, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
+import path from 'node:path';
+import { RequestError } from '../errors.ts';
+import { isMissing, reasonOf } from './modelFolder.ts';
+
+const MANIFEST = 'manifest.json';
+const TEMPORARY = /^\.import-(\d+)-[0-9a-f]+$/;
+/** A temporary folder of a dead process is left alone this long: another machine may share the folder. */
+const STALE_MS = 10 * 60_000;
+
+interface Manifest<T> {
+  readonly sizes: Readonly<Record<string, number>>;
+  readonly value: T;
+}
+
+/** A problem with the cache folder is no fault of the model. */
+function diskError(cacheDir: string, error: unknown, bytes?: number): RequestError {
+  const code = (error as NodeJS.ErrnoException | null)?.code;
+  const full = code === 'ENOSPC' || code === 'EDQUOT';
+  const size = bytes === undefined ? '' : ` this model needs ${Math.ceil(bytes / 1e6)} MB there.`;
+  return new RequestError('engineFailed', full ? `The cache folder ${cacheDir} is on a full disk;${size || ' free some space.'}` : `The cache folder ${cacheDir} cannot be written: ${reasonOf(error)}.`);
+}
+
+/** The entry's value if it is there and every file has its recorded size. */
+async function readEntry<T>(dir: string): Promise<T | null> {
+  try {
+    const manifest = JSON.parse(await readFile(path.join(dir, MANIFEST), 'utf8')) as Manifest<T>;
+    for (const [name, size] of Object.entries(manifest.sizes)) if ((await stat(path.join(dir, name))).size !== size) return null;
+    return manifest.value ?? null;
+  } catch {
+    return null;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
+}
+
+async function removeStale(cacheDir: string): Promise<void> {
+  for (const name of await readdir(cacheDir).catch(() => [])) {
+    const pid = Number(TEMPORARY.exec(name)?.[1]);
+    if (!pid || isAlive(pid)) continue;
+    const info = await stat(path.join(cacheDir, name)).catch(() => null);
+    if (info && Date.now() - info.mtimeMs > STALE_MS) await rm(path.join(cacheDir, name), { recursive: true, force: true }).catch(() => {});
+  }
+}
+
+async function sync(file: string): Promise<void> {
+  const handle = await open(file, 'r+');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+export interface Entry<T> {
+  readonly dir: string;
+  readonly value: T;
+  /** Whether it was already there. */
+  readonly reused: boolean;
+}
+
+/**
+ * The complete entry of `key`, built by `build` if need be: it fills the folder it is given and returns what the entry's
+ * manifest shall hold (JSON). @param bytes expected size, for the check of free space.
+ */
+export async function cacheEntry<T>(cacheDir: string, key: string, bytes: number, build: (dir: string) => Promise<T>): Promise<Entry<T>> {
+  const dir = path.join(cacheDir, key);
+  const found = await readEntry<T>(dir);
+  if (found) return { dir, value: found, reused: true };
+  const temporary = () => path.join(cacheDir, `.import-${process.pid}-${randomBytes(6).toString('hex')}`);
+  const scratch = temporary();
+  try {
+    await mkdir(cacheDir, { recursive: true });
+    await removeStale(cacheDir);
+    const space = await statfs(cacheDir).catch(() => null);
+    if (space && space.bavail * space.bsize < bytes) throw Object.assign(new Error('full'), { code: 'ENOSPC' });
+    await mkdir(scratch);
+    const value = await build(scratch);
+    const sizes: Record<string, number> = {};
+    for (const name of await readdir(scratch)) {
+      await sync(path.join(scratch, name));
+      sizes[name] = (await stat(path.join(scratch, name))).size;
+    }
+    const text = `${JSON.stringify({ sizes, value } satisfies Manifest<T>, null, 1)}\n`;
+    const handle = await open(path.join(scratch, MANIFEST), 'wx');
+    try {
+      await handle.writeFile(text);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    for (let attempt = 0; ; attempt++) {
+      try {
+        await rename(scratch, dir);
+        return { dir, value, reused: false };
+      } catch (error) {
+        // Someone else was first, or a broken entry is in the way: take theirs, or move it aside and try again.
+        const other = await readEntry<T>(dir);
+        if (other) return { dir, value: other, reused: true };
+        if (attempt === 3) throw error;
+        const aside = temporary();
+        await rename(dir, aside).catch((e: unknown) => {
+          if (!isMissing(e)) throw e;
+        });
+        await rm(aside, { recursive: true, force: true });
+      }
+    }
+  } catch (error) {
+    throw error instanceof RequestError || (error as NodeJS.ErrnoException | null)?.code === undefined ? error : diskError(cacheDir, error, bytes);
+  } finally {
+    await rm(scratch, { recursive: true, force: true }).catch(() => {});
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * Reads files of a model folder and nothing outside it: a name that leaves the folder, directly or through a symbolic
+ * link, is refused before it is opened. Does not know what the files mean.
+ */
+import { constants } from 'node:fs';
+import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { RequestError } from '../errors.ts';
+
+/** The text limit is far above any real tokenizer.json (the largest are about 40 MB). */
+const MAX_JSON_BYTES = 256 * 2 ** 20;
+
+export function invalid(message: string): RequestError {
+  return new RequestError('modelInvalid', message);
+}
+
+export function unsupported(message: string): RequestError {
+  return new RequestError('modelUnsupported', message);
+}
+
+/** "ENOENT: no such file" and the like, without the path that Node appends. */
+export function reasonOf(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  return text.replace(/,? ?\b(open|stat|lstat|read|write|mkdir|rename|realpath|scandir|unlink|fsync|ftruncate|rm|rmdir)\b( '.*)?$/s, '').slice(0, 200);
+}
+
+export function isMissing(error: unknown): boolean {
+  const code = (error as NodeJS.ErrnoException | null)?.code;
+  return code === 'ENOENT' || code === 'ENOTDIR';
+}
+
+export interface OpenFile {
+  readonly name: string;
+  readonly handle: FileHandle;
+  readonly size: number;
+  readonly mtimeMs: number;
+}
+
+export class ModelFolder {
+  /** As given, for messages. */
+  readonly dir: string;
+  private readonly root: string;
+
+  private constructor(dir: string, root: string) {
+    this.dir = dir;
+    this.root = root;
+  }
+
+  static async open(dir: string): Promise<ModelFolder> {
+    let root: string;
+    try {
+      root = await realpath(dir);
+      if (!(await stat(root)).isDirectory()) throw invalid(`${dir} is not a folder; a model is a folder with config.json, safetensors weights and tokenizer.json.`);
+    } catch (error) {
+      if (error instanceof RequestError) throw error;
+      throw invalid(`The model folder ${dir} cannot be opened: ${reasonOf(error)}.`);
+    }
+    return new ModelFolder(dir, root);
+  }
+
+  /** Opens a regular file of the folder, or returns null if there is none. `name` may come from the model's own files. */
+  async openFile(name: string): Promise<OpenFile | null> {
+    if (name === '' || name.includes('\0') || name.includes('\\') || path.isAbsolute(name) || /^[a-zA-Z]:/.test(name) || name.split('/').includes('..')) {
+      throw invalid(`The file name ${JSON.stringify(name.slice(0, 100))} leaves the model folder; only files inside it are read.`);
+    }
+    let real: string;
+    try {
+      real = await realpath(path.join(this.root, name));
+    } catch (error) {
+      if (isMissing(error)) return null;
+      throw invalid(`${name} cannot be read: ${reasonOf(error)}.`);
+    }
+    if (!real.startsWith(this.root.endsWith(path.sep) ? this.root : this.root + path.sep)) {
+      throw invalid(`${name} is a symbolic link that leaves the model folder; only files inside it are read, so copy the file itself there.`);
+    }
+    try {
+      // O_NONBLOCK: opening a pipe must fail the regular-file check instead of waiting for a writer.
+      const handle = await open(real, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+      const info = await handle.stat();
+      if (info.isFile()) return { name, handle, size: info.size, mtimeMs: info.mtimeMs };
+      await handle.close();
+    } catch (error) {
+      throw invalid(`${name} cannot be read: ${reasonOf(error)}.`);
+    }
+    throw invalid(`${name} is not a regular file.`);
+  }
+
+  /** Whole text of a file, or null if there is none. */
+  async readText(name: string): Promise<string | null> {
+    const file = await this.openFile(name);
+    if (!file) return null;
+    try {
+      if (file.size > MAX_JSON_BYTES) throw invalid(`${name} has ${file.size} bytes, more than the ${MAX_JSON_BYTES} that a file of its kind may have.`);
+      return await file.handle.readFile('utf8');
+    } catch (error) {
+      throw error instanceof RequestError ? error : invalid(`${name} cannot be read: ${reasonOf(error)}.`);
+    } finally {
+      await file.handle.close();
+    }
+  }
+
+  /** A file that holds a JSON object, with its text; null if there is none. */
+  async readJson(name: string): Promise<{ text: string; value: Record<string, unknown> } | null> {
+    const text = await this.readText(name);
+    if (text === null) return null;
+    let value: unknown;
+    try {
+      value = JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);
+    } catch (error) {
+      throw invalid(`${name} is not valid JSON: ${reasonOf(error)}.`);
+    }
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(`${name} must hold a JSON object.`);
+    return { text, value: value as Record<string, unknown> };
+  }
+}

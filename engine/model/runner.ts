@@ -1,0 +1,254 @@
+/**
+ * Runs batches on onnxruntime: the only file that imports it, and only when a model is loaded. Owns the session, the
+ * feeds and the write of new K/V rows into the window; knows slots and positions, but neither sequences nor queues.
+ */
+import { availableParallelism } from 'node:os';
+import path from 'node:path';
+import type * as Ort from 'onnxruntime-node';
+import type { BatchSpan, ModelRunner } from '../batch.ts';
+import type { KvRows, KvWindow } from '../cache/window.ts';
+import { RequestError } from '../errors.ts';
+import { type ImportedModel, graphFile } from './importModel.ts';
+import { OnnxWriter } from './onnxWriter.ts';
+import { RopeTable } from './rope.ts';
+import { FEEDS, FETCHES, usesTurns } from './stepGraph.ts';
+
+export interface RunnerOptions {
+  /** Threads of one step; 0 chooses. */
+  readonly threads: number;
+  /** Forces the 7-bit form, for tests; found out by a probe when left out. */
+  readonly narrow?: boolean;
+}
+
+type Module = typeof Ort;
+
+/** All of a small machine; half of a large one, which is about its physical cores. */
+export function defaultThreads(): number {
+  const n = availableParallelism();
+  return n <= 4 ? n : Math.max(4, Math.floor(n / 2));
+}
+
+function sessionOptions(threads: number): Ort.InferenceSession.SessionOptions {
+  return {
+    executionProviders: ['cpu'],
+    intraOpNumThreads: threads,
+    interOpNumThreads: 1,
+    executionMode: 'sequential',
+    // Steps differ in every dimension, so patterns of earlier ones would only cost memory.
+    enableMemPattern: false,
+    logSeverityLevel: 3,
+    // An idle engine must cost no processor time.
+    extra: { session: { intra_op: { allow_spinning: '0' }, inter_op: { allow_spinning: '0' } } },
+  };
+}
+
+/**
+ * Whether products of 8-bit codes saturate here: multiplies rows of 255 by columns of 127, as one row and as several,
+ * because the runtime has a kernel for each. The exact sum is numInner * 255 * 127.
+ */
+async function saturates(ort: Module): Promise<boolean> {
+  const inner = 64;
+  const columns = 32;
+  const g = new OnnxWriter();
+  const right = g.constant('int8', [inner, columns], new Int8Array(inner * columns).fill(127));
+  const feeds: Record<string, Ort.Tensor> = {};
+  for (const rows of [1, 8]) {
+    g.input(`a${rows}`, 'uint8', [rows, inner]);
+    g.node('MatMulInteger', [`a${rows}`, right], [`y${rows}`]);
+    g.output(`y${rows}`, 'int32', [rows, columns]);
+    feeds[`a${rows}`] = new ort.Tensor('uint8', new Uint8Array(rows * inner).fill(255), [rows, inner]);
+  }
+  const session = await ort.InferenceSession.create(g.finish(), sessionOptions(1));
+  try {
+    const result = await session.run(feeds);
+    return Object.values(result).some((t) => (t.data as Int32Array).some((v) => v !== inner * 255 * 127));
+  } finally {
+    await session.release();
+  }
+}
+
+let narrowHere: Promise<boolean> | null = null;
+
+export class OnnxRunner implements ModelRunner {
+  readonly vocabSize: number;
+  readonly window: KvWindow;
+  private readonly model: ImportedModel;
+  private readonly ort: Module;
+  private readonly session: Ort.InferenceSession;
+  private readonly rope: RopeTable;
+  private readonly withTurns: boolean;
+  private windowFeeds: Record<string, Ort.Tensor> = {};
+  private generation = -1;
+  /** [headSize, P] and the positions it was made for. */
+  private windowTurns = new Float32Array(0);
+  private turnedPositions = new Int32Array(0);
+  private maskBuffer = new Float32Array(0);
+
+  private constructor(model: ImportedModel, window: KvWindow, ort: Module, session: Ort.InferenceSession) {
+    this.model = model;
+    this.window = window;
+    this.ort = ort;
+    this.session = session;
+    this.vocabSize = model.config.vocabSize;
+    this.rope = new RopeTable(model.config.rope, model.config.headSize);
+    this.withTurns = usesTurns(model.config, window.shape.kv);
+  }
+
+  /** Loads onnxruntime and the model. The window's KV precision chooses the graph. */
+  static async create(model: ImportedModel, window: KvWindow, options: RunnerOptions): Promise<OnnxRunner> {
+    const ort: Module = await import('onnxruntime-node');
+    narrowHere ??= saturates(ort);
+    const narrow = options.narrow ?? (await narrowHere);
+    const file = path.join(model.dir, graphFile(model.precision, window.shape.kv, narrow));
+    const session = await ort.InferenceSession.create(file, sessionOptions(options.threads || defaultThreads()));
+    return new OnnxRunner(model, window, ort, session);
+  }
+
+  async dispose(): Promise<void> {
+    await this.session.release();
+  }
+
+  async run(batch: readonly BatchSpan[]): Promise<Float32Array> {
+    const { ort, window } = this;
+    const { numHeads, kvHeads, headSize } = this.model.config;
+    const P = window.numSlots;
+    const T = batch.reduce((sum, span) => sum + span.tokenIds.length, 0);
+    const S = batch.reduce((sum, span) => sum + span.numLogits, 0);
+    if (this.generation !== window.generation) this.bindWindow();
+    const feeds: Record<string, Ort.Tensor> = { ...this.windowFeeds, ...this.tokenFeeds(batch, T, S) };
+    feeds[FEEDS.mask] = this.mask(batch, T);
+    const shape = (...dims: number[]) => new ort.Tensor('int64', BigInt64Array.from(dims, BigInt), [dims.length]);
+    feeds[FEEDS.scoresShape] = shape(kvHeads, numHeads / kvHeads, T, P + T);
+    feeds[FEEDS.rowsShape] = shape(1, kvHeads, (numHeads / kvHeads) * T, P + T);
+    feeds[FEEDS.split] = shape(P, T);
+    if (this.withTurns) {
+      this.updateWindowTurns();
+      feeds[FEEDS.windowTurns] = new ort.Tensor('float32', this.windowTurns, [headSize, P]);
+    }
+    const result = await this.session.run(feeds);
+    const rows: KvRows = {
+      numTokens: T,
+      keys: result[FETCHES.keys]!.data as Int8Array | Float32Array,
+      values: result[FETCHES.values]!.data as Int8Array | Float32Array,
+      keyScales: (result[FETCHES.keyScales]?.data ?? new Float32Array(0)) as Float32Array,
+      valueScales: (result[FETCHES.valueScales]?.data ?? new Float32Array(0)) as Float32Array,
+    };
+    let from = 0;
+    for (const span of batch) {
+      window.write(span.newSlots, rows, from, span.startIndex);
+      from += span.tokenIds.length;
+    }
+    return result[FETCHES.logits]!.data as Float32Array;
+  }
+
+  /** The window's arrays as feeds, without a copy: they stay valid until the window replaces its arrays. */
+  private bindWindow(): void {
+    const { ort, window } = this;
+    const { numLayers, kvHeads, headSize, kv } = window.shape;
+    const P = window.numSlots;
+    this.windowFeeds = {};
+    for (let l = 0; l < numLayers; l++) {
+      this.windowFeeds[`k${l}`] = new ort.Tensor(kv, window.keys[l]!, [1, kvHeads, headSize, P]);
+      this.windowFeeds[`v${l}`] = new ort.Tensor(kv, window.values[l]!, [1, kvHeads, P, headSize]);
+      if (kv === 'float32') continue;
+      this.windowFeeds[`ks${l}`] = new ort.Tensor('float32', window.keyScales[l]!, [1, kvHeads, 1, P]);
+      this.windowFeeds[`vs${l}`] = new ort.Tensor('float32', window.valueScales[l]!, [1, kvHeads, 1, P]);
+    }
+    this.windowTurns = new Float32Array(this.withTurns ? headSize * P : 0);
+    // No position is -1, so every column counts as changed.
+    this.turnedPositions = new Int32Array(P).fill(-1);
+    this.generation = window.generation;
+  }
+
+  private tokenFeeds(batch: readonly BatchSpan[], T: number, S: number): Record<string, Ort.Tensor> {
+    const { ort, rope, vocabSize } = this;
+    const { half } = rope;
+    const ids = new BigInt64Array(T);
+    const cos = new Float32Array(T * half);
+    const sin = new Float32Array(T * half);
+    const turns = new Float32Array(this.withTurns ? 2 * half * T : 0);
+    const selected = new BigInt64Array(S);
+    let t = 0;
+    let s = 0;
+    for (const { tokenIds, startIndex, numLogits } of batch) {
+      rope.ensure(startIndex + tokenIds.length);
+      for (let i = 0; i < tokenIds.length; i++, t++) {
+        const id = tokenIds[i]!;
+        if (!(id >= 0 && id < vocabSize)) throw new RequestError('badRequest', `Token id ${id} is not below the model's vocabulary size ${vocabSize}.`);
+        ids[t] = BigInt(id);
+        const from = (startIndex + i) * half;
+        for (let d = 0; d < half; d++) {
+          cos[t * half + d] = rope.cos[from + d]!;
+          sin[t * half + d] = rope.sin[from + d]!;
+        }
+        if (this.withTurns) {
+          for (let d = 0; d < half; d++) {
+            turns[d * T + t] = rope.cos[from + d]!;
+            turns[(half + d) * T + t] = rope.sin[from + d]!;
+          }
+        }
+        if (i >= tokenIds.length - numLogits) selected[s++] = BigInt(t);
+      }
+    }
+    const feeds: Record<string, Ort.Tensor> = {
+      [FEEDS.ids]: new ort.Tensor('int64', ids, [T]),
+      [FEEDS.cos]: new ort.Tensor('float32', cos, [T, half]),
+      [FEEDS.sin]: new ort.Tensor('float32', sin, [T, half]),
+      [FEEDS.sel]: new ort.Tensor('int64', selected, [S]),
+    };
+    if (this.withTurns) feeds[FEEDS.newTurns] = new ort.Tensor('float32', turns, [2 * half, T]);
+    return feeds;
+  }
+
+  /** [T, P + T]: a token sees its sequence's slots, itself and the tokens of its span before it. */
+  private mask(batch: readonly BatchSpan[], T: number): Ort.Tensor {
+    const P = this.window.numSlots;
+    const width = P + T;
+    if (this.maskBuffer.length < T * width) this.maskBuffer = new Float32Array(T * width);
+    const mask = this.maskBuffer.subarray(0, T * width);
+    mask.fill(Number.NEGATIVE_INFINITY);
+    let t = 0;
+    for (const { tokenIds, contextSlots } of batch) {
+      const first = t;
+      for (; t < first + tokenIds.length; t++) {
+        const row = t * width;
+        if (t === first) for (let i = 0; i < contextSlots.length; i++) mask[row + contextSlots[i]!] = 0;
+        else mask.copyWithin(row, first * width, first * width + P);
+        mask.fill(0, row + P + first, row + P + t + 1);
+      }
+    }
+    return new this.ort.Tensor('float32', mask, [T, width]);
+  }
+
+  /** Columns of the slots whose token has another position than at the last step. */
+  private updateWindowTurns(): void {
+    const { rope, windowTurns, turnedPositions } = this;
+    const { positions, numSlots: P } = this.window;
+    const { half } = rope;
+    for (let slot = 0; slot < P; slot++) {
+      const position = positions[slot]!;
+      if (turnedPositions[slot] === position) continue;
+      rope.ensure(position + 1);
+      for (let d = 0; d < half; d++) {
+        windowTurns[d * P + slot] = rope.cos[position * half + d]!;
+        windowTurns[(half + d) * P + slot] = rope.sin[position * half + d]!;
+      }
+      turnedPositions[slot] = position;
+    }
+  }
+}
+
+/**
+ * Feeds a text in chunks and hands out the logits at every position, for references and evaluations. Uses slots
+ * 0 .. numTokens-1 of the runner's window, which nothing else may hold. @param onRow gets a view valid during the call.
+ */
+export async function forEachLogits(runner: OnnxRunner, tokenIds: readonly number[], onRow: (position: number, logits: Float32Array) => void, chunk = 32): Promise<void> {
+  const { window, vocabSize } = runner;
+  if (window.numSlots < tokenIds.length) window.resize(tokenIds.length);
+  const slots = Int32Array.from(tokenIds, (_, i) => i);
+  for (let start = 0; start < tokenIds.length; start += chunk) {
+    const ids = tokenIds.slice(start, start + chunk);
+    const logits = await runner.run([{ tokenIds: ids, startIndex: start, contextSlots: slots.subarray(0, start), newSlots: slots.subarray(start, start + ids.length), numLogits: ids.length }]);
+    for (let i = 0; i < ids.length; i++) onRow(start + i, logits.subarray(i * vocabSize, (i + 1) * vocabSize));
+  }
+}

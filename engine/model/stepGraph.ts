@@ -1,0 +1,226 @@
+/**
+ * The step graph, window lane: one ragged step over all tokens [T] of all scheduled sequences, attending to the KV window
+ * [P] and to the step's own tokens under one mask. Precisions of weights and KV window are independent. Owns the graph
+ * and the names and shapes of its feeds; does not read weights (see weightPlan) nor run anything (see runner).
+ *
+ * W8A8: int8 weights per output column; activations become 8-bit codes per row at run time, x = (code - zero) * max / K,
+ * with K = 127. A row of zeros divides 0 by 0, but its codes are multiplied by max = 0 afterwards, so no guard is needed.
+ * The same holds for attention: queries and probabilities are coded per row, K and V per token and head.
+ *
+ * New K/V rows are attended to as they will be stored, quantised and dequantised, so that chunking, prefix hits and load
+ * do not change what a sequence sees.
+ */
+import type { KvPrecision } from '../protocol.ts';
+import type { ModelConfig } from './hfConfig.ts';
+import { OnnxWriter } from './onnxWriter.ts';
+import { type WeightPlan, hasKeyBiasRemedy } from './weightPlan.ts';
+
+export interface StepGraphOptions {
+  readonly kv: KvPrecision;
+  /**
+   * 7-bit codes on the left-hand side of integer products, for processors whose 8-bit products add pairs in 16 bits and
+   * saturate (x86 without VNNI): 127 * 127 * 2 fits.
+   */
+  readonly narrow: boolean;
+  /** Name of the weight file beside the graph. */
+  readonly weightFile: string;
+}
+
+/** Feeds besides the window's; T tokens, S rows with logits, P slots. */
+export const FEEDS = {
+  /** int64 [T]. */
+  ids: 'ids',
+  /** float32 [T, headSize / 2], of the tokens' positions. */
+  cos: 'cos',
+  sin: 'sin',
+  /** float32 [T, P + T]: 0 where a token may look, -Infinity elsewhere; window slots first, then the new tokens. */
+  mask: 'mask',
+  /** int64 [S]: rows whose logits are wanted, S may be 0. */
+  sel: 'sel',
+  /** int64 [4] = kvHeads, groupSize, T, P + T. */
+  scoresShape: 'scoresShape',
+  /** int64 [4] = 1, kvHeads, groupSize * T, P + T. */
+  rowsShape: 'rowsShape',
+  /** int64 [2] = P, T. */
+  split: 'split',
+  /** float32 [headSize, P] and [headSize, T], only with the key-bias remedy: cos over sin of the tokens' positions. */
+  windowTurns: 'windowTurns',
+  newTurns: 'newTurns',
+} as const;
+
+/** logits [S, vocabSize] and the new rows in the layout of KvRows; the scales only with an int8 window. */
+export const FETCHES = { logits: 'logits', keys: 'keys', keyScales: 'keyScales', values: 'values', valueScales: 'valueScales' } as const;
+
+/** Whether the graph has the feeds windowTurns and newTurns. */
+export function usesTurns(config: ModelConfig, kv: KvPrecision): boolean {
+  return kv === 'int8' && hasKeyBiasRemedy(config);
+}
+
+const MS = 'com.microsoft';
+
+/** 8-bit codes of rows and what they must be multiplied by after the product: code - zero = x / rowMax * levels. */
+interface Coded {
+  readonly codes: string;
+  /** [..., 1]. */
+  readonly rowMax: string;
+}
+
+export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: StepGraphOptions): Uint8Array {
+  const { numLayers, numHeads, kvHeads, headSize, vocabSize } = config;
+  const int8Weights = plan.precision === 'int8';
+  const int8Kv = options.kv === 'int8';
+  const remedy = usesTurns(config, options.kv);
+  const g = new OnnxWriter();
+  const op = (name: string, inputs: readonly string[], attributes = {}, domain = '') => g.node(name, inputs, 1, attributes, domain)[0]!;
+  const ints = (...values: number[]) => g.ints(...values);
+  const declared = new Set<string>();
+  const weight = (name: string): string => {
+    const tensor = plan.stored.get(name);
+    if (!tensor) throw new Error(`no stored tensor ${name}`);
+    if (!declared.has(tensor.name)) g.external(tensor, options.weightFile);
+    declared.add(tensor.name);
+    return tensor.name;
+  };
+
+  const levels = options.narrow ? 63 : 127;
+  const step = g.float(1 / levels);
+  const zero = g.constant('uint8', [], Uint8Array.of(options.narrow ? 64 : 128));
+  const one = g.float(1);
+  const lastAxis = ints(-1);
+
+  const codeRows = (x: string): Coded => {
+    const rowMax = op('ReduceMax', [op('Abs', [x]), lastAxis], { keepdims: 1 });
+    return { codes: op('QuantizeLinear', [op('Div', [x, rowMax]), step, zero]), rowMax };
+  };
+  /** x [rows, width] (coded in int8) -> [rows, outputs]. */
+  const linear = (x: string | Coded, name: string, bias?: string): string => {
+    if (typeof x === 'string') return op('Gemm', [x, weight(name), ...(bias ? [weight(bias)] : [])], { transB: 1 });
+    const product = op('MatMulIntegerToFloat', [x.codes, weight(name), step, weight(`${name}.scales`), zero], {}, MS);
+    const y = op('Mul', [product, x.rowMax]);
+    return bias ? op('Add', [y, weight(bias)]) : y;
+  };
+  const operand = (x: string): string | Coded => (int8Weights ? codeRows(x) : x);
+  const epsilon = { epsilon: { float: config.rmsEps } };
+  /** (x, skip) -> norm of their sum, and the sum. */
+  const addAndNorm = (x: string, skip: string, norm: string): [string, string] => {
+    const id = `r${sums++}`;
+    g.node('SkipSimplifiedLayerNormalization', [x, skip, weight(norm)], [id, '', '', `${id}s`], epsilon, MS);
+    return [id, `${id}s`];
+  };
+  let sums = 0;
+
+  const ids = g.input(FEEDS.ids, 'int64', ['T']);
+  const cos = g.input(FEEDS.cos, 'float32', ['T', headSize / 2]);
+  const sin = g.input(FEEDS.sin, 'float32', ['T', headSize / 2]);
+  const mask = g.input(FEEDS.mask, 'float32', ['T', 'PT']);
+  const sel = g.input(FEEDS.sel, 'int64', ['S']);
+  const scoresShape = g.input(FEEDS.scoresShape, 'int64', [4]);
+  const rowsShape = g.input(FEEDS.rowsShape, 'int64', [4]);
+  const split = g.input(FEEDS.split, 'int64', [2]);
+  // Row t of cos and sin belongs to token t: position "0" makes the operator count up from the first row.
+  const firstRow = ints(0);
+  const turns = remedy ? op('Concat', [g.input(FEEDS.windowTurns, 'float32', [headSize, 'P']), g.input(FEEDS.newTurns, 'float32', [headSize, 'T'])], { axis: 1 }) : '';
+
+  /** Scores of the window's keys; q [1, kvHeads, groupSize * T, headSize] -> [1, kvHeads, groupSize * T, P]. */
+  const windowScores = (q: string, l: number): string => {
+    if (!int8Kv) return op('MatMul', [q, g.input(`k${l}`, 'float32', [1, kvHeads, headSize, 'P'])]);
+    const keys = g.input(`k${l}`, 'int8', [1, kvHeads, headSize, 'P']);
+    const scales = g.input(`ks${l}`, 'float32', [1, kvHeads, 1, 'P']);
+    const coded = codeRows(q);
+    return op('Mul', [op('MatMulIntegerToFloat', [coded.codes, keys, step, scales, zero], {}, MS), coded.rowMax]);
+  };
+
+  /** p [1, kvHeads, groupSize * T, P] times the window's values. */
+  const windowValues = (p: string, l: number): string => {
+    if (!int8Kv) return op('MatMul', [p, g.input(`v${l}`, 'float32', [1, kvHeads, 'P', headSize])]);
+    const values = g.input(`v${l}`, 'int8', [1, kvHeads, 'P', headSize]);
+    // The scales of V belong to the summed axis, so they go into the probabilities.
+    const scaled = op('Mul', [p, g.input(`vs${l}`, 'float32', [1, kvHeads, 1, 'P'])]);
+    const rowMax = op('ReduceMax', [scaled, lastAxis], { keepdims: 1 });
+    const ratio = op('Div', [scaled, rowMax]);
+    // Two codes per probability, the second for what the first leaves: a long flat tail of small ones survives.
+    const top = options.narrow ? 127 : 255;
+    const highStep = g.float(1 / top);
+    const highZero = g.constant('uint8', [], Uint8Array.of(0));
+    const lowStep = g.float(1 / top / top);
+    const high = op('QuantizeLinear', [ratio, highStep, highZero]);
+    const low = op('QuantizeLinear', [op('Sub', [ratio, op('DequantizeLinear', [high, highStep, highZero])]), lowStep, zero]);
+    const sum = op('Add', [op('MatMulIntegerToFloat', [high, values, highStep, one, highZero], {}, MS), op('MatMulIntegerToFloat', [low, values, lowStep, one, zero], {}, MS)]);
+    return op('Mul', [sum, rowMax]);
+  };
+
+  /** The step's own k and v [1, kvHeads, T, headSize] as they will be stored; keeps the stored form for the outputs. */
+  const newRows: { rows: string[]; maxima: string[] } = { rows: [], maxima: [] };
+  const keep = (k: string, v: string): [string, string] => {
+    const rows = op('Concat', [k, v], { axis: 1 });
+    if (!int8Kv) {
+      newRows.rows.push(rows);
+      return [k, v];
+    }
+    const rowMax = op('ReduceMax', [op('Abs', [rows]), lastAxis], { keepdims: 1 });
+    const kvStep = g.float(1 / 127);
+    const kvZero = g.constant('int8', [], Int8Array.of(0));
+    const codes = op('QuantizeLinear', [op('Div', [rows, rowMax]), kvStep, kvZero]);
+    newRows.rows.push(codes);
+    newRows.maxima.push(rowMax);
+    const [kept, value] = g.node('Split', [op('Mul', [op('DequantizeLinear', [codes, kvStep, kvZero]), rowMax]), ints(kvHeads, kvHeads)], 2, { axis: 1 });
+    return [kept!, value!];
+  };
+
+  const attention = (x: string | Coded, l: number): string => {
+    const bias = config.qkvBias ? (remedy ? `l${l}.qvBias` : `l${l}.qkvBias`) : undefined;
+    const heads = op('Transpose', [op('Reshape', [linear(x, `l${l}.qkv`, bias), ints(1, -1, numHeads + 2 * kvHeads, headSize)])], { perm: [0, 2, 1, 3] });
+    let [qk, v] = g.node('Split', [heads, ints(numHeads + kvHeads, kvHeads)], 2, { axis: 1 }) as [string, string];
+    if (config.qkNorm) {
+      const ones = g.constant('float32', [headSize], new Float32Array(headSize).fill(1));
+      qk = op('Mul', [op('SimplifiedLayerNormalization', [qk, ones], { axis: -1, stash_type: 1, ...epsilon }), weight(`l${l}.qkNorm`)]);
+    }
+    const rotated = op('RotaryEmbedding', [qk, firstRow, cos, sin], {}, MS);
+    const [q, k] = g.node('Split', [rotated, ints(numHeads, kvHeads)], 2, { axis: 1 }) as [string, string];
+    const [ownKeys, ownValues] = keep(k, v);
+    // The query heads of a group are rows of one product, so each KV head is read once.
+    const rows = op('Reshape', [q, ints(1, kvHeads, -1, headSize)]);
+    let scores = op('Concat', [windowScores(rows, l), op('FusedMatMul', [rows, ownKeys], { transB: 1 }, MS)], { axis: 3 });
+    if (remedy) scores = op('Add', [scores, op('MatMul', [op('MatMul', [rows, weight(`l${l}.keyBias`)]), turns])]);
+    const probabilities = op('Softmax', [op('Add', [op('Reshape', [scores, scoresShape]), mask])], { axis: -1 });
+    const [past, own] = g.node('Split', [op('Reshape', [probabilities, rowsShape]), split], 2, { axis: 3 }) as [string, string];
+    const mixed = op('Add', [windowValues(past, l), op('MatMul', [own, ownValues])]);
+    const byHead = op('Reshape', [mixed, ints(1, numHeads, -1, headSize)]);
+    return op('Reshape', [op('Transpose', [byHead], { perm: [0, 2, 1, 3] }), ints(-1, numHeads * headSize)]);
+  };
+
+  let skip: string;
+  if (int8Weights) {
+    const rows = op('Cast', [op('Gather', [weight('embedding'), ids])], { to: 1 });
+    skip = op('Mul', [rows, op('Gather', [weight('embedding.scales'), ids])]);
+  } else skip = op('Gather', [weight('embedding'), ids]);
+  let x = op('SimplifiedLayerNormalization', [skip, weight('l0.norm1')], { axis: -1, stash_type: 1, ...epsilon });
+  for (let l = 0; l < numLayers; l++) {
+    const last = l === numLayers - 1;
+    let mixed = attention(operand(x), l);
+    if (last) {
+      // Nothing after the last attention looks at other tokens: only the rows whose logits are wanted go on.
+      mixed = op('Gather', [mixed, sel]);
+      skip = op('Gather', [skip, sel]);
+    }
+    [x, skip] = addAndNorm(linear(operand(mixed), `l${l}.o`, config.outputBias ? `l${l}.oBias` : undefined), skip, `l${l}.norm2`);
+    const [gate, up] = g.node('Split', [linear(operand(x), `l${l}.gateUp`, config.ffnBias ? `l${l}.gateUpBias` : undefined)], 2, { axis: -1, num_outputs: 2 });
+    const hidden = op('Mul', [op('QuickGelu', [gate!], { alpha: { float: 1 } }, MS), up!]);
+    [x, skip] = addAndNorm(linear(operand(hidden), `l${l}.down`, config.ffnBias ? `l${l}.downBias` : undefined), skip, last ? 'norm' : `l${l + 1}.norm1`);
+  }
+  g.node('Identity', [linear(operand(x), 'head')], [FETCHES.logits]);
+  g.output(FETCHES.logits, 'float32', ['S', vocabSize]);
+
+  const halves = ints(kvHeads, kvHeads);
+  const [keys] = g.node('Split', [op('Concat', newRows.rows, { axis: 0 }), halves], ['allKeys', FETCHES.values], { axis: 1 });
+  g.node('Transpose', [keys!], [FETCHES.keys], { perm: [0, 1, 3, 2] });
+  g.output(FETCHES.keys, options.kv, [numLayers, kvHeads, headSize, 'T']);
+  g.output(FETCHES.values, options.kv, [numLayers, kvHeads, 'T', headSize]);
+  if (int8Kv) {
+    const scales = op('Mul', [op('Concat', newRows.maxima, { axis: 0 }), g.float(1 / 127)]);
+    g.node('Split', [scales, halves], [FETCHES.keyScales, FETCHES.valueScales], { axis: 1 });
+    g.output(FETCHES.keyScales, 'float32', [numLayers, kvHeads, 'T', 1]);
+    g.output(FETCHES.valueScales, 'float32', [numLayers, kvHeads, 'T', 1]);
+  }
+  return g.finish();
+}

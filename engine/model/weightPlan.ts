@@ -1,0 +1,162 @@
+/**
+ * Which tensors the step graph needs, in the layout that its operators read, and from which tensors of the model each is
+ * made: the one place that knows both Hugging Face's names and the layout of the weight file. Reads no weights.
+ */
+import type { Precision } from '../protocol.ts';
+import type { ModelConfig } from './hfConfig.ts';
+import type { DataTypeName, ExternalTensor } from './onnxWriter.ts';
+
+/** Consecutive output rows of a fused linear layer, taken from one [rows, width] tensor and multiplied by `factor`. */
+export interface RowSource {
+  readonly tensor: string;
+  readonly rows: number;
+  readonly factor: number;
+}
+
+/** Consecutive entries of a vector: `tensor` times `factor`, `repeat` times over; zeros when `tensor` is null. */
+export interface VectorSource {
+  readonly tensor: string | null;
+  readonly length: number;
+  readonly factor: number;
+  readonly repeat: number;
+}
+
+/**
+ * How the stored tensors are made.
+ * linear, int8: [width, sum of rows] int8 and scales [sum of rows]; float32: [sum of rows, width].
+ * embedding, int8: [rows, width] int8 and scales [rows, 1]; float32: [rows, width].
+ * keyBias: see keyBiasMatrix.
+ */
+export type PlanItem =
+  | { readonly kind: 'linear'; readonly width: number; readonly sources: readonly RowSource[]; readonly weight: ExternalTensor; readonly scales: ExternalTensor | null }
+  | { readonly kind: 'embedding'; readonly width: number; readonly rows: number; readonly tensor: string; readonly weight: ExternalTensor; readonly scales: ExternalTensor | null }
+  | { readonly kind: 'vector'; readonly sources: readonly VectorSource[]; readonly weight: ExternalTensor }
+  | { readonly kind: 'keyBias'; readonly tensor: string; readonly weight: ExternalTensor };
+
+export interface WeightPlan {
+  readonly precision: Precision;
+  readonly items: readonly PlanItem[];
+  /** By name, for the graph. */
+  readonly stored: ReadonlyMap<string, ExternalTensor>;
+  /** Size of the weight file. */
+  readonly bytes: number;
+  readonly parameters: number;
+  /** Every tensor read, with the shape it must have. */
+  readonly needed: ReadonlyMap<string, readonly number[]>;
+}
+
+export const EMBEDDING = 'model.embed_tokens.weight';
+export const HEAD = 'lm_head.weight';
+const BYTES: Readonly<Record<string, number>> = { int8: 1, float32: 4 };
+/** Page size: the runtime maps the file, so a tensor that starts on its own page drags nothing else in. */
+const ALIGNMENT = 4096;
+
+/** @param tied whether the embedding is also the output head. */
+export function planWeights(config: ModelConfig, precision: Precision, tied: boolean): WeightPlan {
+  const { hiddenSize, ffnSize, numHeads, kvHeads, headSize, vocabSize } = config;
+  const int8 = precision === 'int8';
+  const items: PlanItem[] = [];
+  const stored = new Map<string, ExternalTensor>();
+  const needed = new Map<string, readonly number[]>();
+  let position = 0;
+  const store = (name: string, type: DataTypeName, dims: readonly number[]): ExternalTensor => {
+    const length = dims.reduce((a, b) => a * b, BYTES[type]!);
+    const tensor = { name, type, dims, offset: position, length };
+    position += length < ALIGNMENT ? Math.ceil(length / 64) * 64 : Math.ceil(length / ALIGNMENT) * ALIGNMENT;
+    stored.set(name, tensor);
+    return tensor;
+  };
+  const linear = (name: string, width: number, sources: readonly RowSource[]) => {
+    const rows = sources.reduce((sum, s) => sum + s.rows, 0);
+    for (const s of sources) needed.set(s.tensor, [s.rows, width]);
+    const weight = store(name, precision, int8 ? [width, rows] : [rows, width]);
+    items.push({ kind: 'linear', width, sources, weight, scales: int8 ? store(`${name}.scales`, 'float32', [rows]) : null });
+  };
+  const vector = (name: string, sources: readonly VectorSource[], dims?: readonly number[]) => {
+    for (const s of sources) if (s.tensor) needed.set(s.tensor, [s.length]);
+    items.push({ kind: 'vector', sources, weight: store(name, 'float32', dims ?? [sources.reduce((sum, s) => sum + s.length * s.repeat, 0)]) });
+  };
+  const plain = (tensor: string, length: number): VectorSource => ({ tensor, length, factor: 1, repeat: 1 });
+
+  // 1 / sqrt(headSize) is folded into whatever touches the queries last: their norm, or else their projection.
+  const scale = 1 / Math.sqrt(headSize);
+  const projectionScale = config.qkNorm ? 1 : scale;
+  const queryRows = numHeads * headSize;
+  const kvRows = kvHeads * headSize;
+
+  // The embedding is stored by row for the lookup and the head by column for the product, also when they are tied: the
+  // lookup's copy is mapped from the file and only the rows in use take memory, while the head is packed at load.
+  needed.set(EMBEDDING, [vocabSize, hiddenSize]);
+  const embedding = store('embedding', precision, [vocabSize, hiddenSize]);
+  items.push({ kind: 'embedding', width: hiddenSize, rows: vocabSize, tensor: EMBEDDING, weight: embedding, scales: int8 ? store('embedding.scales', 'float32', [vocabSize, 1]) : null });
+  for (let l = 0; l < config.numLayers; l++) {
+    const from = `model.layers.${l}.`;
+    const to = `l${l}.`;
+    vector(`${to}norm1`, [plain(`${from}input_layernorm.weight`, hiddenSize)]);
+    linear(`${to}qkv`, hiddenSize, [
+      { tensor: `${from}self_attn.q_proj.weight`, rows: queryRows, factor: projectionScale },
+      { tensor: `${from}self_attn.k_proj.weight`, rows: kvRows, factor: 1 },
+      { tensor: `${from}self_attn.v_proj.weight`, rows: kvRows, factor: 1 },
+    ]);
+    if (config.qkvBias) {
+      const q: VectorSource = { tensor: `${from}self_attn.q_proj.bias`, length: queryRows, factor: projectionScale, repeat: 1 };
+      const k = plain(`${from}self_attn.k_proj.bias`, kvRows);
+      const v = plain(`${from}self_attn.v_proj.bias`, kvRows);
+      vector(`${to}qkvBias`, [q, k, v]);
+      if (hasKeyBiasRemedy(config)) {
+        // For an int8 KV window: the keys are quantised without their bias, which keyBias adds to the scores in float.
+        vector(`${to}qvBias`, [q, { ...k, tensor: null }, v]);
+        items.push({ kind: 'keyBias', tensor: k.tensor!, weight: store(`${to}keyBias`, 'float32', [1, kvHeads, headSize, headSize]) });
+      }
+    }
+    if (config.qkNorm) {
+      const norm = (name: string, factor: number, repeat: number): VectorSource => ({ tensor: `${from}self_attn.${name}.weight`, length: headSize, factor, repeat });
+      vector(`${to}qkNorm`, [norm('q_norm', scale, numHeads), norm('k_norm', 1, kvHeads)], [numHeads + kvHeads, 1, headSize]);
+    }
+    linear(`${to}o`, queryRows, [{ tensor: `${from}self_attn.o_proj.weight`, rows: hiddenSize, factor: 1 }]);
+    if (config.outputBias) vector(`${to}oBias`, [plain(`${from}self_attn.o_proj.bias`, hiddenSize)]);
+    vector(`${to}norm2`, [plain(`${from}post_attention_layernorm.weight`, hiddenSize)]);
+    linear(`${to}gateUp`, hiddenSize, ['gate', 'up'].map((n) => ({ tensor: `${from}mlp.${n}_proj.weight`, rows: ffnSize, factor: 1 })));
+    if (config.ffnBias) vector(`${to}gateUpBias`, ['gate', 'up'].map((n) => plain(`${from}mlp.${n}_proj.bias`, ffnSize)));
+    linear(`${to}down`, ffnSize, [{ tensor: `${from}mlp.down_proj.weight`, rows: hiddenSize, factor: 1 }]);
+    if (config.ffnBias) vector(`${to}downBias`, [plain(`${from}mlp.down_proj.bias`, hiddenSize)]);
+  }
+  vector('norm', [plain('model.norm.weight', hiddenSize)]);
+  // In float32 a tied head reads the embedding itself: the layouts are the same.
+  if (int8 || !tied) linear('head', hiddenSize, [{ tensor: tied ? EMBEDDING : HEAD, rows: vocabSize, factor: 1 }]);
+  else stored.set('head', embedding);
+
+  let parameters = 0;
+  for (const shape of needed.values()) parameters += shape.reduce((a, b) => a * b, 1);
+  return { precision, items, stored, bytes: position, parameters, needed };
+}
+
+/** With a norm between bias and rotation the bias is no longer a constant of the key, and the norm bounds it anyway. */
+export function hasKeyBiasRemedy(config: ModelConfig): boolean {
+  return config.qkvBias && !config.qkNorm;
+}
+
+/**
+ * Per KV head a matrix M [headSize, headSize] such that (q M) . [cos pθ, sin pθ] = q . R(p) b for any query row q and
+ * position p. With pairs (i, i + h), h = headSize / 2, and R rotating (b_i, b_i+h) by p θ_i:
+ * q . R(p) b = sum over i of cos(p θ_i) (q_i b_i + q_i+h b_i+h) + sin(p θ_i) (q_i+h b_i - q_i b_i+h).
+ * @param bias [kvHeads * headSize]. @returns [kvHeads, headSize, headSize], row major.
+ */
+export function keyBiasMatrix(bias: Float32Array, headSize: number): Float32Array {
+  const half = headSize / 2;
+  const kvHeads = bias.length / headSize;
+  const result = new Float32Array(kvHeads * headSize * headSize);
+  for (let g = 0; g < kvHeads; g++) {
+    for (let i = 0; i < half; i++) {
+      const low = bias[g * headSize + i]!;
+      const high = bias[g * headSize + half + i]!;
+      const lowRow = (g * headSize + i) * headSize;
+      const highRow = (g * headSize + half + i) * headSize;
+      result[lowRow + i] = low;
+      result[highRow + i] = high;
+      result[highRow + half + i] = low;
+      result[lowRow + half + i] = -high;
+    }
+  }
+  return result;
+}
