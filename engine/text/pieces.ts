@@ -156,9 +156,9 @@ export class Pieces {
     const forms = flatSteps(json.normalizer).map((step) => step.type);
     if (forms.some((form) => form !== 'NFC' && form !== 'NFKC')) return false;
     for (const step of steps) {
-      if (step.type === 'ByteLevel' && step['add_prefix_space'] === true) return false;
+      if (step.type === 'ByteLevel' && step.add_prefix_space === true) return false;
       if (step.type !== 'ByteLevel' && step.type !== 'Split' && step.type !== 'Digits' && step.type !== 'Punctuation') return false;
-      const pattern = (step['pattern'] as { Regex?: string } | undefined)?.Regex ?? '';
+      const pattern = (step.pattern as { Regex?: string } | undefined)?.Regex ?? '';
       if (/\(\?<[=!]|\^(?![^[]*\])|\\[AbBGzZ]|\$/.test(pattern)) return false;
     }
     for (const left of ['a', ' ', ';', ');', '\t', '1', 'é', '\n', '\n    ', "'", '🙂']) {
@@ -214,29 +214,29 @@ function sourceOffsets(text: string, normalize: (part: string) => string): numbe
 /** The library's Digits knows 0-9 only; the reference takes every character of the category N. */
 function numericDigits(step: Step): Step {
   if (step.type !== 'Digits') return step;
-  return { type: 'Split', pattern: { Regex: step['individual_digits'] === true ? '\\p{N}' : '\\p{N}+' }, behavior: 'Isolated', invert: false };
+  return { type: 'Split', pattern: { Regex: step.individual_digits === true ? '\\p{N}' : '\\p{N}+' }, behavior: 'Isolated', invert: false };
 }
 
 /** Removes the normaliser's Prepend, if that is its first step, and returns what it prepends. */
 function takePrefix(json: TokenizerJson): string {
   const normalizer = json.normalizer;
   if (normalizer === null) return '';
-  const steps = normalizer.type === 'Sequence' ? (normalizer['normalizers'] as Step[]) : [normalizer];
+  const steps = normalizer.type === 'Sequence' ? (normalizer.normalizers as Step[]) : [normalizer];
   const first = steps[0];
   if (first?.type !== 'Prepend') return '';
   json.normalizer = { type: 'Sequence', normalizers: steps.slice(1) };
-  return first['prepend'] as string;
+  return first.prepend as string;
 }
 
 function mapSteps(step: Step | null, change: (step: Step) => Step): Step | null {
   if (step?.type !== 'Sequence') return step === null ? null : change(step);
-  return { ...step, pretokenizers: (step['pretokenizers'] as Step[]).map((inner) => mapSteps(inner, change)) };
+  return { ...step, pretokenizers: (step.pretokenizers as Step[]).map((inner) => mapSteps(inner, change)) };
 }
 
 /** The steps of a pipeline with its sequences opened. */
 export function flatSteps(step: Step | null): Step[] {
   if (step === null || step === undefined) return [];
   if (step.type !== 'Sequence') return [step];
-  const inner = (step['normalizers'] ?? step['pretokenizers'] ?? step['decoders'] ?? step['processors'] ?? []) as Step[];
+  const inner = (step.normalizers ?? step.pretokenizers ?? step.decoders ?? step.processors ?? []) as Step[];
   return inner.flatMap((child) => flatSteps(child));
 }

@@ -68,8 +68,8 @@ export class Tokenizer {
     this.vocabSize = this.#tokens.length;
     const contents = json.added_tokens.map((token) => token.content).filter((content) => content !== '');
     this.#addedPattern = contents.length === 0 ? undefined : anyOf(contents);
-    const strip = flatSteps(json.decoder).find((step) => step.type === 'Strip' && step['content'] === ' ');
-    this.#strippedSpaces = strip === undefined ? 0 : Number(strip['start'] ?? 0);
+    const strip = flatSteps(json.decoder).find((step) => step.type === 'Strip' && step.content === ' ');
+    this.#strippedSpaces = strip === undefined ? 0 : Number(strip.start ?? 0);
   }
 
   /** Whether texts may be cut at line starts: see `Pieces`. */
@@ -95,12 +95,12 @@ export class Tokenizer {
 
   /**
    * Ids of trusted text, control tokens read as such. `guard` is a character to drop from the text once control tokens
-   * have been found: put inside a look-alike, it keeps that as text.
+   * have been found: put inside a look-alike, it keeps that as text. `continues` as in `encode`.
    */
-  encodeTemplate(text: string, guard?: string): number[] {
+  encodeTemplate(text: string, guard?: string, continues = false): number[] {
     const ids: number[] = [];
     const plain = (part: string): void => {
-      for (const id of this.encode(guard === undefined ? part : part.replaceAll(guard, ''))) ids.push(id);
+      for (const id of this.encode(guard === undefined ? part : part.replaceAll(guard, ''), continues && ids.length === 0)) ids.push(id);
     };
     let position = 0;
     for (const match of this.#addedPattern === undefined ? [] : text.matchAll(this.#addedPattern)) {

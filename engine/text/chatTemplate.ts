@@ -1,0 +1,135 @@
+/**
+ * A model's own chat template (Jinja) and the token ids of what it renders. Messages are somebody's text: whatever in
+ * them looks like a control token is kept as text by a guard character that is put inside it before rendering and taken
+ * out when the ids are made. Which file goes where in a prompt is layout's business.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Template } from '@huggingface/jinja';
+import { RequestError } from '../errors.ts';
+import type { ChatMessage } from '../protocol.ts';
+import { type Tokenizer, readJson } from './tokenizer.ts';
+
+/** What a template may see of a message; fields beyond ChatMessage are passed on as they are. */
+export type TemplateMessage = Omit<ChatMessage, 'role'> & { role: string; [field: string]: unknown };
+
+export interface RenderOptions {
+  /** Ends with the opening of an assistant turn; true when left out. */
+  addGenerationPrompt?: boolean;
+  tools?: unknown[];
+}
+
+/** Part of the reasoning that a model writes itself and that its template looks for in earlier answers. */
+const OWN_MARKS = ['<think>', '</think>'];
+
+export class ChatTemplate {
+  /** Id of the token that ends an assistant's turn, if the template writes one. */
+  readonly endOfTurnId: number | undefined;
+  /** Whether the template takes a system turn. */
+  readonly takesSystem: boolean;
+  readonly #source: string;
+  readonly #template: Template;
+  readonly #tokenizer: Tokenizer;
+  readonly #named: Record<string, string>;
+
+  /** chat_template.jinja, or chat_template of tokenizer_config.json; undefined when the model has neither. */
+  static async load(dir: string, tokenizer: Tokenizer): Promise<ChatTemplate | undefined> {
+    const config = (await readJson(dir, 'tokenizer_config.json')) ?? {};
+    let file = 'chat_template.jinja';
+    let source: string | undefined;
+    try {
+      source = await readFile(join(dir, file), 'utf8');
+    } catch {
+      file = 'tokenizer_config.json';
+      source = templateOf(config.chat_template);
+    }
+    if (source === undefined) return undefined;
+    const named: Record<string, string> = {};
+    for (const name of ['bos_token', 'eos_token', 'pad_token', 'unk_token']) {
+      const token = tokenText(config[name]);
+      if (token !== undefined) named[name] = token;
+    }
+    try {
+      return new ChatTemplate(source, tokenizer, named);
+    } catch (error) {
+      throw new RequestError('modelInvalid', `${file}: the chat template cannot be read (${error instanceof Error ? error.message : String(error)})`);
+    }
+  }
+
+  constructor(source: string, tokenizer: Tokenizer, named: Record<string, string>) {
+    this.#source = source;
+    this.#template = new Template(source);
+    this.#tokenizer = tokenizer;
+    this.#named = named;
+    this.endOfTurnId = this.#findEndOfTurn();
+    this.takesSystem = this.#tries([{ role: 'system', content: 'KVASIR' }, { role: 'user', content: 'x' }])?.includes('KVASIR') ?? false;
+  }
+
+  /** The rendered text; `badRequest` with the template's own words when it refuses the messages. */
+  render(messages: readonly TemplateMessage[], options: RenderOptions = {}): string {
+    const { addGenerationPrompt = true, tools } = options;
+    try {
+      return this.#template.render({ ...this.#named, messages: [...messages], add_generation_prompt: addGenerationPrompt, ...(tools === undefined ? {} : { tools }) });
+    } catch (error) {
+      throw new RequestError('badRequest', `chat template: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+
+  /** Ids of the rendered text: control tokens of the template are read as such, those in messages stay text. */
+  encode(messages: readonly TemplateMessage[], options: RenderOptions = {}): number[] {
+    return this.encodeAround(messages, undefined, options).before;
+  }
+
+  /**
+   * Ids before and after `mark`, a text that one message holds: what stands in its place is encoded by the caller.
+   * Without a mark, or when the template drops it, everything is `before` and `found` tells.
+   */
+  encodeAround(messages: readonly TemplateMessage[], mark: string | undefined, options: RenderOptions = {}): { before: number[]; after: number[]; found: boolean } {
+    const guard = unusedCharacter(JSON.stringify(messages) + this.#source);
+    const guarded = messages.map((message) => ({
+      ...message,
+      content: typeof message.content === 'string' ? this.#tokenizer.guardLookalikes(message.content, guard, message.role === 'assistant' ? OWN_MARKS : []) : message.content,
+    }));
+    const text = this.render(guarded, options);
+    const at = mark === undefined ? -1 : text.indexOf(mark);
+    if (mark === undefined || at < 0) return { before: this.#tokenizer.encodeTemplate(text, guard), after: [], found: false };
+    return { before: this.#tokenizer.encodeTemplate(text.slice(0, at), guard), after: this.#tokenizer.encodeTemplate(text.slice(at + mark.length), guard, true), found: true };
+  }
+
+  #tries(messages: TemplateMessage[]): string | undefined {
+    try {
+      return this.render(messages, { addGenerationPrompt: false });
+    } catch {
+      return undefined;
+    }
+  }
+
+  #findEndOfTurn(): number | undefined {
+    const text = this.#tries([
+      { role: 'user', content: 'x' },
+      { role: 'assistant', content: 'KVASIR' },
+    ]);
+    const at = text?.lastIndexOf('KVASIR') ?? -1;
+    if (text === undefined || at < 0) return undefined;
+    return this.#tokenizer.encodeTemplate(text.slice(at + 'KVASIR'.length), undefined, true).find((id) => this.#tokenizer.addedTokens.has(id));
+  }
+}
+
+/** A private-use character that the text does not hold. */
+export function unusedCharacter(text: string): string {
+  for (let code = 0xe000; ; code++) if (!text.includes(String.fromCharCode(code))) return String.fromCharCode(code);
+}
+
+/** The string of a token in tokenizer_config.json: plain, or an object with `content`. */
+export function tokenText(value: unknown): string | undefined {
+  if (typeof value === 'string') return value;
+  const content = (value as { content?: unknown } | null | undefined)?.content;
+  return typeof content === 'string' ? content : undefined;
+}
+
+function templateOf(value: unknown): string | undefined {
+  if (typeof value === 'string') return value;
+  if (!Array.isArray(value)) return undefined;
+  const named = value as { name?: string; template?: string }[];
+  return (named.find((entry) => entry.name === 'default') ?? named[0])?.template;
+}

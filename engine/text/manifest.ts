@@ -1,0 +1,102 @@
+/**
+ * kvasir.json, the optional file beside a model that says what it was trained to do: which prompt layouts, in which
+ * order, with which questions, and what a user should know of it. Without it, what the tokenizer offers decides.
+ * Every field may be left out; a wrong one is refused by name.
+ */
+import { RequestError } from '../errors.ts';
+
+export interface Manifest {
+  name: string;
+  version: string;
+  /** What the model is, in words for its user; may be empty. */
+  note: string;
+  can: { complete: boolean; chat: boolean; summarize: boolean };
+  /** Where the open file stands: after a file separator before everything else, or inside the chat template's first turn. */
+  fileBlock: 'fileSeparator' | 'chatTemplate';
+  completion: {
+    /** Whether the file block may come before the FIM tail. */
+    layout: 'blockAndTail' | 'tail';
+    /** `suffixFirst` ends the prompt with the prefix; `family` is the order that the family of control tokens is known for. */
+    order: 'suffixFirst' | 'family';
+    maxTokens: number;
+    multilineMaxTokens: number;
+    /** Whether the model reads other files before the current one. */
+    snippets: boolean;
+  };
+  chat: { /** Whether it follows a system turn. */ system: boolean; maxTokens: number; temperature: number; repetitionPenalty: number };
+  summary: {
+    fileQuestion: string;
+    /** {name} is the symbol's name. */
+    symbolQuestion: string;
+    /** Comes before the selected code. */
+    selectionQuestion: string;
+    /** A folder's summary is a list of its files' summaries, or one answer made from them. */
+    folder: 'list' | 'reduce';
+    folderQuestion: string;
+    maxTokens: number;
+  };
+}
+
+/** What a model without a manifest is taken for. */
+export function defaultManifest(name: string, offers: { fim: boolean; chatTemplate: boolean; readsRepository: boolean }): Manifest {
+  return {
+    name,
+    version: '',
+    note: '',
+    can: { complete: offers.fim, chat: offers.chatTemplate, summarize: offers.chatTemplate },
+    fileBlock: 'chatTemplate',
+    completion: { layout: 'tail', order: 'family', maxTokens: 64, multilineMaxTokens: 160, snippets: offers.readsRepository },
+    chat: { system: true, maxTokens: 1024, temperature: 0.2, repetitionPenalty: 1 },
+    summary: {
+      fileQuestion: 'Summarise this file in two or three sentences: what it is for and what its main parts do. No list, no code.',
+      symbolQuestion: 'Explain in one or two sentences what `{name}` does in this file.',
+      selectionQuestion: 'Explain in one or two sentences what this code does.',
+      folder: 'reduce',
+      folderQuestion: 'These are summaries of the files of one folder. Summarise the folder in three or four sentences: what it is for and how the files work together.',
+      maxTokens: 256,
+    },
+  };
+}
+
+/** The manifest in `json`, with `defaults` for what it leaves out; `modelInvalid` names kvasir.json and the field. */
+export function parseManifest(json: Record<string, unknown>, defaults: Manifest): Manifest {
+  const allowed: Record<string, readonly string[]> = {
+    fileBlock: ['fileSeparator', 'chatTemplate'],
+    'completion.layout': ['blockAndTail', 'tail'],
+    'completion.order': ['suffixFirst', 'family'],
+    'summary.folder': ['list', 'reduce'],
+  };
+  const manifest = merge(defaults as unknown as Fields, json, '', allowed) as unknown as Manifest;
+  if (!manifest.summary.symbolQuestion.includes('{name}')) throw invalid('summary.symbolQuestion', 'does not hold "{name}"');
+  return manifest;
+}
+
+export function invalid(field: string, problem: string): RequestError {
+  return new RequestError('modelInvalid', `kvasir.json: ${field} ${problem}`);
+}
+
+interface Fields {
+  [field: string]: string | number | boolean | Fields;
+}
+
+/** Takes each field of `json` that has the type of its default. */
+function merge(defaults: Fields, json: Record<string, unknown>, path: string, allowed: Record<string, readonly string[]>): Fields {
+  const merged: Fields = { ...defaults };
+  for (const [key, value] of Object.entries(json)) {
+    const field = path === '' ? key : `${path}.${key}`;
+    const fallback = defaults[key];
+    if (fallback === undefined || !Object.hasOwn(defaults, key)) throw invalid(field, `is not a known field; known are ${Object.keys(defaults).join(', ')}`);
+    if (typeof fallback === 'object') {
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(field, 'is not an object');
+      merged[key] = merge(fallback, value as Record<string, unknown>, field, allowed);
+      continue;
+    }
+    if (typeof value !== typeof fallback) throw invalid(field, `is not a ${typeof fallback}`);
+    const choices = allowed[field];
+    if (choices !== undefined && !choices.includes(value as string)) throw invalid(field, `is "${value}"; known are ${choices.map((choice) => `"${choice}"`).join(', ')}`);
+    if (/[tT]okens$/.test(key) && (!Number.isInteger(value) || (value as number) < 1)) throw invalid(field, 'is not a whole number above 0');
+    if (typeof value === 'number' && (!Number.isFinite(value) || value < 0)) throw invalid(field, 'is not a number from 0 up');
+    merged[key] = value as string | number | boolean;
+  }
+  return merged;
+}
