@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { quantiseRows, quantiseToColumns, rowScales } from './quantise.ts';
+import { quantiseRows16, quantiseToColumns, rowScales } from './quantise.ts';
 import { type Weights, rowsPerRead } from './safetensors.ts';
 import { EMBEDDING, type PlanItem, type WeightPlan, keyBiasMatrix } from './weightPlan.ts';
 
@@ -88,10 +88,9 @@ class Conversion {
     await this.eachPart(tensor, rows, width, async (part, first, count) => {
       if (!scales) return this.write(part, weight.offset + first * width * 4);
       const partScales = new Float32Array(count);
-      const codes = new Int8Array(part.length);
-      rowScales(part, count, width, partScales);
-      quantiseRows(part, count, width, partScales, codes);
-      await this.write(codes, weight.offset + first * width);
+      const codes = new Int16Array(part.length);
+      quantiseRows16(part, count, width, partScales, codes);
+      await this.write(codes, weight.offset + first * width * 2);
       await this.write(partScales, scales.offset + first * 4);
     });
   }
@@ -112,7 +111,7 @@ class Conversion {
     return result;
   }
 
-  private async write(data: Float32Array | Int8Array, offset: number): Promise<void> {
+  private async write(data: Float32Array | Int8Array | Int16Array, offset: number): Promise<void> {
     const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
     for (let done = 0; done < bytes.length; ) {
       const { bytesWritten } = await this.file.write(bytes, done, Math.min(bytes.length - done, 2 ** 26), offset + done);

@@ -1,4 +1,7 @@
-/** Symmetric int8 quantisation of weight rows, one scale per output row, written as the columns of the operator's layout. */
+/**
+ * Symmetric quantisation of weight rows, one scale per row: 8 bits for products, written as the columns of the operator's
+ * layout, and 16 bits for the embedding table.
+ */
 
 /** Rows and columns of a tile of the transposition: both sides of a tile stay in the first-level cache. */
 const TILE = 64;
@@ -17,11 +20,17 @@ export function rowScales(rows: Float32Array, numRows: number, width: number, sc
   }
 }
 
-/** rows [numRows, width] -> out [numRows, width] of int8, as the scales say. */
-export function quantiseRows(rows: Float32Array, numRows: number, width: number, scales: Float32Array, out: Int8Array): void {
+/**
+ * rows [numRows, width] -> out [numRows, width] of 16-bit codes, x = code * scale. For tables that are only looked up: 8
+ * bits there would cost as much accuracy as all 8-bit products of a small model together.
+ */
+export function quantiseRows16(rows: Float32Array, numRows: number, width: number, scales: Float32Array, out: Int16Array): void {
   for (let r = 0; r < numRows; r++) {
-    const inverse = scales[r]! > 0 ? 1 / scales[r]! : 0;
-    for (let i = r * width, end = i + width; i < end; i++) out[i] = clamp(rows[i]! * inverse + ROUND - ROUND);
+    let max = 0;
+    for (let i = r * width, end = i + width; i < end; i++) max = Math.max(max, Math.abs(rows[i]!));
+    scales[r] = max / 32_767;
+    const inverse = max > 0 ? 32_767 / max : 0;
+    for (let i = r * width, end = i + width; i < end; i++) out[i] = rows[i]! * inverse + ROUND - ROUND;
   }
 }
 

@@ -24,7 +24,7 @@ export interface VectorSource {
 /**
  * How the stored tensors are made.
  * linear, int8: [width, sum of rows] int8 and scales [sum of rows]; float32: [sum of rows, width].
- * embedding, int8: [rows, width] int8 and scales [rows, 1]; float32: [rows, width].
+ * embedding, int8: [rows, width] int16 and scales [rows, 1]; float32: [rows, width].
  * keyBias: see keyBiasMatrix.
  */
 export type PlanItem =
@@ -47,7 +47,7 @@ export interface WeightPlan {
 
 export const EMBEDDING = 'model.embed_tokens.weight';
 export const HEAD = 'lm_head.weight';
-const BYTES: Readonly<Record<string, number>> = { int8: 1, float32: 4 };
+const BYTES: Readonly<Record<string, number>> = { int8: 1, int16: 2, float32: 4 };
 /** Page size: the runtime maps the file, so a tensor that starts on its own page drags nothing else in. */
 const ALIGNMENT = 4096;
 
@@ -85,9 +85,10 @@ export function planWeights(config: ModelConfig, precision: Precision, tied: boo
   const kvRows = kvHeads * headSize;
 
   // The embedding is stored by row for the lookup and the head by column for the product, also when they are tied: the
-  // lookup's copy is mapped from the file and only the rows in use take memory, while the head is packed at load.
+  // lookup's copy is mapped from the file and only the rows in use take memory, while the head is packed at load. For the
+  // same reason its rows can afford 16 bits (see quantiseRows16).
   needed.set(EMBEDDING, [vocabSize, hiddenSize]);
-  const embedding = store('embedding', precision, [vocabSize, hiddenSize]);
+  const embedding = store('embedding', int8 ? 'int16' : 'float32', [vocabSize, hiddenSize]);
   items.push({ kind: 'embedding', width: hiddenSize, rows: vocabSize, tensor: EMBEDDING, weight: embedding, scales: int8 ? store('embedding.scales', 'float32', [vocabSize, 1]) : null });
   for (let l = 0; l < config.numLayers; l++) {
     const from = `model.layers.${l}.`;
