@@ -153,4 +153,28 @@ export class KvWindow {
     }
     return rows;
   }
+
+  /** Copies the rows of slot from[i] over slot to[i], with their positions; no slot may be in both. */
+  move(from: Int32Array, to: Int32Array): void {
+    const { numLayers, kvHeads, headSize, kv } = this.shape;
+    const P = this.numSlots;
+    for (let i = 0; i < from.length; i++) this.positions[to[i]!] = this.positions[from[i]!]!;
+    for (let l = 0; l < numLayers; l++) {
+      const keys = this.keys[l]!;
+      const values = this.values[l]!;
+      for (let row = 0; row < kvHeads * headSize * P; row += P) {
+        for (let i = 0; i < from.length; i++) keys[row + to[i]!] = keys[row + from[i]!]!;
+      }
+      for (let head = 0; head < kvHeads * P; head += P) {
+        for (let i = 0; i < from.length; i++) {
+          const source = (head + from[i]!) * headSize;
+          values.copyWithin((head + to[i]!) * headSize, source, source + headSize);
+          if (kv === 'int8') {
+            this.keyScales[l]![head + to[i]!] = this.keyScales[l]![head + from[i]!]!;
+            this.valueScales[l]![head + to[i]!] = this.valueScales[l]![head + from[i]!]!;
+          }
+        }
+      }
+    }
+  }
 }

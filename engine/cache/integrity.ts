@@ -1,0 +1,74 @@
+/** The cache's invariants, checked after each step in tests. Throws at the first broken one; changes nothing. */
+import type { Lease } from './kvCache.ts';
+import type { KvMemory } from './kvMemory.ts';
+import { endIndex, pathTo, type TreeNode } from './prefixTree.ts';
+
+function check(holds: boolean, message: string): asserts holds {
+  if (!holds) throw new Error(`KV cache: ${message}`);
+}
+
+function checkNode(node: TreeNode, memory: KvMemory): void {
+  const at = `run at ${node.startIndex} of ${node.tokenIds.length}`;
+  const parent = node.parent!;
+  check(node.tokenIds.length > 0, `${at} is empty`);
+  check(parent.children.get(node.tokenIds[0]!) === node, `${at} is not its parent's child`);
+  check(node.startIndex === endIndex(parent), `${at} does not follow its parent`);
+  check(node.slots !== null || node.stored !== null, `${at} has no rows`);
+  check(!node.slots || node.slots.length === node.tokenIds.length, `${at} has ${node.slots?.length} slots`);
+  check(!node.stored || node.stored.numTokens === node.tokenIds.length, `${at} has ${node.stored?.numTokens} rows`);
+  if (!parent.parent) return;
+  check(parent.refCount >= node.refCount, `${at} is referenced more than its parent`);
+  check(parent.lastUse >= node.lastUse, `${at} was used after its parent`);
+  check(!node.slots || parent.slots !== null, `${at} is in the window and its parent is not`);
+  check(memory.tree.root.slots === null, 'the root has slots');
+}
+
+/** `inFlight`: slots that belong to a batch under way. */
+export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: Iterable<number>): void {
+  const { window, store } = memory;
+  check(memory.numFree + memory.numHeld === window.numSlots, 'free + held is not P');
+
+  const holder = new Map<number, string>();
+  const hold = (slots: Iterable<number>, by: string): void => {
+    for (const slot of slots) {
+      check(memory.isHeld(slot), `${by} uses slot ${slot}, which is free`);
+      check(!holder.has(slot), `slot ${slot} belongs to ${by} and to ${holder.get(slot)}`);
+      holder.set(slot, by);
+    }
+  };
+  const paths = new Map<TreeNode, number>();
+  for (const lease of leases) {
+    hold(lease.tail, 'a tail');
+    for (const node of pathTo(lease.node)) {
+      paths.set(node, (paths.get(node) ?? 0) + 1);
+      check(node.slots !== null, `a lease runs through a run at ${node.startIndex} that is not in the window`);
+    }
+  }
+  hold(inFlight, 'the batch');
+
+  let storeBytes = 0;
+  let evictable = 0;
+  for (const node of memory.tree.nodes()) {
+    checkNode(node, memory);
+    const leased = paths.get(node) ?? 0;
+    check(node.refCount === leased, `run at ${node.startIndex}: ref count ${node.refCount}, leases ${leased}`);
+    paths.delete(node);
+    if (node.slots) {
+      hold(node.slots, `the run at ${node.startIndex}`);
+      for (const [i, slot] of node.slots.entries()) check(window.positions[slot] === node.startIndex + i, `slot ${slot} stands at the wrong position`);
+      if (node.refCount === 0) evictable += node.slots.length;
+    }
+    for (const { keys, keyScales, values, valueScales } of node.stored?.blocks ?? []) {
+      storeBytes += keys.byteLength + keyScales.byteLength + values.byteLength + valueScales.byteLength;
+    }
+  }
+  check(paths.size === 0, 'a lease runs through a run that is not in the tree');
+  check(holder.size === memory.numHeld, `${memory.numHeld} slots are held, ${holder.size} have a holder`);
+  check(evictable === memory.numEvictable, `${memory.numEvictable} slots count as evictable, ${evictable} are`);
+  check(storeBytes === store.bytes, `store bytes ${store.bytes}, allocated ${storeBytes}`);
+
+  let windowBytes = window.positions.byteLength;
+  for (const arrays of [window.keys, window.values, window.keyScales, window.valueScales]) for (const array of arrays) windowBytes += array.byteLength;
+  check(windowBytes === window.bytes, `window bytes ${window.bytes}, allocated ${windowBytes}`);
+  check(memory.bytes <= memory.maxBytes, `${memory.bytes} bytes exceed the ceiling of ${memory.maxBytes}`);
+}

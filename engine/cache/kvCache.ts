@@ -1,0 +1,253 @@
+/**
+ * The KV cache as the scheduler sees it: sequences lease a path in the prefix tree plus a private tail of slots.
+ * Owns leases, reference counts and what joins the tree; where rows lie and what is evicted is KvMemory's. Nothing
+ * here knows a queue or a tensor. That something does not fit is a return value, never an exception.
+ */
+import type { Tier } from '../protocol.ts';
+import { checkCache } from './integrity.ts';
+import { KvMemory } from './kvMemory.ts';
+import { endIndex, type Match, pathTo, type TreeNode } from './prefixTree.ts';
+import type { KvWindow } from './window.ts';
+
+/** What a running sequence holds: the path that ends in `node`, all of it in the window, and slots after it. */
+export interface Lease {
+  node: TreeNode;
+  /** Slots of computed tokens that are not in the tree yet. */
+  readonly tail: number[];
+}
+
+/** Computed tokens of a lease. */
+export function numComputed(lease: Lease): number {
+  return endIndex(lease.node) + lease.tail.length;
+}
+
+export interface KvCacheOptions {
+  window: KvWindow;
+  /** Ceiling of window + store. */
+  maxBytes: number;
+  /** Slots up to which the window grows rather than reuses those of unreferenced runs. */
+  softSlots: number;
+  /** Milliseconds, never going back. */
+  clock: () => number;
+}
+
+export class KvCache {
+  readonly #memory: KvMemory;
+  readonly #clock: () => number;
+  readonly #leases = new Set<Lease>();
+  /** Pinned token prefixes by key. */
+  readonly #pins = new Map<string, readonly number[]>();
+
+  constructor({ window, maxBytes, softSlots, clock }: KvCacheOptions) {
+    this.#memory = new KvMemory(window, maxBytes, softSlots);
+    this.#clock = clock;
+  }
+
+  get maxBytes(): number {
+    return this.#memory.maxBytes;
+  }
+
+  /** The most tokens that fit at once, with nothing else in the cache. */
+  get capacity(): number {
+    return this.#memory.maxSlots;
+  }
+
+  /** Slots that `allocate` could hand out now. */
+  get available(): number {
+    return this.#memory.available;
+  }
+
+  get windowBytes(): number {
+    return this.#memory.window.bytes;
+  }
+
+  get storeBytes(): number {
+    return this.#memory.store.bytes;
+  }
+
+  get windowSlots(): { total: number; free: number; held: number } {
+    return { total: this.#memory.window.numSlots, free: this.#memory.numFree, held: this.#memory.numHeld };
+  }
+
+  get events(): Readonly<{ evictions: number; promotions: number; demotions: number }> {
+    return this.#memory.events;
+  }
+
+  /** Longest cached prefix of tokenIds[0 .. limit): its length, and how much of it running sequences hold in place anyway. */
+  lookUp(tokenIds: readonly number[], limit: number): { numTokens: number; numReferenced: number } {
+    const match = this.#memory.tree.match(tokenIds, limit);
+    let numReferenced = 0;
+    for (const [node, length] of lengths(match)) if (node.refCount > 0) numReferenced += length;
+    return { numTokens: match.numTokens, numReferenced };
+  }
+
+  /** An empty lease. It must be given back by `release`. */
+  open(): Lease {
+    const lease: Lease = { node: this.#memory.tree.root, tail: [] };
+    this.#leases.add(lease);
+    return lease;
+  }
+
+  /**
+   * Moves a lease without tail on to what the tree holds of tokenIds[.. limit), promoting runs from the store.
+   * Returns the number of tokens gained; stops short where the window has no room.
+   */
+  advance(lease: Lease, tokenIds: readonly number[], limit: number): number {
+    const { tree } = this.#memory;
+    const match = tree.match(tokenIds, limit, lease.node);
+    if (match.numTokens === 0) return 0;
+    const before = endIndex(lease.node);
+    const nodes = [...match.nodes];
+    const last = nodes.pop()!;
+    nodes.push(match.lastLength < last.tokenIds.length ? tree.split(last, match.lastLength) : last);
+
+    for (const node of nodes) this.#memory.reference(node);
+    const missing = nodes.findIndex((node) => !this.#memory.promote(node));
+    const placed = missing < 0 ? nodes : nodes.slice(0, missing);
+    for (const node of nodes.slice(placed.length)) this.#memory.unreference(node);
+    lease.node = placed.at(-1) ?? lease.node;
+    this.#touch(lease.node);
+    return endIndex(lease.node) - before;
+  }
+
+  /** n slots for new tokens, with undefined contents, or null. They belong to the caller until `append` or `free`. */
+  allocate(n: number): Int32Array | null {
+    return this.#memory.allocate(n);
+  }
+
+  free(slots: Int32Array): void {
+    this.#memory.free(slots);
+  }
+
+  /** The tokens of `slots` have been computed: they become the lease's tail. */
+  append(lease: Lease, slots: Int32Array): void {
+    for (const slot of slots) lease.tail.push(slot);
+  }
+
+  /**
+   * Puts a lease's tail into the tree; `tokenIds` are the sequence's. Where another sequence has computed the same
+   * tokens, one copy stays and the lease goes on with that one.
+   */
+  commit(lease: Lease, tokenIds: readonly number[]): void {
+    const { tree } = this.#memory;
+    let slots = Int32Array.from(lease.tail);
+    lease.tail.length = 0;
+    while (slots.length > 0) {
+      const start = endIndex(lease.node);
+      const match = tree.match(tokenIds, start + slots.length, lease.node);
+      if (match.numTokens === 0) {
+        lease.node = this.#join(lease.node, tokenIds.slice(start, start + slots.length), slots);
+        break;
+      }
+      const child = match.nodes[0]!;
+      const length = match.nodes.length > 1 ? child.tokenIds.length : match.lastLength;
+      const node = length < child.tokenIds.length ? tree.split(child, length) : child;
+      this.#memory.reference(node);
+      const mine = slots.slice(0, length);
+      if (node.slots) this.#memory.free(mine);
+      else node.slots = mine;
+      lease.node = node;
+      slots = slots.slice(length);
+    }
+    this.#touch(lease.node);
+    this.#markPins();
+  }
+
+  /** Ends a lease. What is in the tree stays cached until its room is needed; commit first, or the tail is lost. */
+  release(lease: Lease): void {
+    if (!this.#leases.delete(lease)) throw new Error('A lease is released twice.');
+    this.#memory.free(lease.tail);
+    this.#touch(lease.node);
+    for (const node of pathTo(lease.node)) this.#memory.unreference(node);
+  }
+
+  /** Window slots of a lease's computed tokens, in order; valid until slots move (`setMaxBytes`, `shrink`). */
+  slotsOf(lease: Lease): Int32Array {
+    const slots = new Int32Array(numComputed(lease));
+    for (const node of pathTo(lease.node)) slots.set(node.slots!, node.startIndex);
+    slots.set(lease.tail, endIndex(lease.node));
+    return slots;
+  }
+
+  /** Slots that must be released before `setMaxBytes(maxBytes)`; 0 or less when it can be called. */
+  excess(maxBytes: number): number {
+    return this.#memory.excess(maxBytes);
+  }
+
+  /** Sets the ceiling and keeps it at once: demotes and drops unreferenced runs, shrinks the window. Slots move. */
+  setMaxBytes(maxBytes: number): void {
+    this.#memory.setMaxBytes(maxBytes, this.#tails());
+  }
+
+  /** For moments without work: gives back memory that is not needed. Slots move. */
+  shrink(): void {
+    this.#memory.shrink(this.#clock(), this.#tails());
+  }
+
+  /** Keeps the runs of a prefix, those still to come included, until all others are gone. null ends it. */
+  pin(key: string, tokenIds: readonly number[] | null): void {
+    if (tokenIds) this.#pins.set(key, tokenIds);
+    else this.#pins.delete(key);
+    for (const node of this.#memory.tree.nodes()) node.pinned = false;
+    this.#markPins();
+  }
+
+  /** Drops what no sequence references: all of it but pinned runs, or what belongs to this prefix alone, pinned or not. */
+  evict(tokenIds?: readonly number[]): void {
+    const { tree } = this.#memory;
+    const nodes = tokenIds ? [...tree.match(tokenIds).nodes].reverse() : [...tree.nodes()].reverse();
+    for (const node of nodes) {
+      if (node.refCount === 0 && node.children.size === 0 && (tokenIds || !node.pinned)) this.#memory.drop(node);
+    }
+  }
+
+  /** What is cached of a prefix, and where most of it is. Changes nothing. */
+  describe(tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier } {
+    const match = this.#memory.tree.match(tokenIds);
+    const { store } = this.#memory;
+    let inWindow = 0;
+    let bytes = 0;
+    for (const [node, length] of lengths(match)) {
+      if (node.slots) inWindow += length;
+      if (node.slots) bytes += length * this.#memory.bytesPerSlot;
+      if (node.stored) bytes += length * store.bytesPerToken;
+    }
+    const tokens = match.numTokens;
+    return { tokens, bytes, tier: tokens === 0 ? 'none' : 2 * inWindow >= tokens ? 'window' : 'store' };
+  }
+
+  /** Throws at the first broken invariant. `inFlight` are slots that a batch holds. */
+  checkIntegrity(inFlight: Iterable<number> = []): void {
+    checkCache(this.#memory, this.#leases, inFlight);
+  }
+
+  /** Adds a run below `parent`, which the lease ends in: into the parent itself where nobody else could tell. */
+  #join(parent: TreeNode, tokenIds: number[], slots: Int32Array): TreeNode {
+    const { tree } = this.#memory;
+    if (parent.parent && parent.refCount === 1 && parent.children.size === 0 && !parent.stored) {
+      tree.extend(parent, tokenIds, slots);
+      return parent;
+    }
+    const node = tree.insert(parent, tokenIds, slots);
+    node.refCount = 1;
+    return node;
+  }
+
+  #touch(node: TreeNode): void {
+    const now = this.#clock();
+    for (const n of pathTo(node)) n.lastUse = now;
+  }
+
+  #markPins(): void {
+    for (const tokenIds of this.#pins.values()) for (const node of this.#memory.tree.match(tokenIds).nodes) node.pinned = true;
+  }
+
+  *#tails(): Generator<number[]> {
+    for (const lease of this.#leases) yield lease.tail;
+  }
+}
+
+/** The nodes of a match with the number of matching tokens in each. */
+function* lengths(match: Match): Generator<[TreeNode, number]> {
+  for (const [i, node] of match.nodes.entries()) yield [node, i === match.nodes.length - 1 ? match.lastLength : node.tokenIds.length];
+}

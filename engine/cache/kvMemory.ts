@@ -1,0 +1,259 @@
+/**
+ * Where K/V rows live: window and store under one ceiling in bytes. Hands out slots, and makes room for them by
+ * growing the window, demoting runs to the store (lossless) or dropping them. Knows runs and reference counts, but no
+ * sequence and no token. That something does not fit is a return value.
+ *
+ * Room is made in this order: free slots; growth up to `softSlots`; slots of unreferenced runs, least recently used
+ * first; growth up to the ceiling. Every window column slows every step, hence the soft limit; below it a copy saved
+ * is worth more than a column. In the store, copies of runs that are also in the window go first, then old runs.
+ */
+import { evictionOrder, firstToGo } from './eviction.ts';
+import { PrefixTree, type TreeNode } from './prefixTree.ts';
+import { SlotAllocator } from './slots.ts';
+import { KvStore } from './store.ts';
+import type { KvWindow } from './window.ts';
+import { kvBytesPerToken } from './window.ts';
+
+/** P is a multiple of this, unless the ceiling itself is smaller. */
+export const WINDOW_STEP = 256;
+const INITIAL_SLOTS = 1024;
+/** Least number of tokens that leave the window at once, so that a decode does not evict one by one. */
+const RECLAIM_TOKENS = 32;
+/** Least number of tokens that leave the store at once. */
+const STORE_DROP_TOKENS = 128;
+/** Shrinking re-lays the whole window out: it must free at least this many slots. */
+const LEAST_SHRINK = 2 * WINDOW_STEP;
+/** When all is quiet, runs unused for so long leave the window for the store. */
+const STALE_MS = 60_000;
+
+const roundUp = (n: number, step: number): number => Math.ceil(n / step) * step;
+
+export class KvMemory {
+  readonly window: KvWindow;
+  readonly store: KvStore;
+  readonly tree: PrefixTree;
+  readonly softSlots: number;
+  readonly events = { evictions: 0, promotions: 0, demotions: 0 };
+  readonly #slots = new SlotAllocator();
+  readonly bytesPerSlot: number;
+  #maxBytes: number;
+  /** Slots of runs that nobody references. */
+  #evictable = 0;
+
+  constructor(window: KvWindow, maxBytes: number, softSlots: number) {
+    this.window = window;
+    this.store = new KvStore(window.shape);
+    this.tree = new PrefixTree(this.store);
+    this.softSlots = softSlots;
+    this.bytesPerSlot = kvBytesPerToken(window.shape);
+    this.#maxBytes = maxBytes;
+    this.#resize(Math.min(INITIAL_SLOTS, this.maxSlots));
+  }
+
+  get maxBytes(): number {
+    return this.#maxBytes;
+  }
+
+  get bytes(): number {
+    return this.window.bytes + this.store.bytes;
+  }
+
+  get numFree(): number {
+    return this.#slots.numFree;
+  }
+
+  get numHeld(): number {
+    return this.#slots.numHeld;
+  }
+
+  get numEvictable(): number {
+    return this.#evictable;
+  }
+
+  isHeld(slot: number): boolean {
+    return this.#slots.isHeld(slot);
+  }
+
+  /** The largest P under the ceiling, with an empty store. */
+  get maxSlots(): number {
+    return this.#slotsUnder(this.#maxBytes);
+  }
+
+  /** Slots that `allocate` can hand out: free ones, those of unreferenced runs and those of growth. */
+  get available(): number {
+    return this.maxSlots - this.numReferenced;
+  }
+
+  /** Slots that may not be taken away: on a lease's path, in a tail or in a batch. */
+  get numReferenced(): number {
+    return this.#slots.numHeld - this.#evictable;
+  }
+
+  /** n slots with undefined contents, or null when they cannot be had. May demote and drop unreferenced runs. */
+  allocate(n: number): Int32Array | null {
+    if (n > this.available) return null;
+    while (this.#slots.numFree < n) {
+      const missing = n - this.#slots.numFree;
+      const more = this.#grow(missing, this.softSlots) || this.#reclaim(missing, this.window.numSlots) || this.#grow(missing, this.maxSlots);
+      if (!more) return null;
+    }
+    return this.#slots.take(n);
+  }
+
+  free(slots: ArrayLike<number>): void {
+    this.#slots.give(slots);
+  }
+
+  /** Keeps a run where it is (it is not evicted, not demoted) until as many calls of `unreference`. */
+  reference(node: TreeNode): void {
+    if (node.refCount++ === 0 && node.slots) this.#evictable -= node.slots.length;
+  }
+
+  unreference(node: TreeNode): void {
+    if (--node.refCount === 0 && node.slots) this.#evictable += node.slots.length;
+  }
+
+  /** Brings a referenced run into the window; false when there is no room for it. */
+  promote(node: TreeNode): boolean {
+    if (node.slots) return true;
+    const slots = this.allocate(node.tokenIds.length);
+    if (!slots) return false;
+    this.store.copyTo(this.window, node.stored!, slots, node.startIndex);
+    node.slots = slots;
+    this.events.promotions++;
+    return true;
+  }
+
+  /** Drops an unreferenced run and all below it. */
+  drop(node: TreeNode): void {
+    for (const child of [...node.children.values()]) this.drop(child);
+    if (node.slots) {
+      this.#slots.give(node.slots);
+      this.#evictable -= node.slots.length;
+    }
+    if (node.stored) this.store.drop(node.stored);
+    this.tree.remove(node);
+    this.events.evictions++;
+  }
+
+  /** Referenced slots beyond what another ceiling would allow; 0 or less when there are none. */
+  excess(maxBytes: number): number {
+    return this.numReferenced - this.#slotsUnder(maxBytes);
+  }
+
+  /** Sets the ceiling and keeps it at once. The caller has seen to it that `excess` is at most 0. `tails`: see #compact. */
+  setMaxBytes(maxBytes: number, tails: Iterable<number[]>): void {
+    this.#maxBytes = maxBytes;
+    const target = Math.min(this.window.numSlots, this.maxSlots);
+    if (target < this.window.numSlots) this.#shrinkTo(target, tails);
+    this.#makeStoreRoom(this.#maxBytes - this.window.bytes, null);
+  }
+
+  /** For quiet moments: demotes stale runs, and gives the memory of free slots back when there are many. */
+  shrink(now: number, tails: Iterable<number[]>): void {
+    for (const node of [...this.tree.nodes()].sort(evictionOrder)) {
+      if (node.refCount === 0 && node.slots && !node.pinned && now - node.lastUse > STALE_MS && !this.#demote(node, this.window.numSlots)) break;
+    }
+    const target = Math.max(Math.min(INITIAL_SLOTS, this.maxSlots), roundUp(this.numHeld, WINDOW_STEP));
+    if (this.window.numSlots - target >= Math.max(LEAST_SHRINK, this.window.numSlots / 4)) this.#shrinkTo(target, tails);
+  }
+
+  #slotsUnder(maxBytes: number): number {
+    const slots = Math.max(0, Math.floor(maxBytes / this.bytesPerSlot));
+    return slots >= INITIAL_SLOTS ? slots - (slots % WINDOW_STEP) : slots;
+  }
+
+  /** Growth is by an eighth at least, since it copies the window. */
+  #grow(missing: number, limit: number): boolean {
+    const P = this.window.numSlots;
+    const target = Math.min(P + roundUp(Math.max(missing, P / 8), WINDOW_STEP), limit, this.maxSlots);
+    if (target <= P || !this.#makeStoreRoom(this.#maxBytes - target * this.bytesPerSlot, null)) return false;
+    this.#resize(target);
+    return true;
+  }
+
+  #resize(numSlots: number): void {
+    this.#slots.resize(numSlots);
+    this.window.resize(numSlots);
+  }
+
+  #shrinkTo(target: number, tails: Iterable<number[]>): void {
+    while (this.numHeld > target) {
+      if (!this.#reclaim(this.numHeld - target, target)) throw new Error('The window shrinks below the slots in use.');
+    }
+    this.#compact(target, tails);
+    this.#resize(target);
+  }
+
+  /** Takes slots from the unreferenced run that goes first. `numSlots` is the P that the ceiling is reckoned with. */
+  #reclaim(missing: number, numSlots: number): boolean {
+    const victim = firstToGo(this.tree.nodes(), (node) => node.refCount === 0 && node.slots !== null);
+    if (!victim) return false;
+    this.#cut(victim, Math.max(missing, RECLAIM_TOKENS));
+    if (!this.#demote(victim, numSlots)) this.drop(victim);
+    return true;
+  }
+
+  /** Moves an unreferenced run to the store; false when the ceiling leaves no room, though older runs were to go. */
+  #demote(node: TreeNode, numSlots: number): boolean {
+    if (!node.stored) {
+      const limit = this.#maxBytes - numSlots * this.bytesPerSlot - node.slots!.length * this.store.bytesPerToken;
+      if (!this.#makeStoreRoom(limit, node)) return false;
+      node.stored = this.store.put(this.window, node.slots!);
+    }
+    this.#slots.give(node.slots!);
+    this.#evictable -= node.slots!.length;
+    node.slots = null;
+    this.events.demotions++;
+    return true;
+  }
+
+  /** Leaves `node` with its last tokens only, at most `length`, for an eviction that needs no more. */
+  #cut(node: TreeNode, length: number): void {
+    if (node.tokenIds.length > length) this.tree.split(node, node.tokenIds.length - length);
+  }
+
+  /**
+   * Brings the store down to `limit` bytes by dropping copies, then runs that go before `before` (null: any run).
+   * False, and nothing is dropped, when that is not enough.
+   */
+  #makeStoreRoom(limit: number, before: TreeNode | null): boolean {
+    if (this.store.bytes <= limit) return true;
+    if (limit < 0) return false;
+    const mayDrop = (node: TreeNode): boolean =>
+      node.stored !== null && node.slots === null && node.refCount === 0 && (!before || evictionOrder(node, before) < 0);
+    let left = this.store.bytes;
+    for (const node of this.tree.nodes()) if (node.stored && (node.slots || mayDrop(node))) left -= node.stored.bytes;
+    if (left > limit) return false;
+
+    for (const node of this.tree.nodes()) {
+      if (this.store.bytes <= limit) return true;
+      if (node.slots && node.stored) {
+        this.store.drop(node.stored);
+        node.stored = null;
+      }
+    }
+    while (this.store.bytes > limit) {
+      const victim = firstToGo(this.tree.nodes(), mayDrop)!;
+      this.#cut(victim, Math.max(Math.ceil((this.store.bytes - limit) / this.store.bytesPerToken), STORE_DROP_TOKENS));
+      this.drop(victim);
+    }
+    return true;
+  }
+
+  /** Moves held slots from `target` and above to free ones below. `tails` are slots that are in no run; rewritten too. */
+  #compact(target: number, tails: Iterable<number[]>): void {
+    const from: number[] = [];
+    for (let slot = target; slot < this.window.numSlots; slot++) if (this.#slots.isHeld(slot)) from.push(slot);
+    if (from.length === 0) return;
+    const to = this.#slots.take(from.length, target)!;
+    this.window.move(Int32Array.from(from), to);
+    this.#slots.give(from);
+    const moved = new Map(from.map((slot, i) => [slot, to[i]!]));
+    const rewrite = (slots: Int32Array | number[]): void => {
+      for (let i = 0; i < slots.length; i++) slots[i] = moved.get(slots[i]!) ?? slots[i]!;
+    };
+    for (const node of this.tree.nodes()) if (node.slots) rewrite(node.slots);
+    for (const tail of tails) rewrite(tail);
+  }
+}

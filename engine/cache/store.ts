@@ -1,0 +1,99 @@
+/**
+ * The KV store: runs of tokens outside the window, in blocks of host memory, lossless. Owns the bytes and their
+ * accounting; which run belongs to which tokens is the prefix tree's business, when to store or drop is KvMemory's.
+ * Blocks keep a split cheap (it copies at most one) and are the unit that a codec or a disk tier would work on.
+ */
+import { type KvRows, type KvShape, type KvWindow, newKvRows } from './window.ts';
+
+/** Tokens per block; the last block of a run, and blocks beside a split, may be shorter. */
+export const BLOCK_TOKENS = 32;
+
+/** A handle to stored rows; only the store looks inside. */
+export interface StoredRun {
+  readonly numTokens: number;
+  readonly bytes: number;
+  readonly blocks: readonly KvRows[];
+}
+
+function bytesOf(rows: KvRows): number {
+  return rows.keys.byteLength + rows.keyScales.byteLength + rows.values.byteLength + rows.valueScales.byteLength;
+}
+
+function runOf(blocks: readonly KvRows[]): StoredRun {
+  let numTokens = 0;
+  let bytes = 0;
+  for (const block of blocks) {
+    numTokens += block.numTokens;
+    bytes += bytesOf(block);
+  }
+  return { numTokens, bytes, blocks };
+}
+
+/** Copies tokens [from, to) out of `rows`. */
+export function sliceRows(shape: KvShape, rows: KvRows, from: number, to: number): KvRows {
+  const slice = newKvRows(shape, to - from);
+  const heads = shape.numLayers * shape.kvHeads;
+  const copy = <A extends Int8Array | Float32Array>(source: A, target: A, numRows: number, width: number): void => {
+    if (source.length === 0) return;
+    for (let r = 0; r < numRows; r++) {
+      target.set(source.subarray((r * rows.numTokens + from) * width, (r * rows.numTokens + to) * width) as never, r * slice.numTokens * width);
+    }
+  };
+  copy(rows.keys, slice.keys, heads * shape.headSize, 1);
+  copy(rows.values, slice.values, heads, shape.headSize);
+  copy(rows.keyScales, slice.keyScales, heads, 1);
+  copy(rows.valueScales, slice.valueScales, heads, 1);
+  return slice;
+}
+
+export class KvStore {
+  readonly #shape: KvShape;
+  /** Bytes of all stored runs. */
+  bytes = 0;
+  readonly bytesPerToken: number;
+
+  constructor(shape: KvShape) {
+    this.#shape = shape;
+    this.bytesPerToken = bytesOf(newKvRows(shape, 1));
+  }
+
+  /** Copies the rows of `slots` out of the window. */
+  put(window: KvWindow, slots: Int32Array): StoredRun {
+    const blocks: KvRows[] = [];
+    for (let at = 0; at < slots.length; at += BLOCK_TOKENS) blocks.push(window.read(slots.subarray(at, at + BLOCK_TOKENS)));
+    const run = runOf(blocks);
+    this.bytes += run.bytes;
+    return run;
+  }
+
+  /** Copies a run into `slots`; its first token stands at position `startIndex`. The run stays. */
+  copyTo(window: KvWindow, run: StoredRun, slots: Int32Array, startIndex: number): void {
+    let at = 0;
+    for (const block of run.blocks) {
+      window.write(slots.subarray(at, at + block.numTokens), block, 0, startIndex + at);
+      at += block.numTokens;
+    }
+  }
+
+  /** The first `at` tokens and the rest; `run` is void afterwards. */
+  split(run: StoredRun, at: number): [StoredRun, StoredRun] {
+    const upper: KvRows[] = [];
+    const lower: KvRows[] = [];
+    let start = 0;
+    for (const block of run.blocks) {
+      const cut = Math.max(0, Math.min(block.numTokens, at - start));
+      if (cut === block.numTokens) upper.push(block);
+      else if (cut === 0) lower.push(block);
+      else {
+        upper.push(sliceRows(this.#shape, block, 0, cut));
+        lower.push(sliceRows(this.#shape, block, cut, block.numTokens));
+      }
+      start += block.numTokens;
+    }
+    return [runOf(upper), runOf(lower)];
+  }
+
+  drop(run: StoredRun): void {
+    this.bytes -= run.bytes;
+  }
+}
