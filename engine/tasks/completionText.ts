@@ -1,0 +1,138 @@
+/**
+ * From what a model writes at a cursor to what is offered there: one line unless more is asked for, nothing that the
+ * text after the cursor already says, nothing that goes round in circles. Works on the raw text so far, and only ever
+ * adds to what it has shown: what may yet be cut is held back.
+ */
+import type { Shaped } from './preparedRequest.ts';
+import { repeatedEnd, runaway } from './repetition.ts';
+
+/** What is around the cursor, with LF line ends. */
+export interface CursorContext {
+  /** The line up to the cursor. */
+  before: string;
+  /** The rest of that line. */
+  after: string;
+  /** The next line that is not blank; empty at the end. */
+  nextLine: string;
+  multiline: boolean;
+  lineEnd: '\n' | '\r\n';
+}
+
+/** Short periods need more copies: "0, 0, 0, 0" may be meant. */
+const minCopies = (period: number): number => (period >= 8 ? 3 : period >= 3 ? 6 : Math.max(12, 48 / period));
+
+/** Text that may still change its meaning is `held`: [0, shown) of `text` is final. */
+interface Cut {
+  text: string;
+  shown: number;
+  ended: boolean;
+  note?: string;
+}
+
+export function shapeCompletion(context: CursorContext, rawText: string, finished: boolean): Shaped {
+  let raw = rawText.replaceAll('\r\n', '\n');
+  if (!finished && raw.endsWith('\r')) raw = raw.slice(0, -1);
+  const manyLines = context.multiline && context.after.trim() === '';
+  let cut = manyLines ? cutLines(context, raw, finished) : cutAtLineEnd(raw, finished);
+  cut = cutRunaway(cut);
+  cut = cutOverlap(context, cut);
+  cut = dropUseless(context, cut);
+  const text = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown).replaceAll('\n', context.lineEnd);
+  return { text, stop: cut.ended, ...(cut.note === undefined ? {} : { note: cut.note }) };
+}
+
+function cutAtLineEnd(raw: string, finished: boolean): Cut {
+  const end = raw.indexOf('\n');
+  const text = end < 0 ? raw : raw.slice(0, end);
+  return { text, shown: text.length, ended: finished || end >= 0 };
+}
+
+/** Up to the end of the block that the cursor is in, or that its line opens. */
+function cutLines(context: CursorContext, raw: string, finished: boolean): Cut {
+  const base = indentOf(context.before);
+  const opens = /[{([:]$|=>$/.test(context.before.trimEnd());
+  const lines = raw.split('\n');
+  let end = (lines[0] as string).length;
+  let position = end;
+  for (let i = 1; i < lines.length; i++) {
+    const line = lines[i] as string;
+    const complete = finished || i < lines.length - 1;
+    position += 1 + line.length;
+    if (line.trim() === '') continue;
+    const indent = indentOf(line);
+    const closes = opens && indent === base && /^[})\]]/.test(line.trim());
+    if ((opens ? indent <= base : indent < base) && !closes) return { text: raw.slice(0, end), shown: end, ended: true };
+    if (context.nextLine !== '') {
+      if (complete && line.trim() === context.nextLine) return { text: raw.slice(0, end), shown: end, ended: true };
+      if (!complete && context.nextLine.startsWith(line.trim())) break;
+    }
+    // Nothing is said twice in a row: a second blank-free line after the block's end is not ours.
+    if (closes && complete) return { text: raw.slice(0, position), shown: position, ended: true };
+    end = position;
+  }
+  return finished ? { text: raw.slice(0, end), shown: end, ended: true } : { text: raw, shown: end, ended: false };
+}
+
+function cutRunaway(cut: Cut): Cut {
+  const found = runaway(cut.text, minCopies);
+  if (found !== undefined) {
+    const end = found.start + found.period;
+    return { text: cut.text.slice(0, end), shown: Math.min(cut.shown, end), ended: true, note: 'cut where the text starts to repeat itself' };
+  }
+  return cut.ended ? cut : { ...cut, shown: Math.min(cut.shown, repeatedEnd(cut.text)) };
+}
+
+/** Leaves out the end that the rest of the line repeats, but for brackets and quotes that the text itself opened. */
+function cutOverlap(context: CursorContext, cut: Cut): Cut {
+  const rest = context.after;
+  if (rest.trim() === '') {
+    const { text } = cut;
+    const trimmed = text.slice(0, cut.ended ? text.length : cut.shown).trimEnd();
+    return cut.ended ? { ...cut, text: trimmed } : { ...cut, shown: trimmed.length };
+  }
+  let overlap = Math.min(cut.text.length, rest.length);
+  while (overlap > 0 && !cut.text.endsWith(rest.slice(0, overlap))) overlap--;
+  const start = cut.text.length - overlap;
+  if (!cut.ended) return { ...cut, shown: Math.min(cut.shown, start) };
+  return { ...cut, text: cut.text.slice(0, Math.max(start, endOfOwnClosers(cut.text))) };
+}
+
+/** Offset after the last bracket or quote that closes one opened in the same text. */
+function endOfOwnClosers(text: string): number {
+  const open: string[] = [];
+  let end = 0;
+  for (let i = 0; i < text.length; i++) {
+    const character = text[i] as string;
+    const top = open.at(-1);
+    if (top !== undefined && '\'"`'.includes(top)) {
+      if (character === '\\') i++;
+      else if (character === top) {
+        open.pop();
+        end = i + 1;
+      }
+    } else if ('\'"`'.includes(character)) {
+      // A quote that nothing closes was opened before the cursor.
+      if (text.includes(character, i + 1)) open.push(character);
+    } else if ('([{'.includes(character)) open.push(character);
+    else if (')]}'.includes(character) && top === '([{'[')]}'.indexOf(character)]) {
+      open.pop();
+      end = i + 1;
+    }
+  }
+  return end;
+}
+
+function dropUseless(context: CursorContext, cut: Cut): Cut {
+  const nothing = { ...cut, text: '', shown: 0 };
+  const shown = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown);
+  if (shown.trim() === '') return cut.ended ? { ...nothing, note: cut.note ?? (cut.text === '' ? 'the model had nothing to add here' : 'nothing but white space') } : nothing;
+  if (context.nextLine === '' || context.after.trim() !== '') return cut;
+  const line = (context.before + shown).trim();
+  if (cut.ended) return line === context.nextLine ? { ...nothing, note: 'the same as the next line' } : cut;
+  // A text of the next line's own start is shown once it parts from it.
+  return context.nextLine.startsWith(line) || line === context.nextLine ? nothing : cut;
+}
+
+function indentOf(line: string): number {
+  return line.length - line.trimStart().length;
+}

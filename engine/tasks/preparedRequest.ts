@@ -1,0 +1,47 @@
+/** What a task becomes before it reaches the scheduler: token ids, resolved sampling, and how its raw text is shown. */
+import { RequestError } from '../errors.ts';
+import type { SamplingParams } from '../protocol.ts';
+
+export interface Shaped {
+  /** What is shown so far; a call with more raw text only ever adds to it. */
+  text: string;
+  /** Nothing more will be shown: generation can stop. */
+  stop: boolean;
+  /** Why the text was cut or nothing is shown. */
+  note?: string;
+}
+
+export interface PreparedRequest {
+  promptIds: number[];
+  /** How many of the first ids are the document's file block. */
+  blockTokens: number;
+  /** The document whose block it is; null when there is none. */
+  docId: string | null;
+  sampling: Required<SamplingParams>;
+  stopTokenIds: number[];
+  /** Pure; `finished` when no more raw text will come. */
+  shape: (rawText: string, finished: boolean) => Shaped;
+  /** What the user should know of the prompt: text left out. */
+  notes: string[];
+}
+
+/** Fills in what is left out; `maxTokens` never exceeds what the context leaves. Throws `contextTooLong`. */
+export function resolveSampling(given: SamplingParams | undefined, defaults: SamplingParams, numPromptTokens: number, contextTokens: number): Required<SamplingParams> {
+  const left = contextTokens - numPromptTokens;
+  if (left < 1) throw new RequestError('contextTooLong', `the prompt takes ${numPromptTokens} tokens, but this model reads ${contextTokens} with its answer`);
+  const wanted: Required<SamplingParams> = {
+    temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, maxTokens: 128, stop: [], ignoreEos: false, topLogprobs: 0,
+    ...withoutUndefined(defaults),
+    ...withoutUndefined(given ?? {}),
+  };
+  return { ...wanted, maxTokens: Math.min(wanted.maxTokens, left) };
+}
+
+/** Tokens to keep free for an answer of that length: never most of the context. */
+export function answerRoom(maxTokens: number, contextTokens: number): number {
+  return Math.max(1, Math.min(maxTokens, Math.floor(contextTokens / 6)));
+}
+
+function withoutUndefined(params: SamplingParams): SamplingParams {
+  return Object.fromEntries(Object.entries(params).filter(([, value]) => value !== undefined));
+}

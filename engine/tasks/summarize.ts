@@ -1,0 +1,74 @@
+/**
+ * Summaries of a file, a symbol or a selection, asked in the words that the model knows best, and of a folder, made
+ * from its files' summaries. Pure: who runs the requests of a folder is not decided here.
+ */
+import type { SamplingParams } from '../protocol.ts';
+import { fenced } from '../text/chatPrompt.ts';
+import type { Layout } from '../text/layout.ts';
+import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
+import { prepareAnswer } from './chat.ts';
+import type { PreparedRequest } from './preparedRequest.ts';
+import { RequestError } from '../errors.ts';
+
+export interface SummarizeRange {
+  /** Of the host's text. */
+  start: number;
+  end: number;
+  /** The symbol's name; without it the range is a selection. */
+  label?: string;
+}
+
+/** Throws `badRequest` for a range outside the text or a model that cannot summarise. */
+export function prepareSummarize(layout: Layout, doc: SourceDocument, range?: SummarizeRange, sampling?: SamplingParams): PreparedRequest {
+  const { summary } = summarizer(layout);
+  if (range !== undefined && !(range.start >= 0 && range.start <= range.end && range.end <= doc.text.length)) {
+    throw new RequestError('badRequest', `range ${range.start}-${range.end} lies outside ${doc.path}, which has ${doc.text.length} characters`);
+  }
+  const messages = [{ role: 'user' as const, content: question(layout, doc, range) }];
+  return prepareAnswer(layout, { docs: [doc], messages, cursor: range?.start ?? 0 }, { maxTokens: summary.maxTokens, temperature: 0 }, sampling);
+}
+
+function question(layout: Layout, doc: SourceDocument, range: SummarizeRange | undefined): string {
+  const { summary } = layout.text.manifest;
+  if (range === undefined) return summary.fileQuestion;
+  if (range.label !== undefined && range.label !== '') return summary.symbolQuestion.replaceAll('{name}', () => range.label as string);
+  const code = doc.lf.slice(doc.toLf(range.start), doc.toLf(range.end));
+  return `${summary.selectionQuestion}\n${fenced(dedent(code), doc.path)}`;
+}
+
+export interface FileSummary {
+  path: string;
+  text: string;
+}
+
+/** A folder's summary made from its files': a list that is ready, or a request that makes one text of them. */
+export type FolderSummary = { kind: 'text'; text: string } | { kind: 'request'; request: PreparedRequest };
+
+export function summarizeFolder(layout: Layout, path: string, files: readonly FileSummary[], sampling?: SamplingParams): FolderSummary {
+  const { summary } = summarizer(layout);
+  const list = files.map((file) => `- ${shortPath(file.path)}: ${oneLine(file.text)}`).join('\n');
+  if (files.length === 0) return { kind: 'text', text: `${path} holds no files that can be summarised.` };
+  if (summary.folder === 'list') return { kind: 'text', text: list };
+  const messages = [{ role: 'user' as const, content: `${summary.folderQuestion}\n\nFolder ${path}:\n${list}` }];
+  return { kind: 'request', request: prepareAnswer(layout, { docs: [], messages }, { maxTokens: summary.maxTokens, temperature: 0 }, sampling) };
+}
+
+function summarizer(layout: Layout): Layout['text']['manifest'] {
+  const { manifest } = layout.text;
+  if (!manifest.can.summarize) throw new RequestError('badRequest', `${manifest.name} cannot summarise: it has no chat template`);
+  return manifest;
+}
+
+/** The code without the indentation that all its lines share. */
+function dedent(code: string): string {
+  const lines = code.split('\n');
+  const first = lines[0] === undefined || !/^\s/.test(lines[0]) ? 1 : 0;
+  const indents = lines.slice(first).filter((line) => line.trim() !== '').map((line) => line.length - line.trimStart().length);
+  const shared = indents.length === 0 ? 0 : Math.min(...indents);
+  return lines.map((line, i) => (i < first ? line : line.slice(Math.min(shared, line.length - line.trimStart().length)))).join('\n');
+}
+
+function oneLine(text: string): string {
+  const line = text.replace(/\s+/g, ' ').trim();
+  return line === '' ? 'no summary' : line;
+}

@@ -1,0 +1,116 @@
+/**
+ * The prompt of a completion: the file block's tokens before the tail's first line (a true prefix of the block, so
+ * their KV is the one that chat and summary use), the file's header again, and a small fill-in-the-middle tail with the
+ * text around the cursor. The tail's prefix starts on a grid of 16 lines, so typing only adds to its end.
+ */
+import { type FileBlock, type Layout, SECTION_LINES } from './layout.ts';
+import { fileSeparator } from './modelText.ts';
+import type { SourceDocument } from './sourceDocument.ts';
+import type { Snippet } from '../protocol.ts';
+
+export interface CompletionPrompt {
+  promptIds: number[];
+  /** How many of them are the file block's. */
+  numBlockTokens: number;
+  notes: string[];
+}
+
+/**
+ * Multiply-adds that a completion with nothing cached may cost in its block part: a fixed figure, so that whether the
+ * block is used does not depend on the machine or the cache. Some 2,700 tokens of the built-in model, 40 of a 0.5B one.
+ */
+const BLOCK_BUDGET = 2e10;
+const SUFFIX_LINES = 15;
+const SUFFIX_TOKENS = 64;
+/** Where a line is too long for the tail, its prefix starts on a grid of this many characters. */
+const LONG_LINE_GRID = 256;
+const CHARACTERS_PER_TOKEN = 8;
+
+/** The prompt at an offset of the LF text. The model must have a FIM family. */
+export function completionPrompt(layout: Layout, doc: SourceDocument, offset: number, options: { answerTokens: number; snippets?: readonly Snippet[] }): CompletionPrompt {
+  const { text, contextTokens } = layout;
+  const { fim, tokenizer, manifest } = text;
+  if (fim === undefined) throw new Error('the model has no fill-in-the-middle tokens');
+  const notes: string[] = [];
+
+  const suffixIds = fim.encodeSuffix(suffixText(layout, doc, offset));
+  const { ids: prefixIds, startOffset } = tailPrefix(layout, doc, offset);
+  const separator = manifest.fileBlock === 'fileSeparator' ? fileSeparator(tokenizer) : undefined;
+  let header = separator === undefined ? [] : [separator, ...tokenizer.encode(`${doc.path}\n`)];
+  if (manifest.completion.snippets && (options.snippets?.length ?? 0) > 0) {
+    const snippets = fitSnippets(layout, options.snippets ?? [], notes);
+    if (snippets.length > 0) header = fim.repositoryHead('', snippets, doc.path) ?? header;
+  }
+
+  const tail = fim.build(prefixIds, suffixIds, header);
+  let blockIds: number[] = [];
+  if (manifest.completion.layout === 'blockAndTail' && startOffset > 0) {
+    const block = layout.fileBlock(doc, { cursorOffset: offset });
+    const numTokens = Math.min(numStableTokens(doc, block, startOffset), contextTokens - options.answerTokens - tail.length);
+    if (numTokens > block.numHeaderTokens && layout.numParameters * numTokens <= BLOCK_BUDGET) blockIds = block.tokenIds.slice(0, numTokens);
+    if (blockIds.length > 0 && block.startLine > 0) notes.push(`${doc.path}: lines 1-${block.startLine} left out`);
+  }
+  return { promptIds: [...blockIds, ...tail], numBlockTokens: blockIds.length, notes };
+}
+
+/**
+ * Tokens of the block before the tail that text behind the tail's first 16 lines cannot change. Where those lines are
+ * blank, a run of line breaks may reach from before the tail to the cursor: then what it touches is left out.
+ */
+function numStableTokens(doc: SourceDocument, block: FileBlock, tailStart: number): number {
+  const line = doc.lineAt(tailStart);
+  const section = doc.lf.slice(tailStart, doc.lineStart(line + SECTION_LINES));
+  if (section.trim() !== '') return block.numTokensBefore(tailStart);
+  const before = doc.lf.slice(doc.lineStart(block.startLine), tailStart).trimEnd();
+  const word = /(?:[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]+)$/u.exec(before.slice(-200));
+  return block.numTokensBefore(doc.lineStart(block.startLine) + before.length - (word?.[0].length ?? 0));
+}
+
+/** The text before the cursor: 16 to 31 whole lines and the current one, or less where lines are long. */
+function tailPrefix(layout: Layout, doc: SourceDocument, offset: number): { ids: number[]; startOffset: number } {
+  const fim = layout.text.fim as NonNullable<Layout['text']['fim']>;
+  const limit = Math.max(16, Math.min(1024, Math.floor(layout.contextTokens * 0.2)));
+  const line = doc.lineAt(offset);
+  let startOffset = doc.lineStart(Math.max(0, Math.floor(line / SECTION_LINES) * SECTION_LINES - SECTION_LINES));
+  // Halving grids keep the start where it is while one types.
+  for (let grid = SECTION_LINES / 2; ; grid = Math.floor(grid / 2)) {
+    if (offset - startOffset <= limit * CHARACTERS_PER_TOKEN) {
+      const ids = fim.encodePrefix(doc.lf.slice(startOffset, offset));
+      if (ids.length <= limit) return { ids, startOffset };
+    }
+    if (grid < 1) break;
+    startOffset = doc.lineStart(Math.max(0, Math.floor(line / grid) * grid - (grid > 1 ? grid : 0)));
+  }
+  // The current line alone is too long: the nearest grid point of it that leaves little enough.
+  const lineStart = doc.lineStart(line);
+  for (let from = Math.ceil(Math.max(0, offset - lineStart - limit * 4) / LONG_LINE_GRID) * LONG_LINE_GRID; ; from += LONG_LINE_GRID) {
+    const ids = fim.encodePrefix(doc.lf.slice(Math.min(offset, lineStart + from), offset));
+    if (ids.length <= limit) return { ids, startOffset: Math.min(offset, lineStart + from) };
+  }
+}
+
+/** The text after the cursor: whole lines, at most 15 after the current one and 64 tokens. Typing does not change it. */
+function suffixText(layout: Layout, doc: SourceDocument, offset: number): string {
+  const limit = Math.max(4, Math.min(SUFFIX_TOKENS, Math.floor(layout.contextTokens / 16)));
+  const end = doc.lineStart(doc.lineAt(offset) + SUFFIX_LINES + 1);
+  const text = doc.lf.slice(offset, Math.min(end, offset + limit * CHARACTERS_PER_TOKEN * 2));
+  const { ids, ends } = layout.text.tokenizer.encodeWithOffsets(text);
+  const fits = ids.length <= limit ? text : text.slice(0, ends[limit - 1]);
+  if (offset + fits.length === end) return fits;
+  const lastBreak = fits.lastIndexOf('\n');
+  return lastBreak < 0 ? fits : fits.slice(0, lastBreak + 1);
+}
+
+/** Whole snippets within an eighth of the context. */
+function fitSnippets(layout: Layout, snippets: readonly Snippet[], notes: string[]): Snippet[] {
+  let room = Math.floor(layout.contextTokens / 8);
+  const kept: Snippet[] = [];
+  for (const { path, text } of snippets) {
+    const lf = text.replaceAll('\r\n', '\n');
+    const numTokens = lf.length > room * CHARACTERS_PER_TOKEN ? Number.POSITIVE_INFINITY : layout.text.tokenizer.encode(lf).length;
+    if (numTokens > room) notes.push(`snippet of ${path} left out`);
+    else kept.push({ path, text: lf });
+    if (numTokens <= room) room -= numTokens;
+  }
+  return kept;
+}

@@ -1,0 +1,182 @@
+/**
+ * Where things stand in a prompt. Stable parts come first, so that their KV is shared: the file block (header and the
+ * open file), the same tokens for a completion, a chat turn and a summary; then the volatile tail. This file owns the
+ * file block: how much of a large file it holds and from which line on. A pure function of the text, the cursor's line,
+ * the manifest and the model's sizes, never of what is cached; what is kept between calls only saves time.
+ *
+ * A file that does not fit is shown from a line that depends on the cursor's line alone, on a grid of K lines; K is the
+ * largest power of two for which the lines up to and around the cursor take less than three quarters of the room. So
+ * neither typing nor small moves shift the start, which would void all of the block's KV.
+ */
+import { IncrementalEncoding } from './incrementalEncoding.ts';
+import type { ModelText } from './modelText.ts';
+import { fileSeparator } from './modelText.ts';
+import type { SourceDocument } from './sourceDocument.ts';
+
+export interface FileBlock {
+  /** Header and text, in order. */
+  tokenIds: number[];
+  /** How many of them are the header. */
+  numHeaderTokens: number;
+  /** Lines shown, from 0, the end exclusive. */
+  startLine: number;
+  endLine: number;
+  /** What is left out, in words; empty when the whole file is there. */
+  omitted: string;
+  /** How many of the tokens lie wholly before an offset of the LF text; valid until the document changes. */
+  numTokensBefore(offset: number): number;
+}
+
+/** Lines go in and out of a block in sections of this many, and the completion tail starts on their grid. */
+export const SECTION_LINES = 16;
+/** No more characters than this per token of room are looked at; code has 3 to 5. */
+const CHARACTERS_PER_TOKEN = 6;
+/** Stands for the file's text while a chat template is rendered. */
+const FILE_MARK = '\uf8ff';
+/** Sections whose token counts are remembered. */
+const MAX_COUNTED_SECTIONS = 4096;
+
+export class Layout {
+  readonly text: ModelText;
+  readonly contextTokens: number;
+  /** The model's parameters, or 0 when unknown: decides whether a completion can afford the block. */
+  readonly numParameters: number;
+  readonly #whole = new WeakMap<SourceDocument, IncrementalEncoding>();
+  readonly #part = new WeakMap<SourceDocument, IncrementalEncoding>();
+  readonly #sectionTokens = new Map<string, number>();
+  readonly #headers = new Map<string, number[]>();
+
+  constructor(text: ModelText, options: { contextTokens: number; numParameters: number }) {
+    this.text = text;
+    this.contextTokens = options.contextTokens;
+    this.numParameters = options.numParameters;
+  }
+
+  /** Tokens that the block leaves to the tail and the answer. */
+  get reservedTokens(): number {
+    return Math.min(4096, Math.floor(this.contextTokens * 0.35));
+  }
+
+  /**
+   * The file block. `cursorOffset` (of the LF text) matters for large files only. A larger reserve than usual cuts the
+   * block at its end and never moves its start.
+   */
+  fileBlock(doc: SourceDocument, options: { cursorOffset?: number; reserveTokens?: number } = {}): FileBlock {
+    const header = this.header(doc.path);
+    const room = Math.max(0, this.contextTokens - this.reservedTokens - header.length);
+    const limit = Math.min(room, Math.max(0, this.contextTokens - (options.reserveTokens ?? 0) - header.length));
+    const { encoding, startLine } = this.#shown(doc, room, options.cursorOffset ?? 0);
+    const start = doc.lineStart(startLine);
+
+    let endLine = doc.numLines;
+    let numTokens = encoding.numTokens;
+    if (start + encoding.text.length < doc.lf.length || numTokens > limit) {
+      endLine = Math.floor(doc.lineAt(start + encoding.text.length) / SECTION_LINES) * SECTION_LINES;
+      for (; endLine > startLine; endLine -= SECTION_LINES) {
+        numTokens = encoding.numTokensBefore(doc.lineStart(endLine) - start);
+        if (numTokens <= limit) break;
+      }
+      if (endLine <= startLine) {
+        endLine = startLine;
+        numTokens = 0;
+      }
+    }
+    return {
+      tokenIds: [...header, ...encoding.ids.slice(0, numTokens)],
+      numHeaderTokens: header.length,
+      startLine,
+      endLine,
+      omitted: describeOmitted(startLine, endLine, doc.numLines),
+      numTokensBefore: (offset) => (offset <= start ? 0 : Math.min(numTokens, encoding.numTokensBefore(offset - start)) + header.length),
+    };
+  }
+
+  /** Ids in front of the file's text. */
+  header(path: string): number[] {
+    let header = this.#headers.get(path);
+    if (header !== undefined) return header;
+    const { tokenizer, manifest, chatTemplate } = this.text;
+    const separator = fileSeparator(tokenizer);
+    if (manifest.fileBlock === 'fileSeparator' && separator !== undefined) header = [separator, ...tokenizer.encode(`${path}\n`)];
+    else header = chatTemplate?.encodeAround(this.messagesWithFile(path, [{ role: 'user', content: 'x' }]), FILE_MARK).before ?? [];
+    this.#headers.set(path, header);
+    return header;
+  }
+
+  /** The messages with a file's place marked in the first turn: system where the template takes one, else the user's. */
+  messagesWithFile<M extends { role: string; content: string }>(path: string, messages: readonly M[]): { role: string; content: string }[] {
+    // The file comes before any instructions, so that they do not part what chat and summary share.
+    const file = `The open file is ${path}:\n\`\`\`\n${FILE_MARK}\n\`\`\``;
+    const [first, ...rest] = messages;
+    if (this.text.chatTemplate?.takesSystem) {
+      if (first?.role === 'system') return [{ role: 'system', content: `${file}\n\n${first.content}` }, ...rest];
+      return [{ role: 'system', content: `${file}\n\nYou are a helpful coding assistant. Answer briefly.` }, ...messages];
+    }
+    if (first === undefined) return [];
+    return [{ role: first.role, content: `${file}\n\n${first.content}` }, ...rest];
+  }
+
+  get fileMark(): string {
+    return FILE_MARK;
+  }
+
+  /** The text that a block may show, encoded, and its first line. */
+  #shown(doc: SourceDocument, room: number, cursorOffset: number): { encoding: IncrementalEncoding; startLine: number } {
+    if (doc.lf.length <= room * CHARACTERS_PER_TOKEN) {
+      const whole = entry(this.#whole, doc, () => new IncrementalEncoding(this.text.tokenizer));
+      whole.update(doc.lf);
+      if (whole.numTokens <= room) return { encoding: whole, startLine: 0 };
+    }
+    const startLine = this.#startLine(doc, room, doc.lineAt(cursorOffset));
+    const start = doc.lineStart(startLine);
+    const end = Math.min(doc.lf.length, start + room * CHARACTERS_PER_TOKEN);
+    const encoding = entry(this.#part, doc, () => new IncrementalEncoding(this.text.tokenizer));
+    encoding.update(doc.lf.slice(start, end === doc.lf.length ? end : doc.lineStart(doc.lineAt(end))));
+    return { encoding, startLine };
+  }
+
+  #startLine(doc: SourceDocument, room: number, cursorLine: number): number {
+    let startLine = Math.floor(cursorLine / SECTION_LINES) * SECTION_LINES;
+    for (let grid = SECTION_LINES; ; grid *= 2) {
+      const start = Math.max(0, Math.floor(cursorLine / grid) * grid - grid);
+      let tokens = 0;
+      for (let line = start; line < start + 2 * grid + SECTION_LINES && line < doc.numLines && tokens <= room; line += SECTION_LINES) tokens += this.#countSection(doc, line, room);
+      if (tokens > room * 0.75) return startLine;
+      startLine = start;
+      if (start === 0) return 0;
+    }
+  }
+
+  /** Tokens of the section that starts at a line, by itself. */
+  #countSection(doc: SourceDocument, line: number, room: number): number {
+    const start = doc.lineStart(line);
+    const end = doc.lineStart(line + SECTION_LINES);
+    if (end - start > room * CHARACTERS_PER_TOKEN) return Number.POSITIVE_INFINITY;
+    const text = doc.lf.slice(start, end);
+    let count = this.#sectionTokens.get(text);
+    if (count === undefined) {
+      count = this.text.tokenizer.encode(text).length;
+      if (this.#sectionTokens.size >= MAX_COUNTED_SECTIONS) this.#sectionTokens.clear();
+      this.#sectionTokens.set(text, count);
+    }
+    return count;
+  }
+}
+
+function entry<K extends object, V>(map: WeakMap<K, V>, key: K, make: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) {
+    value = make();
+    map.set(key, value);
+  }
+  return value;
+}
+
+/** "lines 1-320 and 700-900 of 900 left out"; empty when nothing is. */
+function describeOmitted(startLine: number, endLine: number, numLines: number): string {
+  if (endLine <= startLine) return numLines === 0 ? '' : `all ${numLines} lines left out: too long for this model`;
+  const ranges = [];
+  if (startLine > 0) ranges.push(`1-${startLine}`);
+  if (endLine < numLines) ranges.push(`${endLine + 1}-${numLines}`);
+  return ranges.length === 0 ? '' : `lines ${ranges.join(' and ')} of ${numLines} left out`;
+}
