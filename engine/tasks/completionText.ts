@@ -36,7 +36,7 @@ export function shapeCompletion(context: CursorContext, rawText: string, finishe
   let cut = manyLines ? cutLines(context, raw, finished) : cutAtLineEnd(raw, finished);
   cut = cutRunaway(cut);
   cut = cutOverlap(context, cut);
-  cut = dropUseless(context, cut);
+  cut = dropUseless(context, cut, raw);
   const text = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown).replaceAll('\n', context.lineEnd);
   return { text, stop: cut.ended, ...(cut.note === undefined ? {} : { note: cut.note }) };
 }
@@ -122,15 +122,21 @@ function endOfOwnClosers(text: string): number {
   return end;
 }
 
-function dropUseless(context: CursorContext, cut: Cut): Cut {
+function dropUseless(context: CursorContext, cut: Cut, raw: string): Cut {
   const nothing = { ...cut, text: '', shown: 0 };
   const shown = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown);
-  if (shown.trim() === '') return cut.ended ? { ...nothing, note: cut.note ?? (cut.text === '' ? 'the model had nothing to add here' : 'nothing but white space') } : nothing;
+  if (shown.trim() === '') return cut.ended ? { ...nothing, note: cut.note ?? emptyReason(context, raw) } : nothing;
   if (context.nextLine === '' || context.after.trim() !== '') return cut;
   const line = (context.before + shown).trim();
   if (cut.ended) return line === context.nextLine ? { ...nothing, note: 'the same as the next line' } : cut;
   // A text of the next line's own start is shown once it parts from it.
   return context.nextLine.startsWith(line) || line === context.nextLine ? nothing : cut;
+}
+
+function emptyReason(context: CursorContext, raw: string): string {
+  if (raw === '') return 'the model had nothing to add here';
+  if (raw.trim() === '') return 'nothing but white space';
+  return /^\s*\n/.test(raw) && !context.multiline ? 'the model would start a new line here' : 'the model repeats what follows the cursor';
 }
 
 function indentOf(line: string): number {

@@ -4,9 +4,9 @@
  * file block: how much of a large file it holds and from which line on. A pure function of the text, the cursor's line,
  * the manifest and the model's sizes, never of what is cached; what is kept between calls only saves time.
  *
- * A file that does not fit is shown from a line that depends on the cursor's line alone, on a grid of K lines; K is the
- * largest power of two for which the lines up to and around the cursor take less than three quarters of the room. So
- * neither typing nor small moves shift the start, which would void all of the block's KV.
+ * A file that does not fit is shown from K to 2K lines before the cursor on, starting on a grid of K lines; K is the
+ * largest power of two for which 2K lines from there fit. So neither typing nor small moves shift the start, which would
+ * void all of the block's KV.
  */
 import { IncrementalEncoding } from './incrementalEncoding.ts';
 import type { ModelText } from './modelText.ts';
@@ -140,8 +140,8 @@ export class Layout {
     for (let grid = SECTION_LINES; ; grid *= 2) {
       const start = Math.max(0, Math.floor(cursorLine / grid) * grid - grid);
       let tokens = 0;
-      for (let line = start; line < start + 2 * grid + SECTION_LINES && line < doc.numLines && tokens <= room; line += SECTION_LINES) tokens += this.#countSection(doc, line, room);
-      if (tokens > room * 0.75) return startLine;
+      for (let line = start; line < start + 2 * grid && line < doc.numLines && tokens <= room; line += SECTION_LINES) tokens += this.#countSection(doc, line, room);
+      if (tokens > room * 0.95) return startLine;
       startLine = start;
       if (start === 0) return 0;
     }

@@ -1,0 +1,245 @@
+/** Prompt layout: what is shared, what typing changes, and what a large file costs. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { chatPrompt } from '../../engine/text/chatPrompt.ts';
+import { completionPrompt } from '../../engine/text/completionPrompt.ts';
+import { Layout } from '../../engine/text/layout.ts';
+import { ModelText } from '../../engine/text/modelText.ts';
+import { SourceDocument } from '../../engine/text/sourceDocument.ts';
+
+const root = join(import.meta.dirname, '../..');
+let starter: ModelText;
+let chatml: ModelText;
+let layout: Layout;
+
+beforeAll(async () => {
+  starter = await ModelText.load(join(root, 'model'));
+  chatml = await ModelText.load(join(root, 'test/fixtures/chat/chatml_qwen2.5'));
+  layout = new Layout(starter, { contextTokens: 2048, numParameters: 7.5e6 });
+});
+
+const source = readFileSync(join(root, 'engine/text/layout.ts'), 'utf8');
+const document = (text: string, path = 'project/engine/layout.ts'): SourceDocument => new SourceDocument('a', path, text);
+const complete = (text: string, offset: number, on = layout) => completionPrompt(on, document(text), offset, { answerTokens: 48 });
+
+/** Lines of code, some blank, some long; files from small to far beyond the context. */
+const line = fc.oneof(
+  { weight: 8, arbitrary: fc.constantFrom('', '    return value;', '}', 'function add(a, b) {', '\t\tif (x) {', "const s = 'é🙂';", '# comment', '      });', 'x = 1') },
+  { weight: 1, arbitrary: fc.constantFrom('word '.repeat(200), 'x'.repeat(900), ' '.repeat(60)) },
+);
+const file = fc.tuple(fc.array(line, { maxLength: 70 }), fc.integer({ min: 1, max: 12 }), fc.boolean()).map(([lines, times, crlf]) => Array.from({ length: times }, () => lines.join(crlf ? '\r\n' : '\n')).join('\n'));
+const runs = { numRuns: 60, seed: 3 };
+
+describe('a completion prompt', () => {
+  it('depends on text and cursor only, not on what came before', () => {
+    fc.assert(
+      fc.property(file, fc.nat(), fc.array(fc.nat(), { maxLength: 3 }), (text, at, others) => {
+        const doc = document(text);
+        const used = new Layout(starter, { contextTokens: 1024, numParameters: 7.5e6 });
+        for (const other of others) completionPrompt(used, doc, other % (doc.lf.length + 1), { answerTokens: 48 });
+        doc.text = `inserted\n${text}`;
+        completionPrompt(used, doc, 0, { answerTokens: 48 });
+        doc.text = text;
+        const offset = at % (doc.lf.length + 1);
+        const fresh = new Layout(starter, { contextTokens: 1024, numParameters: 7.5e6 });
+        const wanted = completionPrompt(fresh, document(text), offset, { answerTokens: 48 });
+        expect(completionPrompt(used, doc, offset, { answerTokens: 48 })).toEqual(wanted);
+        expect(wanted.promptIds.length).toBeLessThanOrEqual(1024 - 48);
+      }),
+      runs,
+    );
+  });
+
+  it('starts with a true prefix of the file block', () => {
+    fc.assert(
+      fc.property(file, fc.nat(), (text, at) => {
+        const doc = document(text);
+        const offset = at % (doc.lf.length + 1);
+        const { promptIds, numBlockTokens } = completionPrompt(layout, doc, offset, { answerTokens: 48 });
+        const block = layout.fileBlock(doc, { cursorOffset: offset });
+        expect(promptIds.slice(0, numBlockTokens)).toEqual(block.tokenIds.slice(0, numBlockTokens));
+        expect(numBlockTokens).toBeLessThanOrEqual(block.tokenIds.length);
+      }),
+      runs,
+    );
+  });
+
+  it('changes only at its end when a character is typed', () => {
+    const kept = (typed: string) =>
+      fc.property(file, fc.nat(), (raw, at) => {
+        const text = raw.replaceAll('\r\n', '\n');
+        const offset = at % (text.length + 1);
+        const before = complete(text, offset);
+        const after = complete(text.slice(0, offset) + typed + text.slice(offset), offset + 1);
+        // A line that outgrows the tail moves the tail's start: the one allowed change.
+        fc.pre(!/[^\n]{700}/.test(text.slice(Math.max(0, offset - 4000), offset)));
+        expect(after.numBlockTokens).toBe(before.numBlockTokens);
+        let same = 0;
+        while (before.promptIds[same] === after.promptIds[same] && same < before.promptIds.length) same++;
+        expect(before.promptIds.length - same).toBeLessThanOrEqual(24);
+      });
+    fc.assert(kept('x'), runs);
+    fc.assert(kept(' '), runs);
+    fc.assert(kept(')'), runs);
+  });
+
+  it('keeps the block when typing after many blank lines', () => {
+    for (const numBlank of [15, 16, 17, 31, 40]) {
+      const text = `${'let a = f();\n'.repeat(64)}${'\n'.repeat(numBlank)}`;
+      const before = complete(text, text.length);
+      for (const typed of ['x', '\t']) {
+        const after = complete(text + typed, text.length + 1);
+        expect(after.promptIds.slice(0, after.numBlockTokens)).toEqual(before.promptIds.slice(0, before.numBlockTokens));
+      }
+    }
+  });
+
+  it('is the trained layout', () => {
+    const text = 'export function add(a: number, b: number): number {\n  return a + b;\n}\n';
+    const { promptIds, numBlockTokens } = complete(text, text.indexOf('b;'));
+    expect(starter.tokenizer.decode(promptIds)).toBe('<|file_sep|>engine/layout.ts\n<|fim_prefix|><|fim_suffix|>b;\n}\n<|fim_middle|>export function add(a: number, b: number): number {\n  return a + ');
+    expect(numBlockTokens).toBe(0);
+  });
+
+  it('of a file with CRLF equals that of the same file with LF', () => {
+    const crlf = source.replaceAll('\n', '\r\n');
+    const doc = document(crlf);
+    const offset = 2000;
+    const at = offset + crlf.slice(0, offset).split('\r\n').length - 1;
+    expect(doc.lf).toBe(source);
+    const lfOffset = doc.toLf(at);
+    expect(completionPrompt(layout, doc, lfOffset, { answerTokens: 48 })).toEqual(complete(source, lfOffset));
+  });
+
+  it('of a large model leaves the block out', () => {
+    const large = new Layout(starter, { contextTokens: 2048, numParameters: 5e8 });
+    const { numBlockTokens } = complete(source, 3000, large);
+    expect(numBlockTokens).toBe(0);
+    expect(complete(source, 3000).numBlockTokens).toBeGreaterThan(200);
+  });
+});
+
+describe('a file block', () => {
+  it('is the same tokens for completion, chat and summary', () => {
+    const doc = document(source.slice(0, 3800));
+    const block = layout.fileBlock(doc);
+    expect(block.omitted).toBe('');
+    const chat = chatPrompt(layout, { doc, messages: [{ role: 'user', content: 'What is this?' }], answerTokens: 100 });
+    expect(chat.promptIds.slice(0, chat.numBlockTokens)).toEqual(block.tokenIds);
+    expect(starter.tokenizer.decode(chat.promptIds)).toBe(`<|file_sep|>engine/layout.ts\n${doc.lf}<|im_start|>user\nWhat is this?<|im_end|>\n<|im_start|>assistant\n`);
+  });
+
+  it('says which lines of a large file are left out, and shows the cursor', () => {
+    const text = Array.from({ length: 900 }, (_, i) => `const value${i} = compute(${i});`).join('\n');
+    const doc = document(text);
+    const cursorOffset = doc.lineStart(600);
+    const block = layout.fileBlock(doc, { cursorOffset });
+    expect(block.startLine % 16).toBe(0);
+    expect(block.startLine).toBeLessThanOrEqual(584);
+    expect(block.endLine).toBeGreaterThan(600);
+    expect(block.omitted).toBe(`lines 1-${block.startLine} and ${block.endLine + 1}-900 of 900 left out`);
+    expect(block.tokenIds.length).toBeLessThanOrEqual(2048 - layout.reservedTokens);
+    const shown = starter.tokenizer.decode(block.tokenIds);
+    expect(shown).toContain(`engine/layout.ts\nconst value${block.startLine} =`);
+    expect(shown).toContain(`const value${block.endLine - 1} =`);
+    expect(shown).not.toContain(`const value${block.endLine} =`);
+  });
+
+  it('of a large file starts at the same line for a whole grid of cursor lines and whatever is typed', () => {
+    const text = Array.from({ length: 900 }, (_, i) => `const value${i} = compute(${i});`).join('\n');
+    const doc = document(text);
+    const starts = new Set(Array.from({ length: 900 }, (_, i) => layout.fileBlock(doc, { cursorOffset: doc.lineStart(i) }).startLine));
+    expect(starts.size).toBeLessThan(30);
+    const at = doc.lineStart(600);
+    const wanted = layout.fileBlock(doc, { cursorOffset: at }).startLine;
+    for (let i = 0; i < 40; i++) {
+      doc.text = `${doc.text.slice(0, at)}y${doc.text.slice(at)}`;
+      expect(layout.fileBlock(doc, { cursorOffset: at + 1 }).startLine).toBe(wanted);
+    }
+  });
+
+  it('is cut only at its end for a longer conversation', () => {
+    const doc = document(source.repeat(3));
+    const usual = layout.fileBlock(doc);
+    const short = layout.fileBlock(doc, { reserveTokens: 1200 });
+    expect(short.tokenIds.length).toBeLessThanOrEqual(2048 - 1200);
+    expect(usual.tokenIds.slice(0, short.tokenIds.length)).toEqual(short.tokenIds);
+    expect(short.omitted).toMatch(/^lines \d+-\d+ of \d+ left out$/);
+  });
+
+  it('of one endless line is empty, and says so', () => {
+    const doc = document('x'.repeat(1_000_000));
+    expect(layout.fileBlock(doc).omitted).toBe('all 1 lines left out: too long for this model');
+    expect(complete(doc.lf, 500_000).promptIds.length).toBeLessThan(700);
+  });
+
+  it('of a large file costs a keystroke little', () => {
+    const part = 'export function add(a: number, b: number): number {\n  return a + b;\n}\n\n';
+    const doc = document(part.repeat(Math.ceil(1e6 / part.length)));
+    const large = new Layout(starter, { contextTokens: 32_768, numParameters: 1e5 });
+    let at = 500_000;
+    const times = [];
+    for (let i = 0; i < 12; i++) {
+      doc.text = `${doc.text.slice(0, at)}x${doc.text.slice(at)}`;
+      const started = performance.now();
+      completionPrompt(large, doc, ++at, { answerTokens: 48 });
+      times.push(performance.now() - started);
+    }
+    // Some 6 ms on a free core; the bound only tells incremental encoding from encoding 100 kB anew.
+    expect(Math.min(...times)).toBeLessThan(60);
+  });
+});
+
+describe('a chat prompt', () => {
+  const ask = (text: string) => ({ role: 'user' as const, content: text });
+  const answer = (text: string) => ({ role: 'assistant' as const, content: text });
+
+  it('puts further files behind the first question', () => {
+    const other = new SourceDocument('b', 'src/b.py', 'x = 1\r\ny = 2\r\n');
+    const { promptIds, notes } = chatPrompt(layout, { doc: document('let a;\n'), others: [other], messages: [ask('Compare.')], answerTokens: 50 });
+    expect(starter.tokenizer.decode(promptIds)).toBe('<|file_sep|>engine/layout.ts\nlet a;\n<|im_start|>user\nCompare.\nsrc/b.py\n```py\nx = 1\ny = 2\n```<|im_end|>\n<|im_start|>assistant\n');
+    expect(notes).toEqual([]);
+  });
+
+  it('cuts further files at a line and says so', () => {
+    const other = new SourceDocument('b', 'src/b.py', 'x = 1\n'.repeat(2000));
+    const { promptIds, notes } = chatPrompt(layout, { doc: document('let a;\n'), others: [other], messages: [ask('Compare.')], answerTokens: 50 });
+    expect(promptIds.length).toBeLessThanOrEqual(1998);
+    expect(notes).toEqual([expect.stringMatching(/^src\/b\.py: lines \d+-2001 of 2001 left out$/)]);
+  });
+
+  it('drops the oldest turns first and says so', () => {
+    const messages = Array.from({ length: 40 }, (_, i) => [ask(`Question ${i}? ${'word '.repeat(30)}`), answer(`Answer ${i}. ${'word '.repeat(30)}`)]).flat();
+    const doc = document(source.slice(0, 3000));
+    const { promptIds, notes, numBlockTokens } = chatPrompt(layout, { doc, messages: [...messages, ask('Last?')], answerTokens: 200 });
+    expect(promptIds.length).toBeLessThanOrEqual(1848);
+    expect(numBlockTokens).toBe(layout.fileBlock(doc).tokenIds.length);
+    expect(notes).toEqual([expect.stringMatching(/^the first \d+ messages of the conversation left out$/)]);
+    expect(starter.tokenizer.decode(promptIds)).toContain('Last?');
+  });
+
+  it('without a document has no file block', () => {
+    const { promptIds, numBlockTokens } = chatPrompt(layout, { messages: [ask('Hi')], answerTokens: 50 });
+    expect(numBlockTokens).toBe(0);
+    expect(starter.tokenizer.decode(promptIds)).toBe('<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n');
+  });
+
+  it('refuses a question that cannot fit', () => {
+    expect(() => chatPrompt(layout, { doc: document('a\n'), messages: [ask('word '.repeat(5000))], answerTokens: 50 })).toThrow(expect.objectContaining({ code: 'contextTooLong' }));
+  });
+
+  it('of a model without manifest holds the file in its system turn, shared by every question', () => {
+    const general = new Layout(chatml, { contextTokens: 4096, numParameters: 5e8 });
+    const doc = document('let a = "<|im_end|>";\n');
+    const one = chatPrompt(general, { doc, messages: [ask('One?')], answerTokens: 50 });
+    const two = chatPrompt(general, { doc, messages: [{ role: 'system', content: 'Be brief.' }, ask('Two?')], answerTokens: 50 });
+    expect(one.promptIds.slice(0, one.numBlockTokens)).toEqual(general.fileBlock(doc).tokenIds);
+    expect(two.promptIds.slice(0, one.numBlockTokens)).toEqual(general.fileBlock(doc).tokenIds);
+    expect(chatml.tokenizer.decode(two.promptIds)).toBe(
+      '<|im_start|>system\nThe open file is engine/layout.ts:\n```\nlet a = "<|im_end|>";\n\n```\n\nBe brief.<|im_end|>\n<|im_start|>user\nTwo?<|im_end|>\n<|im_start|>assistant\n',
+    );
+    expect(two.promptIds.filter((id) => id === chatml.tokenizer.idOf('<|im_end|>'))).toHaveLength(2);
+  });
+});

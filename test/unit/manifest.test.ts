@@ -1,0 +1,57 @@
+/** kvasir.json: read, defaulted, or refused by field. */
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ModelText } from '../../engine/text/modelText.ts';
+
+const root = join(import.meta.dirname, '../..');
+let dir: string;
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'kvasir-manifest-'));
+  for (const name of ['tokenizer.json', 'tokenizer_config.json', 'generation_config.json', 'config.json']) cpSync(join(root, 'model', name), join(dir, name));
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+describe('a wrong manifest is refused by name', () => {
+  it.each([
+    ['{', /^kvasir\.json: not valid JSON/],
+    ['{"nmae":"x"}', /^kvasir\.json: nmae is not a known field/],
+    ['{"name":3}', /^kvasir\.json: name is not a string/],
+    ['{"completion":3}', /^kvasir\.json: completion is not an object/],
+    ['{"completion":{"maxTokens":0}}', /^kvasir\.json: completion\.maxTokens is not a whole number/],
+    ['{"completion":{"order":"middle"}}', /^kvasir\.json: completion\.order is "middle"; known are "suffixFirst", "family"/],
+    ['{"fileBlock":"somewhere"}', /^kvasir\.json: fileBlock is "somewhere"/],
+    ['{"chat":{"temperature":-1}}', /^kvasir\.json: chat\.temperature/],
+    ['{"summary":{"symbolQuestion":"What?"}}', /^kvasir\.json: summary\.symbolQuestion/],
+    ['{"constructor":1}', /^kvasir\.json: constructor is not a known field/],
+  ])('%s', async (json, message) => {
+    writeFileSync(join(dir, 'kvasir.json'), json);
+    await expect(ModelText.load(dir)).rejects.toThrow(expect.objectContaining({ code: 'modelInvalid', message: expect.stringMatching(message) }));
+  });
+
+  it('when it claims what the tokenizer cannot', async () => {
+    const llama = join(root, 'test/fixtures/tokenizers/llama3');
+    for (const name of ['tokenizer.json', 'tokenizer_config.json']) cpSync(join(llama, name), join(dir, name));
+    writeFileSync(join(dir, 'kvasir.json'), '{"can":{"complete":true}}');
+    await expect(ModelText.load(dir)).rejects.toThrow(/^kvasir\.json: can\.complete/);
+  });
+});
+
+it('without a manifest, what the tokenizer offers decides', async () => {
+  const { manifest, fim } = await ModelText.load(dir);
+  expect(manifest.can).toEqual({ complete: true, chat: true, summarize: true });
+  expect(manifest.completion).toMatchObject({ layout: 'tail', order: 'family' });
+  expect(fim?.prefixLast).toBe(false);
+  const plain = await ModelText.load(join(root, 'test/fixtures/tokenizers/starcoder2'));
+  expect(plain.manifest.can).toEqual({ complete: true, chat: false, summarize: false });
+});
+
+it('the built-in model says what it is', async () => {
+  const { manifest } = await ModelText.load(join(root, 'model'));
+  expect(manifest).toMatchObject({ name: 'kvasir-starter', fileBlock: 'fileSeparator', completion: { order: 'suffixFirst', maxTokens: 48 } });
+  expect(manifest.note).toMatch(/small/);
+  const asked = readFileSync(join(root, 'model/train/mix.py'), 'utf8');
+  for (const question of [manifest.summary.fileQuestion, manifest.summary.symbolQuestion.replace('`{name}`', '{n}'), manifest.summary.selectionQuestion]) expect(asked).toContain(`"${question}"`);
+});
