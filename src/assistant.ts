@@ -1,0 +1,63 @@
+/**
+ * Everything that `kvasir.enable` switches on: the features, made and registered together and disposed together. Making
+ * them starts nothing; the engine starts with the first request.
+ */
+import * as vscode from 'vscode';
+import { Attachment } from './chat/attachment.ts';
+import { CHAT_VIEW, ChatView } from './chat/chatView.ts';
+import { DOCUMENTS } from './completion/filter.ts';
+import { ACCEPTED_COMMAND, CompletionProvider } from './completion/provider.ts';
+import { explain } from './completion/record.ts';
+import type { Settings } from './config.ts';
+import { DocumentMirror } from './documentMirror.ts';
+import { EngineHost } from './engineHost.ts';
+import type { Log } from './log.ts';
+import { Explanation } from './monitor/explanation.ts';
+import { StatusItem } from './monitor/statusItem.ts';
+import { summarizeFile, summarizeSelection } from './summary/summaryCommands.ts';
+
+export class Assistant {
+  readonly #host: EngineHost;
+  readonly #disposables: vscode.Disposable[];
+
+  constructor(context: vscode.ExtensionContext, settings: Settings, log: Log) {
+    const host = new EngineHost(context, settings, log);
+    const mirror = new DocumentMirror(host.client);
+    const completion = new CompletionProvider(host.client, mirror, settings, log);
+    const attachment = new Attachment(host, settings);
+    const chat = new ChatView(context, host, mirror, settings, attachment, log);
+    const explanation = new Explanation(() => explain(completion.last));
+    const command = (name: string, run: (...args: never[]) => unknown) => vscode.commands.registerCommand(name, run);
+    this.#host = host;
+    this.#disposables = [
+      completion,
+      chat,
+      attachment,
+      mirror,
+      explanation,
+      new StatusItem(host),
+      vscode.languages.registerInlineCompletionItemProvider(DOCUMENTS, completion),
+      vscode.window.registerWebviewViewProvider(CHAT_VIEW, chat),
+      command(ACCEPTED_COMMAND, () => completion.accepted()),
+      command('kvasir.openChat', () => chat.open()),
+      command('kvasir.clearChat', () => chat.clear()),
+      command('kvasir.triggerCompletion', () => vscode.commands.executeCommand('editor.action.inlineSuggest.trigger')),
+      command('kvasir.explainLastCompletion', () => explanation.show()),
+      command('kvasir.summarizeFile', (uri?: vscode.Uri) => summarizeFile(chat, uri)),
+      command('kvasir.summarizeSelection', () => summarizeSelection(chat)),
+      command('kvasir.clearCache', () => {
+        completion.forget();
+        host.client.notify({ type: 'evict' });
+        void vscode.window.showInformationMessage(vscode.l10n.t('Kvasir: the cache is cleared.'));
+      }),
+      command('kvasir.restartEngine', () => host.restart().catch(() => {})),
+      command('kvasir.showLog', () => log.show()),
+    ];
+  }
+
+  /** Unregisters everything, then stops the engine; settles when that has freed its memory. */
+  async stop(): Promise<void> {
+    for (const disposable of this.#disposables) disposable.dispose();
+    await this.#host.stop();
+  }
+}

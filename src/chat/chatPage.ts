@@ -1,0 +1,53 @@
+/** The chat view's HTML: a skeleton that src/webview/chat.ts fills. Nothing but our own script and style may load. */
+import { randomBytes } from 'node:crypto';
+import * as vscode from 'vscode';
+import type { Strings } from './chatMessages.ts';
+
+export function chatPage(webview: vscode.Webview, extensionUri: vscode.Uri): string {
+  const nonce = randomBytes(16).toString('base64');
+  const script = webview.asWebviewUri(vscode.Uri.joinPath(extensionUri, 'dist', 'webview', 'chat.js'));
+  const style = webview.asWebviewUri(vscode.Uri.joinPath(extensionUri, 'media', 'chat.css'));
+  return `<!DOCTYPE html>
+<html lang="${attribute(vscode.env.language)}">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src ${webview.cspSource}; script-src 'nonce-${nonce}'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="stylesheet" href="${attribute(style.toString())}">
+<title>Kvasir</title>
+</head>
+<body data-strings="${attribute(JSON.stringify(strings()))}">
+<script nonce="${nonce}" src="${attribute(script.toString())}"></script>
+</body>
+</html>`;
+}
+
+function attribute(text: string): string {
+  return text.replace(/&/g, '&amp;').replace(/"/g, '&quot;').replace(/</g, '&lt;');
+}
+
+function strings(): Strings {
+  const t = vscode.l10n.t;
+  return {
+    ask: t('Ask Kvasir'),
+    hint: t('Ask about the open file'),
+    send: t('Send'),
+    stop: t('Stop'),
+    copy: t('Copy'),
+    copied: t('Copied'),
+    insert: t('Insert at cursor'),
+    attach: t('Attach {0}'),
+    detach: t('Remove {0} from the question'),
+    noFile: t('No file is open'),
+    you: t('You'),
+    title: t('Ask about your code'),
+    tagline: t('Everything runs on this machine. Nothing is sent anywhere.'),
+    examples: t('Try'),
+    answering: t('Kvasir is answering'),
+    answered: t('Answer: {0}'),
+    failed: t('The request failed: {0}'),
+    showLog: t('Show Log'),
+    restart: t('Restart'),
+    tokens: t('{0} tokens'),
+  };
+}

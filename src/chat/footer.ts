@@ -1,0 +1,10 @@
+/** The line under an answer: what it cost and what the cache saved. Pure. */
+import type { Timings, Usage } from '../../engine/protocol.ts';
+import { formatCount } from '../format.ts';
+
+/** "8,112 of 8,164 tokens reused · first token 61 ms · 44 tok/s"; without a rate for a single token. */
+export function footerOf({ usage, timings }: { usage: Usage; timings: Timings }): string {
+  const parts = [`${formatCount(usage.cachedTokens)} of ${formatCount(usage.promptTokens)} tokens reused`, `first token ${formatCount(timings.ttftMs)} ms`];
+  if (timings.tpotMs > 0) parts.push(`${formatCount(1000 / timings.tpotMs)} tok/s`);
+  return parts.join(' · ');
+}

@@ -1,0 +1,26 @@
+/** Which documents are completed. */
+import * as vscode from 'vscode';
+import type { Config } from '../config.ts';
+import type { SilentReason } from './record.ts';
+
+/** Where people write code. Output panes, commit boxes, settings and chat inputs are documents, too. */
+const SCHEMES = new Set(['file', 'untitled', 'vscode-remote', 'vscode-vfs', 'vscode-notebook-cell']);
+
+export const DOCUMENTS: vscode.DocumentSelector = [...SCHEMES].map((scheme) => ({ scheme }));
+
+/** Why this document is not completed, or undefined. */
+export function excluded(document: vscode.TextDocument, settings: Config['completion']): SilentReason | undefined {
+  if (!SCHEMES.has(document.uri.scheme)) return 'not a document that is completed (scheme)';
+  if (isSecret(document, settings)) return 'the file matches kvasir.completion.exclude';
+  const wanted = settings.languages.some((entry) => entry === '*' || entry === document.languageId || (/[*?./[{]/.test(entry) && matches(document, entry)));
+  return wanted ? undefined : 'the language is not in kvasir.completion.languages';
+}
+
+/** Files that reach the model only when the user asks about them by name. */
+export function isSecret(document: vscode.TextDocument, settings: Config['completion']): boolean {
+  return settings.exclude.some((glob) => matches(document, glob));
+}
+
+function matches(document: vscode.TextDocument, pattern: string): boolean {
+  return vscode.languages.match({ pattern }, document) > 0;
+}

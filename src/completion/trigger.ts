@@ -1,0 +1,37 @@
+/** When a completion is asked for and how long the editor is kept waiting. Pure but for the clock. */
+
+/** VS Code drops inline completions at about 750 ms; what is there by then is returned before. */
+export const DEADLINE_MS = 680;
+
+/**
+ * The first request on a line goes out at once, the later ones after `debounceMs` of silence: the engine answers in well
+ * under a keystroke's time, so that a debounce only has to keep a burst of keys from becoming a burst of requests.
+ */
+export class Trigger {
+  #docId = '';
+  #line = -1;
+
+  /** Milliseconds to wait before asking at this place. */
+  delay(docId: string, line: number, debounceMs: number, explicit: boolean): number {
+    const first = docId !== this.#docId || line !== this.#line;
+    this.#docId = docId;
+    this.#line = line;
+    return first || explicit ? 0 : debounceMs;
+  }
+}
+
+/** Resolves to true after `ms`, to false as soon as `signal` aborts. */
+export function silence(ms: number, signal: AbortSignal): Promise<boolean> {
+  if (signal.aborted) return Promise.resolve(false);
+  if (ms <= 0) return Promise.resolve(true);
+  return new Promise((resolve) => {
+    const end = (quiet: boolean) => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', interrupted);
+      resolve(quiet);
+    };
+    const interrupted = () => end(false);
+    const timer = setTimeout(() => end(true), ms);
+    signal.addEventListener('abort', interrupted);
+  });
+}

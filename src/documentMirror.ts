@@ -1,0 +1,83 @@
+/**
+ * Keeps the engine's copies of documents equal to the editor's. A document is sent when a request first needs it, its
+ * edits from then on, until it is closed. Does nothing at all before the first request.
+ */
+import * as vscode from 'vscode';
+import { lengthAfter, toEdits } from './documentEdits.ts';
+import type { EngineClient } from './engineClient.ts';
+
+interface Mirrored {
+  version: number;
+  length: number;
+  eol: vscode.EndOfLine;
+}
+
+export class DocumentMirror implements vscode.Disposable {
+  readonly #client: EngineClient;
+  readonly #mirrored = new Map<string, Mirrored>();
+  #subscriptions: vscode.Disposable[] = [];
+  #epoch = -1;
+
+  constructor(client: EngineClient) {
+    this.#client = client;
+  }
+
+  /** Makes the engine's copy current; returns its id. Call it where the request's task is built. */
+  sync(document: vscode.TextDocument): string {
+    this.#follow();
+    const docId = document.uri.toString();
+    if (this.#mirrored.get(docId)?.version !== document.version) this.#sendText(docId, document);
+    return docId;
+  }
+
+  dispose(): void {
+    for (const subscription of this.#subscriptions) subscription.dispose();
+    this.#subscriptions = [];
+    this.#mirrored.clear();
+  }
+
+  #follow(): void {
+    // A new engine knows no documents.
+    if (this.#epoch !== this.#client.epoch) {
+      this.#epoch = this.#client.epoch;
+      this.#mirrored.clear();
+    }
+    if (this.#subscriptions.length) return;
+    this.#subscriptions = [
+      vscode.workspace.onDidChangeTextDocument((event) => this.#changed(event)),
+      vscode.workspace.onDidCloseTextDocument((document) => this.#closed(document)),
+    ];
+  }
+
+  #changed({ document, contentChanges }: vscode.TextDocumentChangeEvent): void {
+    const docId = document.uri.toString();
+    const known = this.#mirrored.get(docId);
+    if (!known || this.#epoch !== this.#client.epoch || known.version === document.version) return;
+    const edits = known.eol === document.eol ? toEdits(contentChanges) : null;
+    if (!edits || lengthAfter(known.length, edits) !== lengthOf(document)) {
+      this.#sendText(docId, document);
+      return;
+    }
+    this.#remember(docId, document);
+    if (edits.length) this.#client.notify({ type: 'documentChanged', docId, version: document.version, edits });
+  }
+
+  #closed(document: vscode.TextDocument): void {
+    const docId = document.uri.toString();
+    if (this.#mirrored.delete(docId) && this.#epoch === this.#client.epoch) this.#client.notify({ type: 'documentClosed', docId });
+  }
+
+  #sendText(docId: string, document: vscode.TextDocument): void {
+    this.#remember(docId, document);
+    this.#client.notify({ type: 'documentChanged', docId, version: document.version, path: document.uri.path, text: document.getText() });
+  }
+
+  #remember(docId: string, document: vscode.TextDocument): void {
+    this.#mirrored.set(docId, { version: document.version, length: lengthOf(document), eol: document.eol });
+  }
+}
+
+/** Length in UTF-16 code units, without building the text. */
+function lengthOf(document: vscode.TextDocument): number {
+  return document.offsetAt(document.lineAt(document.lineCount - 1).range.end);
+}

@@ -1,0 +1,44 @@
+/**
+ * Which model folder is meant, what it says of itself before it is loaded, and where imported models are kept. Whether
+ * a folder's content can run is for the engine to say.
+ */
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { homedir } from 'node:os';
+import path from 'node:path';
+import * as vscode from 'vscode';
+
+export interface ModelLocation {
+  modelDir: string;
+  builtIn: boolean;
+}
+
+/** The folder of `kvasir.model`, or the built-in one; throws an Error for the user when it holds no model. */
+export function locateModel(setting: string, extensionPath: string): ModelLocation {
+  if (!setting) return { modelDir: path.join(extensionPath, 'model'), builtIn: true };
+  const modelDir = setting.startsWith('~') ? path.join(homedir(), setting.slice(1)) : setting;
+  if (!path.isAbsolute(modelDir)) throw new Error(vscode.l10n.t('The setting kvasir.model is not an absolute path: {0}', setting));
+  if (!statSync(modelDir, { throwIfNoEntry: false })?.isDirectory()) throw new Error(vscode.l10n.t('The setting kvasir.model names no folder: {0}', modelDir));
+  if (!existsSync(path.join(modelDir, 'config.json'))) {
+    throw new Error(vscode.l10n.t('{0} holds no model: there is no config.json in it. Choose the folder with config.json, tokenizer.json and the .safetensors files.', modelDir));
+  }
+  return { modelDir, builtIn: false };
+}
+
+/** Where the engine keeps imported models. */
+export function modelCacheDir(globalStorage: vscode.Uri): string {
+  return path.join(globalStorage.fsPath, 'models');
+}
+
+/** Name and note of the manifest `kvasir.json`, as far as there is one. */
+export function describeModel(modelDir: string): { name: string; note: string } {
+  const described = { name: path.basename(modelDir), note: '' };
+  try {
+    const manifest: unknown = JSON.parse(readFileSync(path.join(modelDir, 'kvasir.json'), 'utf8'));
+    const { name, note } = manifest as Record<string, unknown>;
+    if (typeof name === 'string') described.name = name;
+    if (typeof note === 'string') described.note = note;
+  } catch {
+    // Most models have no manifest; a broken one is reported by the engine when it loads the model.
+  }
+  return described;
+}

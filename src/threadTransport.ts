@@ -1,0 +1,47 @@
+/** The engine in a worker thread of the extension host. The thread exists from construction to `dispose`. */
+import { Worker } from 'node:worker_threads';
+import type { EngineMessage, HostMessage } from '../engine/protocol.ts';
+import type { Transport } from './transport.ts';
+
+export class ThreadTransport implements Transport {
+  readonly #worker: Worker;
+  #disposed = false;
+
+  /** `onOutput` takes what the engine and its libraries print. */
+  constructor(script: string, onOutput: (text: string) => void) {
+    // The extension host's own flags (--inspect-port and the like) are not for the engine.
+    this.#worker = new Worker(script, { name: 'kvasir-engine', execArgv: [], stdout: true, stderr: true });
+    this.#worker.stdout.setEncoding('utf8').on('data', onOutput);
+    this.#worker.stderr.setEncoding('utf8').on('data', onOutput);
+  }
+
+  send(message: HostMessage): void {
+    this.#worker.postMessage(message);
+  }
+
+  onMessage(listener: (message: EngineMessage) => void): void {
+    this.#worker.on('message', (message: EngineMessage) => {
+      if (!this.#disposed) listener(message);
+    });
+  }
+
+  onExit(listener: (reason: string) => void): void {
+    let reason: string | undefined;
+    this.#worker.on('error', (error) => {
+      reason = error.message;
+    });
+    this.#worker.on('exit', (code) => {
+      if (!this.#disposed) listener(reason ?? `its thread ended with code ${code}`);
+    });
+  }
+
+  dispose(acknowledged: boolean): void {
+    this.#disposed = true;
+    if (acknowledged) {
+      void this.#worker.terminate();
+      return;
+    }
+    // It closes its port when it reaches the `shutdown` message; until then it must not keep the process alive.
+    this.#worker.unref();
+  }
+}

@@ -1,0 +1,18 @@
+/**
+ * How messages travel between the editor and the engine. A worker thread today (threadTransport.ts); a forked process
+ * fits the same four methods. Knows nothing of requests: connection.ts does.
+ */
+import type { EngineMessage, HostMessage } from '../engine/protocol.ts';
+
+export interface Transport {
+  /** Never throws; a message to a channel that has closed is lost, and `onExit` has said so or will. */
+  send(message: HostMessage): void;
+  onMessage(listener: (message: EngineMessage) => void): void;
+  /** Called at most once, when the channel closes without `dispose`; the reason is shown to the user. */
+  onExit(listener: (reason: string) => void): void;
+  /**
+   * Ends the channel. `acknowledged` says that the engine has answered `shutdown`, so that nothing is being computed. Without
+   * it the engine may be inside native code, which must not be torn down in this process: it is left to end by itself.
+   */
+  dispose(acknowledged: boolean): void;
+}
