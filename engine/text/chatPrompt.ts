@@ -43,13 +43,17 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
   let block = doc && layout.fileBlock(doc, { cursorOffset: options.cursorOffset });
   const room = layout.contextTokens - answerTokens;
   const others = options.others ?? [];
-  const blockInTemplate = doc !== undefined && manifest.fileBlock === 'chatTemplate';
+  let blockInTemplate = doc !== undefined && manifest.fileBlock === 'chatTemplate';
   const turns = (): { before: number[]; after: number[] } => {
     const asked = withFiles(layout, messages, others, Math.floor((room - (block?.tokenIds.length ?? 0)) / 2));
-    const marked = blockInTemplate ? layout.messagesWithFile(doc.path, asked.messages) : asked.messages;
-    const ids = chatTemplate.encodeAround(marked, blockInTemplate ? layout.fileMark : undefined);
     cuts = asked.notes;
-    return blockInTemplate && ids.found ? { before: ids.before, after: ids.after } : { before: [], after: [...ids.before, ...ids.after] };
+    if (doc === undefined || !blockInTemplate) return { before: [], after: chatTemplate.encode(asked.messages) };
+    const ids = chatTemplate.encodeAround(layout.messagesWithFile(doc.path, asked.messages), layout.fileMark);
+    if (ids.found) return ids;
+    blockInTemplate = false;
+    block = undefined;
+    notes.push(`${doc.path} left out: the model's chat template has no place for it`);
+    return { before: [], after: chatTemplate.encode(asked.messages) };
   };
   let cuts: string[] = [];
   let parts = turns();
@@ -61,7 +65,7 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
     parts = turns();
   }
   if (numDropped > 0) notes.push(`the first ${numDropped} messages of the conversation left out`);
-  if (tooLong() && doc !== undefined) {
+  if (tooLong() && doc !== undefined && block !== undefined) {
     block = layout.fileBlock(doc, { cursorOffset: options.cursorOffset, reserveTokens: parts.after.length + answerTokens });
   }
   if (tooLong()) throw new RequestError('contextTooLong', `the question takes ${parts.after.length} tokens, but this model reads ${room} before its answer`);

@@ -116,7 +116,7 @@ export class ChatTemplate {
 }
 
 /** A private-use character that the text does not hold. */
-export function unusedCharacter(text: string): string {
+function unusedCharacter(text: string): string {
   for (let code = 0xe000; ; code++) if (!text.includes(String.fromCharCode(code))) return String.fromCharCode(code);
 }
 

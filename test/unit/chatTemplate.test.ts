@@ -26,7 +26,7 @@ async function load(from: string): Promise<{ tokenizer: Tokenizer; template: Cha
   return { tokenizer, template: (await ChatTemplate.load(from, tokenizer)) as ChatTemplate };
 }
 
-/** `break` and `continue` make a case optional; the library drops what an iteration wrote before it breaks. */
+/** Known difference, cases marked optional: @huggingface/jinja drops what an iteration wrote before its `break`. */
 const dropsOutput = (name: { template: string; conversation: string }): boolean => name.template === 'loop_controls' && ['system_and_turns', 'tool_call', 'two_tool_results'].includes(name.conversation);
 
 describe('references', () => {

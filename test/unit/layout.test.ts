@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { ChatTemplate } from '../../engine/text/chatTemplate.ts';
 import { chatPrompt } from '../../engine/text/chatPrompt.ts';
 import { completionPrompt } from '../../engine/text/completionPrompt.ts';
 import { Layout } from '../../engine/text/layout.ts';
@@ -241,5 +242,14 @@ describe('a chat prompt', () => {
       '<|im_start|>system\nThe open file is engine/layout.ts:\n```\nlet a = "<|im_end|>";\n\n```\n\nBe brief.<|im_end|>\n<|im_start|>user\nTwo?<|im_end|>\n<|im_start|>assistant\n',
     );
     expect(two.promptIds.filter((id) => id === chatml.tokenizer.idOf('<|im_end|>'))).toHaveLength(2);
+  });
+
+  it('of a template without a place for the file leaves it out and says so', async () => {
+    const template = new ChatTemplate('{{ messages[-1].role }}: question<|im_end|>', chatml.tokenizer, {});
+    const blind = new Layout({ ...chatml, chatTemplate: template } as unknown as ModelText, { contextTokens: 4096, numParameters: 5e8 });
+    const { promptIds, numBlockTokens, notes } = chatPrompt(blind, { doc: document('let a;\n'), messages: [ask('One?')], answerTokens: 50 });
+    expect(chatml.tokenizer.decode(promptIds)).toBe('user: question<|im_end|>');
+    expect(numBlockTokens).toBe(0);
+    expect(notes).toEqual([expect.stringMatching(/no place for it/)]);
   });
 });
