@@ -192,13 +192,20 @@ export class KvCache {
     this.#markPins();
   }
 
-  /** Drops what no sequence references: all of it but pinned runs, or what belongs to this prefix alone, pinned or not. */
-  evict(tokenIds?: readonly number[]): void {
+  /** Drops what no sequence references: all but pinned runs, or everything that goes on from this prefix, pinned or not. */
+  evict(prefix: readonly number[] = []): void {
     const { tree } = this.#memory;
-    const nodes = tokenIds ? [...tree.match(tokenIds).nodes].reverse() : [...tree.nodes()].reverse();
-    for (const node of nodes) {
-      if (node.refCount === 0 && node.children.size === 0 && (tokenIds || !node.pinned)) this.#memory.drop(node);
-    }
+    const match = tree.match(prefix);
+    if (match.numTokens < prefix.length) return;
+    const last = match.nodes.at(-1) ?? tree.root;
+    const top = match.lastLength < last.tokenIds.length ? tree.split(last, match.lastLength) : last;
+    const dropBelow = (node: TreeNode): void => {
+      for (const child of [...node.children.values()]) {
+        dropBelow(child);
+        if (child.refCount === 0 && child.children.size === 0 && (prefix.length > 0 || !child.pinned)) this.#memory.drop(child);
+      }
+    };
+    dropBelow(top);
   }
 
   /** What is cached of a prefix, and where most of it is. Changes nothing. */

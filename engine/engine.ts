@@ -1,0 +1,245 @@
+/**
+ * The engine: sequences in, tokens out, one step at a time. Owns the order of a step and of what happens between
+ * steps; who runs is the scheduler's, where rows lie is the cache's, tensors are the runner's.
+ *
+ * A step awaits the runner. What must not happen while it runs (aborts, another ceiling, pins, evictions) is kept until
+ * the step has ended. If `step` rejects, the engine has failed: `failAll`, then build another one.
+ */
+import type { ModelRunner } from './batch.ts';
+import { NO_STEPS, observeStep, RELAXED_STEP_MS, tokenBudget, URGENT_STEP_MS } from './budget.ts';
+import { KvCache } from './cache/kvCache.ts';
+import type { KvWindow } from './cache/window.ts';
+import { kvBytesPerToken } from './cache/window.ts';
+import { RequestError } from './errors.ts';
+import { Metrics } from './metrics.ts';
+import type { EngineStats, FinishReason, Tier } from './protocol.ts';
+import { sample } from './sampler.ts';
+import { type Scheduled, Scheduler } from './scheduler.ts';
+import type { Sequence } from './sequence.ts';
+
+export interface EngineOptions {
+  runner: ModelRunner;
+  /** Resized by the engine; may start with 0 slots. */
+  window: KvWindow;
+  /** Ceiling of window + store. */
+  maxBytes: number;
+  /** Longest sequence, prompt and generated tokens. */
+  maxContext: number;
+  /** Milliseconds, never going back; performance.now when left out. */
+  clock?: () => number;
+  /** Tokens per step; learnt from step times when left out. */
+  tokenBudget?: number;
+  /** Slots up to which the window grows rather than reuses those of unreferenced runs; 2 * maxContext when left out. */
+  softSlots?: number;
+}
+
+export type CoreStats = Omit<EngineStats, 'model' | 'files'>;
+
+export class Engine {
+  readonly #runner: ModelRunner;
+  readonly #window: KvWindow;
+  readonly #cache: KvCache;
+  readonly #scheduler: Scheduler;
+  readonly #maxContext: number;
+  readonly #clock: () => number;
+  readonly #fixedBudget: number | undefined;
+  readonly #metrics = new Metrics();
+  readonly #sequences = new Map<string, Sequence>();
+  readonly #aborting = new Set<string>();
+  #stepCost = NO_STEPS;
+  #stepping = false;
+  /** What waits for the end of the step. */
+  #afterStep: (() => void)[] = [];
+
+  constructor(options: EngineOptions) {
+    this.#runner = options.runner;
+    this.#window = options.window;
+    this.#maxContext = options.maxContext;
+    this.#clock = options.clock ?? (() => performance.now());
+    this.#fixedBudget = options.tokenBudget;
+    const { window, maxBytes, softSlots = 2 * options.maxContext } = options;
+    this.#cache = new KvCache({ window, maxBytes, softSlots, clock: this.#clock });
+    this.#scheduler = new Scheduler(this.#cache);
+  }
+
+  /** Takes a sequence in. One that can never run ends with `onError` at once. Ids must differ among unfinished ones. */
+  add(sequence: Sequence): void {
+    if (this.#sequences.has(sequence.id)) throw new Error(`There is a request ${sequence.id} already.`);
+    sequence.maxContext = this.#maxContext;
+    this.#sequences.set(sequence.id, sequence);
+    this.#scheduler.add(sequence, this.#clock());
+    const error = this.#refusal(sequence);
+    if (error) this.#end(sequence, error);
+  }
+
+  /** Ends a sequence with `abort`, at the latest when the step under way has ended. Unknown and finished ids are ignored. */
+  abort(id: string): void {
+    this.#aborting.add(id);
+    this.#betweenSteps(() => {
+      this.#aborting.delete(id);
+      const sequence = this.#sequences.get(id);
+      if (sequence) this.#end(sequence, 'abort');
+    });
+  }
+
+  /** Ends a sequence with `stop` after the step under way: its shown text is complete. */
+  stop(id: string): void {
+    this.#betweenSteps(() => {
+      const sequence = this.#sequences.get(id);
+      if (sequence) this.#end(sequence, 'stop');
+    });
+  }
+
+  /** Whether `step` has something to do. */
+  hasWork(includeIdle = true): boolean {
+    for (const sequence of this.#sequences.values()) if (includeIdle || sequence.priority !== 'idle') return true;
+    return false;
+  }
+
+  /** One step: schedule, run, sample, emit. Nothing to do is no error. Must not be called again before it has settled. */
+  async step(): Promise<void> {
+    if (this.#stepping) throw new Error('A step is under way.');
+    this.#stepping = true;
+    try {
+      const start = this.#clock();
+      const { batch, ended } = this.#scheduler.schedule(this.#budget(), start);
+      for (const { sequence, outcome } of ended) this.#end(sequence, outcome);
+      if (batch.length > 0) {
+        const logits = await this.#run(batch);
+        for (const scheduled of batch) this.#scheduler.commit(scheduled);
+        this.#record(start, batch);
+        this.#emit(batch, logits);
+      } else if (ended.length === 0 && this.hasWork()) throw new Error('The scheduler makes no progress.');
+    } finally {
+      this.#stepping = false;
+    }
+    for (const action of this.#afterStep.splice(0)) action();
+    if (!this.hasWork()) this.#cache.shrink();
+  }
+
+  /** Changes the ceiling of window + store. Sequences that no longer fit are preempted. */
+  setMaxBytes(maxBytes: number): void {
+    this.#betweenSteps(() => this.#scheduler.setMaxBytes(maxBytes));
+  }
+
+  /** Evicts the runs of a prefix last, also those computed later, until the key's prefix is replaced or null. */
+  pin(key: string, tokenIds: readonly number[] | null): void {
+    this.#betweenSteps(() => this.#cache.pin(key, tokenIds));
+  }
+
+  /** Drops what no sequence uses: all but pinned runs, or everything cached that begins with `prefix` and goes on, pinned or not. */
+  evict(prefix?: readonly number[]): void {
+    this.#betweenSteps(() => this.#cache.evict(prefix));
+  }
+
+  /** What is cached of a prefix. */
+  describe(tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier } {
+    return this.#cache.describe(tokenIds);
+  }
+
+  /** Ends all sequences with `onError`. After a failed step the engine must not be used any more. */
+  failAll(error: RequestError): void {
+    for (const sequence of [...this.#sequences.values()]) this.#end(sequence, error);
+    this.#afterStep = [];
+    this.#aborting.clear();
+  }
+
+  stats(): CoreStats {
+    const { steps, tokens, requests } = this.#metrics;
+    return {
+      maxBytes: this.#cache.maxBytes,
+      windowBytes: this.#cache.windowBytes,
+      storeBytes: this.#cache.storeBytes,
+      kvBytesPerToken: kvBytesPerToken(this.#window.shape),
+      windowSlots: this.#cache.windowSlots,
+      requests: { ...this.#scheduler.counts(), ...requests },
+      tokens: { ...tokens },
+      events: { ...this.#cache.events, preemptions: this.#scheduler.numPreemptions, steps },
+      tokensPerSecond: this.#metrics.tokensPerSecond(this.#clock()),
+      stepMs: this.#metrics.stepMs(),
+      batchTokens: this.#metrics.meanBatchTokens(),
+    };
+  }
+
+  /** For tests, between steps: throws at the first broken invariant of the cache. */
+  checkIntegrity(): void {
+    this.#cache.checkIntegrity();
+  }
+
+  async #run(batch: readonly Scheduled[]): Promise<Float32Array> {
+    try {
+      return await this.#runner.run(batch.map((scheduled) => this.#scheduler.span(scheduled)));
+    } catch (error) {
+      this.#scheduler.rollBack(batch);
+      throw error;
+    }
+  }
+
+  #emit(batch: readonly Scheduled[], logits: Float32Array): void {
+    const { vocabSize } = this.#runner;
+    const now = this.#clock();
+    let row = 0;
+    for (const { sequence, numLogits, startIndex, count } of batch) {
+      if (numLogits === 0) {
+        if (startIndex + count === sequence.tokenIds.length) this.#end(sequence, 'length');
+        continue;
+      }
+      const rowLogits = logits.subarray(row * vocabSize, ++row * vocabSize);
+      if (this.#aborting.has(sequence.id)) continue;
+      const sampled = sample(rowLogits, sequence.sampling, sequence.tokenIds, sequence.tokenIds.length);
+      const reason = sequence.append(sampled, now);
+      if (reason) this.#end(sequence, reason);
+    }
+  }
+
+  #end(sequence: Sequence, outcome: FinishReason | RequestError): void {
+    this.#scheduler.remove(sequence);
+    this.#sequences.delete(sequence.id);
+    const counters = this.#metrics;
+    if (sequence.priority !== 'idle') {
+      counters.tokens.prompt += sequence.numPromptTokens;
+      counters.tokens.promptCached += sequence.cachedTokens;
+      counters.requests[outcome instanceof RequestError ? 'failed' : outcome === 'abort' ? 'aborted' : 'done']++;
+    }
+    if (outcome instanceof RequestError) sequence.fail(outcome);
+    else sequence.finish(outcome);
+  }
+
+  #refusal(sequence: Sequence): RequestError | null {
+    const { numPromptTokens, tokenIds } = sequence;
+    if (numPromptTokens >= this.#maxContext) {
+      return new RequestError(
+        'contextTooLong',
+        `The prompt has ${numPromptTokens} tokens; the context holds ${this.#maxContext}, the answer included. Send less text or load the model with a longer context.`,
+      );
+    }
+    const unknown = tokenIds.find((id) => !Number.isInteger(id) || id < 0 || id >= this.#runner.vocabSize);
+    return unknown === undefined ? null : new RequestError('badRequest', `Token id ${unknown} is not in the vocabulary of ${this.#runner.vocabSize}.`);
+  }
+
+  #budget(): number {
+    if (this.#fixedBudget !== undefined) return this.#fixedBudget;
+    const urgent = [...this.#sequences.values()].some((sequence) => sequence.priority === 'completion');
+    return tokenBudget(this.#stepCost, urgent ? URGENT_STEP_MS : RELAXED_STEP_MS);
+  }
+
+  #record(start: number, batch: readonly Scheduled[]): void {
+    const end = this.#clock();
+    const { tokens } = this.#metrics;
+    let numTokens = 0;
+    let numGenerated = 0;
+    for (const { sequence, startIndex, count, numLogits } of batch) {
+      numTokens += count;
+      numGenerated += numLogits;
+      const ofPrompt = Math.max(0, Math.min(count, sequence.numPromptTokens - startIndex));
+      tokens[sequence.priority === 'idle' ? 'idleComputed' : 'promptComputed'] += ofPrompt;
+    }
+    this.#stepCost = observeStep(this.#stepCost, numTokens, end - start);
+    this.#metrics.recordStep(end, end - start, numTokens, numGenerated);
+  }
+
+  #betweenSteps(action: () => void): void {
+    if (this.#stepping) this.#afterStep.push(action);
+    else action();
+  }
+}

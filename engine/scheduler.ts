@@ -1,0 +1,277 @@
+/**
+ * Who runs next. Owns the waiting and the running sequences; a running one holds a lease on the cache. Each step takes
+ * all decodes, then prompt chunks in order of service up to the token budget. Never sees a tensor.
+ *
+ * - Hop: before each chunk a prompt moves on to what the tree holds by now, whoever computed it.
+ * - Follow: a prompt whose next token another one computes in this very step waits for it.
+ * - Preempt: when slots run out, the running sequence of the lowest standing gives up its lease. Its computed tokens
+ *   stay in the tree; it waits and resumes where it was. The sequence of the highest standing always gets through.
+ */
+import type { BatchSpan } from './batch.ts';
+import { type KvCache, type Lease, numComputed } from './cache/kvCache.ts';
+import { RequestError } from './errors.ts';
+import { type Computing, follows } from './leader.ts';
+import { byService, byStanding, classIndex } from './priorities.ts';
+import type { FinishReason } from './protocol.ts';
+import type { Sequence } from './sequence.ts';
+
+/** Sequences that hold a lease at once. */
+const MAX_RUNNING = 16;
+/** Prompts looked at per step. */
+const MAX_CANDIDATES = 32;
+
+/** A sequence's part in a step. */
+export interface Scheduled extends Computing {
+  readonly sequence: Sequence;
+  readonly lease: Lease;
+  readonly newSlots: Int32Array;
+  /** Part of a prompt, or tokens lost by preemption: they join the tree at once. */
+  readonly prefill: boolean;
+  readonly numLogits: 0 | 1;
+}
+
+/** A sequence that ended without a step: it needs no more tokens, or there is no room for it. */
+export interface Ended {
+  readonly sequence: Sequence;
+  readonly outcome: FinishReason | RequestError;
+}
+
+export interface Schedule {
+  readonly batch: Scheduled[];
+  readonly ended: Ended[];
+}
+
+export class Scheduler {
+  readonly #cache: KvCache;
+  readonly #waiting = new Set<Sequence>();
+  readonly #running = new Map<Sequence, Lease>();
+  numPreemptions = 0;
+  #numAdded = 0;
+  /** Of the step being put together, in order; empty between calls of `schedule`. */
+  readonly #batch = new Map<Sequence, Scheduled>();
+  #ended: Ended[] = [];
+
+  constructor(cache: KvCache) {
+    this.#cache = cache;
+  }
+
+  *sequences(): Generator<Sequence> {
+    yield* this.#running.keys();
+    yield* this.#waiting;
+  }
+
+  /** Waiting and running requests; idle work is not a request. */
+  counts(): { waiting: number; running: number } {
+    const requests = (sequences: Iterable<Sequence>): number => [...sequences].filter((s) => s.priority !== 'idle').length;
+    return { waiting: requests(this.#waiting), running: requests(this.#running.keys()) };
+  }
+
+  has(sequence: Sequence): boolean {
+    return this.#waiting.has(sequence) || this.#running.has(sequence);
+  }
+
+  add(sequence: Sequence, now: number): void {
+    sequence.arrivalIndex = this.#numAdded++;
+    sequence.arrivedAt = now;
+    sequence.lastServedAt = now;
+    this.#waiting.add(sequence);
+  }
+
+  /** Lets a sequence go; its computed tokens stay cached. */
+  remove(sequence: Sequence): void {
+    this.#giveUp(sequence);
+    this.#waiting.delete(sequence);
+  }
+
+  /** Sets the cache's ceiling, preempting what no longer fits under it. */
+  setMaxBytes(maxBytes: number): void {
+    while (this.#cache.excess(maxBytes) > 0) this.#preempt(this.#lowest()!);
+    this.#cache.setMaxBytes(maxBytes);
+  }
+
+  /** Puts the next step together and takes slots for it. `budget`: tokens. */
+  schedule(budget: number, now: number): Schedule {
+    this.#ended = [];
+    const idleToo = [...this.sequences()].every((s) => s.priority === 'idle');
+    const active = [...this.sequences()].filter((s) => idleToo || s.priority !== 'idle').sort(byStanding);
+
+    for (const sequence of active) {
+      const lease = this.#running.get(sequence);
+      if (lease && isDecode(sequence, lease)) this.#take(sequence, lease, 1);
+    }
+    const numDecodes = this.#batch.size;
+    let left = Math.max(budget - numDecodes, Math.ceil(budget / 4));
+    let admits = true;
+    for (const sequence of this.#prompts(active, left, now)) {
+      if (left === 0) break;
+      const lease = this.#running.get(sequence) ?? (admits ? this.#admit(sequence) : null);
+      if (!lease) {
+        // What does not fit now must not be overtaken for ever by smaller ones.
+        if (this.#waiting.has(sequence) && !this.#isFollower(sequence, this.#lookUp(sequence))) admits = false;
+        continue;
+      }
+      this.#hop(sequence, lease);
+      const at = numComputed(lease);
+      if (at === sequence.tokenIds.length) this.#end(sequence, 'length');
+      else if (!this.#isFollower(sequence, at)) left -= this.#take(sequence, lease, Math.min(left, sequence.tokenIds.length - at));
+    }
+    for (const { sequence } of this.#batch.values()) {
+      if (Number.isNaN(sequence.startedAt)) sequence.startedAt = now;
+      sequence.lastServedAt = now;
+    }
+    const batch = [...this.#batch.values()];
+    this.#batch.clear();
+    return { batch, ended: this.#ended };
+  }
+
+  /** What the runner gets. Valid until the next `schedule`. */
+  span({ sequence, lease, startIndex, count, newSlots, numLogits }: Scheduled): BatchSpan {
+    return { tokenIds: sequence.tokenIds.slice(startIndex, startIndex + count), startIndex, contextSlots: this.#cache.slotsOf(lease), newSlots, numLogits };
+  }
+
+  /** The step has computed its tokens. */
+  commit({ sequence, lease, newSlots, prefill, startIndex, count }: Scheduled): void {
+    this.#cache.append(lease, newSlots);
+    if (prefill) this.#cache.commit(lease, sequence.tokenIds);
+    sequence.numReached = Math.max(sequence.numReached, Math.min(startIndex + count, sequence.numPromptTokens));
+  }
+
+  /** The step has failed: nothing was computed. */
+  rollBack(batch: readonly Scheduled[]): void {
+    for (const { newSlots } of batch) this.#cache.free(newSlots);
+  }
+
+  /** Prompts that may get a chunk, in order of service. */
+  #prompts(active: readonly Sequence[], budget: number, now: number): Sequence[] {
+    const prompts = active.filter((s) => this.has(s) && !this.#batch.has(s) && !this.#isRunningDecode(s));
+    const candidates = prompts.sort(byService(now, () => false)).slice(0, MAX_CANDIDATES);
+    const missing = new Map(candidates.map((s) => [s, s.tokenIds.length - this.#lookUp(s)]));
+    return candidates.sort(byService(now, (s) => !s.promptOnly && missing.get(s)! <= budget));
+  }
+
+  #isRunningDecode(sequence: Sequence): boolean {
+    const lease = this.#running.get(sequence);
+    return lease !== undefined && isDecode(sequence, lease);
+  }
+
+  /** Tokens of a sequence that it need not compute, as things are. */
+  #lookUp(sequence: Sequence): number {
+    const lease = this.#running.get(sequence);
+    return lease ? numComputed(lease) : this.#cache.lookUp(sequence.tokenIds, reusable(sequence)).numTokens;
+  }
+
+  #isFollower(sequence: Sequence, at: number): boolean {
+    for (const leader of this.#batch.values()) if (leader.prefill && follows(sequence.tokenIds, at, leader)) return true;
+    return false;
+  }
+
+  /** Gives a waiting sequence a lease when all it has to compute fits beside what the running ones have still to compute. */
+  #admit(sequence: Sequence): Lease | null {
+    const numTokens = sequence.tokenIds.length;
+    if (numTokens > this.#cache.capacity) {
+      this.#end(sequence, sequence.numGenerated > 0 ? 'length' : this.#tooLarge(numTokens));
+      return null;
+    }
+    for (;;) {
+      const { numTokens: numCached, numReferenced } = this.#cache.lookUp(sequence.tokenIds, reusable(sequence));
+      if (this.#isFollower(sequence, numCached)) return null;
+      const fits = this.#cache.available - this.#reserved() >= numTokens - numReferenced;
+      if (fits && this.#running.size < MAX_RUNNING) break;
+      const victim = this.#lowest();
+      if (!victim || classIndex(victim) <= classIndex(sequence)) return null;
+      this.#preempt(victim);
+    }
+    const lease = this.#cache.open();
+    this.#waiting.delete(sequence);
+    this.#running.set(sequence, lease);
+    sequence.status = 'running';
+    return lease;
+  }
+
+  /** Slots that the running sequences need to get to their next token; idle ones give way. */
+  #reserved(): number {
+    let reserved = 0;
+    for (const [sequence, lease] of this.#running) {
+      if (sequence.priority === 'idle') continue;
+      reserved += sequence.tokenIds.length - numComputed(lease) - (this.#batch.get(sequence)?.count ?? 0);
+    }
+    return reserved;
+  }
+
+  #hop(sequence: Sequence, lease: Lease): void {
+    if (lease.tail.length > 0) return;
+    this.#cache.advance(lease, sequence.tokenIds, reusable(sequence));
+    const reached = Math.min(numComputed(lease), sequence.numPromptTokens);
+    sequence.cachedTokens += Math.max(0, reached - sequence.numReached);
+    sequence.numReached = Math.max(sequence.numReached, reached);
+  }
+
+  /** Puts the next tokens of a running sequence into the step, `most` of them or what there are slots for. Returns how many. */
+  #take(sequence: Sequence, lease: Lease, most: number): number {
+    for (; this.#running.has(sequence); ) {
+      const count = Math.min(most, this.#cache.available);
+      const newSlots = count > 0 ? this.#cache.allocate(count) : null;
+      if (newSlots) {
+        const startIndex = numComputed(lease);
+        const isLast = startIndex + count === sequence.tokenIds.length;
+        const prefill = !isDecode(sequence, lease);
+        const numLogits = isLast && !sequence.promptOnly ? 1 : 0;
+        this.#batch.set(sequence, { sequence, lease, tokenIds: sequence.tokenIds, startIndex, count, newSlots, prefill, numLogits });
+        return count;
+      }
+      const victim = this.#lowest()!;
+      if (victim !== sequence) this.#preempt(victim);
+      else if (this.#running.size > 1) return 0;
+      else this.#end(sequence, sequence.numGenerated > 0 ? 'length' : this.#tooLarge(sequence.tokenIds.length));
+    }
+    return 0;
+  }
+
+  #lowest(): Sequence | null {
+    let lowest: Sequence | null = null;
+    for (const sequence of this.#running.keys()) if (!lowest || byStanding(sequence, lowest) > 0) lowest = sequence;
+    return lowest;
+  }
+
+  #preempt(sequence: Sequence): void {
+    this.#giveUp(sequence);
+    this.#waiting.add(sequence);
+    sequence.status = 'waiting';
+    this.numPreemptions++;
+  }
+
+  /** Takes a sequence out of the running ones and out of the step being put together. */
+  #giveUp(sequence: Sequence): void {
+    const lease = this.#running.get(sequence);
+    if (!lease) return;
+    const scheduled = this.#batch.get(sequence);
+    if (scheduled) this.#cache.free(scheduled.newSlots);
+    this.#batch.delete(sequence);
+    this.#cache.commit(lease, sequence.tokenIds);
+    this.#cache.release(lease);
+    this.#running.delete(sequence);
+  }
+
+  #end(sequence: Sequence, outcome: FinishReason | RequestError): void {
+    this.remove(sequence);
+    this.#ended.push({ sequence, outcome });
+  }
+
+  #tooLarge(numTokens: number): RequestError {
+    const { capacity, maxBytes } = this.#cache;
+    return new RequestError(
+      'outOfMemory',
+      `The request has ${numTokens} tokens; ${capacity} fit into the KV cache of ${maxBytes} bytes. Raise the cache's memory limit or send less text.`,
+    );
+  }
+}
+
+/** Tokens of a sequence that may come from the cache: all but the last when its logits are needed. */
+function reusable(sequence: Sequence): number {
+  return sequence.tokenIds.length - (sequence.promptOnly ? 0 : 1);
+}
+
+/** Whether only the token sampled last is to be computed. */
+function isDecode(sequence: Sequence, lease: Lease): boolean {
+  return sequence.numGenerated > 0 && numComputed(lease) === sequence.tokenIds.length - 1;
+}

@@ -1,0 +1,167 @@
+/**
+ * A sequence: the engine's state of one request, from its prompt's token ids to the one `onFinish` or `onError` that
+ * ends it. Owns its tokens, its stop conditions, its text and its times; knows neither cache nor queue.
+ */
+import { RequestError } from './errors.ts';
+import type { FinishReason, Priority, SamplingParams, Timings, TokenLogprob } from './protocol.ts';
+import type { Sampled } from './sampler.ts';
+import { StopStrings } from './stopStrings.ts';
+
+export type SequenceStatus = 'waiting' | 'running' | 'finished';
+
+/** Token ids to text, never half a character: what cannot be shown yet comes with a later token or with `flush`. */
+export interface Detokenizer {
+  push(tokenId: number): string;
+  flush(): string;
+}
+
+export interface GeneratedToken {
+  tokenId: number;
+  logprob: number;
+  /** As many as asked for. */
+  topLogprobs: TokenLogprob[];
+  /** Text that may be shown now; often empty, sometimes of several tokens. */
+  text: string;
+}
+
+export interface SequenceEvents {
+  onToken(token: GeneratedToken): void;
+  /** `rest`: text held back when the end came from outside (abort, no memory); otherwise empty. */
+  onFinish(reason: FinishReason, rest: string): void;
+  onError(error: RequestError): void;
+}
+
+export interface SequenceOptions extends SequenceEvents {
+  id: string;
+  priority: Priority;
+  promptIds: readonly number[];
+  sampling?: SamplingParams;
+  /** Tokens that end the generation; they count as generated and have no text. */
+  eosIds: Iterable<number>;
+  detokenizer: Detokenizer;
+}
+
+/** Fills in the defaults: greedy, 128 tokens. Throws a RequestError on values that make no sense. */
+export function resolveSampling(sampling: SamplingParams = {}): Required<SamplingParams> {
+  const params: Required<SamplingParams> = {
+    temperature: sampling.temperature ?? 0,
+    topP: sampling.topP ?? 1,
+    topK: sampling.topK ?? 0,
+    minP: sampling.minP ?? 0,
+    repetitionPenalty: sampling.repetitionPenalty ?? 1,
+    seed: sampling.seed ?? Math.floor(Math.random() * 2 ** 32),
+    maxTokens: sampling.maxTokens ?? 128,
+    stop: sampling.stop ?? [],
+    ignoreEos: sampling.ignoreEos ?? false,
+    topLogprobs: sampling.topLogprobs ?? 0,
+  };
+  const demand = (name: keyof SamplingParams, holds: boolean, what: string): void => {
+    if (!holds) throw new RequestError('badRequest', `${name} is ${String(params[name])}; it must be ${what}.`);
+  };
+  demand('temperature', params.temperature >= 0 && params.temperature < Infinity, 'a number from 0');
+  demand('topP', params.topP > 0 && params.topP <= 1, 'above 0 and at most 1');
+  demand('topK', Number.isInteger(params.topK) && params.topK >= 0, 'a whole number from 0');
+  demand('minP', params.minP >= 0 && params.minP <= 1, 'between 0 and 1');
+  demand('repetitionPenalty', params.repetitionPenalty > 0 && params.repetitionPenalty < Infinity, 'above 0');
+  demand('seed', Number.isSafeInteger(params.seed), 'a whole number');
+  demand('maxTokens', Number.isInteger(params.maxTokens) && params.maxTokens >= 0, 'a whole number from 0');
+  demand('topLogprobs', Number.isInteger(params.topLogprobs) && params.topLogprobs >= 0 && params.topLogprobs <= 100, 'a whole number from 0 to 100');
+  return params;
+}
+
+export class Sequence {
+  readonly id: string;
+  readonly priority: Priority;
+  /** Prompt, then generated tokens. */
+  readonly tokenIds: number[];
+  readonly numPromptTokens: number;
+  readonly sampling: Required<SamplingParams>;
+  status: SequenceStatus = 'waiting';
+  /** Set by the engine: longest sequence of the model. */
+  maxContext = Number.POSITIVE_INFINITY;
+  /** Place in the order of arrival, set by the engine. */
+  arrivalIndex = 0;
+  /** Clock times in ms; NaN until it has happened. */
+  arrivedAt = Number.NaN;
+  startedAt = Number.NaN;
+  firstTokenAt = Number.NaN;
+  lastTokenAt = Number.NaN;
+  /** Last time a step computed something for it, or its arrival. */
+  lastServedAt = Number.NaN;
+  /** Prompt tokens whose K/V rows this sequence did not have to compute itself. */
+  cachedTokens = 0;
+  /** Prompt tokens that have had K/V rows at some time; preemption does not lower it. */
+  numReached = 0;
+  readonly #eosIds: ReadonlySet<number>;
+  readonly #detokenizer: Detokenizer;
+  readonly #stops: StopStrings;
+  readonly #events: SequenceEvents;
+
+  constructor(options: SequenceOptions) {
+    if (options.promptIds.length === 0) throw new RequestError('badRequest', 'The prompt is empty.');
+    this.id = options.id;
+    this.priority = options.priority;
+    this.tokenIds = [...options.promptIds];
+    this.numPromptTokens = this.tokenIds.length;
+    this.sampling = resolveSampling(options.sampling);
+    this.#eosIds = new Set(options.eosIds);
+    this.#detokenizer = options.detokenizer;
+    this.#stops = new StopStrings(this.sampling.stop);
+    this.#events = options;
+  }
+
+  get numGenerated(): number {
+    return this.tokenIds.length - this.numPromptTokens;
+  }
+
+  /** Whether all that is asked for is that the prompt be computed. */
+  get promptOnly(): boolean {
+    return this.sampling.maxTokens === 0;
+  }
+
+  /** Takes a sampled token and reports it; returns why the generation ends with it, or null. `finish` is left to the caller. */
+  append(sampled: Sampled, now: number): FinishReason | null {
+    const { tokenId } = sampled;
+    this.tokenIds.push(tokenId);
+    this.lastTokenAt = now;
+    if (this.numGenerated === 1) this.firstTokenAt = now;
+
+    const isEos = this.#eosIds.has(tokenId) && !this.sampling.ignoreEos;
+    const isLast = this.numGenerated >= this.sampling.maxTokens || this.tokenIds.length >= this.maxContext;
+    let { text, stopped } = this.#stops.push(isEos ? '' : this.#detokenizer.push(tokenId));
+    if (!stopped && (isEos || isLast)) {
+      const rest = this.#stops.push(this.#detokenizer.flush());
+      stopped = rest.stopped;
+      text += rest.text + this.#stops.flush();
+    }
+    this.#events.onToken({ ...sampled, text });
+    return isEos || stopped ? 'stop' : isLast ? 'length' : null;
+  }
+
+  /** Ends the sequence with `onFinish`. */
+  finish(reason: FinishReason): void {
+    this.#end();
+    this.#events.onFinish(reason, this.#stops.flush());
+  }
+
+  /** Ends the sequence with `onError`. */
+  fail(error: RequestError): void {
+    this.#end();
+    this.#events.onError(error);
+  }
+
+  timings(): Timings {
+    const since = (time: number, from: number): number => (Number.isNaN(time) ? 0 : time - from);
+    const numAfterFirst = this.numGenerated - 1;
+    return {
+      queueMs: since(this.startedAt, this.arrivedAt),
+      ttftMs: since(this.firstTokenAt, this.arrivedAt),
+      tpotMs: numAfterFirst > 0 ? (this.lastTokenAt - this.firstTokenAt) / numAfterFirst : 0,
+    };
+  }
+
+  #end(): void {
+    if (this.status === 'finished') throw new Error(`Request ${this.id} ends twice.`);
+    this.status = 'finished';
+  }
+}
