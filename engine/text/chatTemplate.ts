@@ -10,8 +10,8 @@ import { RequestError } from '../errors.ts';
 import type { ChatMessage } from '../protocol.ts';
 import { type Tokenizer, readJson } from './tokenizer.ts';
 
-/** What a template may see of a message; fields beyond ChatMessage are passed on as they are. */
-export type TemplateMessage = Omit<ChatMessage, 'role'> & { role: string; [field: string]: unknown };
+/** What a template may see of a message; fields beyond these are passed on as they are. */
+export type TemplateMessage = Omit<ChatMessage, 'role'> & { role: string };
 
 export interface RenderOptions {
   /** Ends with the opening of an assistant turn; true when left out. */
