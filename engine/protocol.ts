@@ -78,7 +78,7 @@ export interface LoadOptions {
   precision: Precision;
   /** Follows `precision` when left out. */
   kv?: KvPrecision;
-  /** Ceiling of window + store. */
+  /** Ceiling of window + store; 0 lets the engine choose. */
   maxBytes: number;
   /** 0 lets the engine choose. */
   threads: number;

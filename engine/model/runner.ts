@@ -113,7 +113,8 @@ export class OnnxRunner implements ModelRunner {
     const { numHeads, kvHeads, headSize } = this.model.config;
     const P = window.numSlots;
     const T = batch.reduce((sum, span) => sum + span.tokenIds.length, 0);
-    const S = batch.reduce((sum, span) => sum + span.numLogits, 0);
+    // A chunk inside a prompt wants no logits; the graph still gets one row, as reductions over no rows are not defined.
+    const S = Math.max(1, batch.reduce((sum, span) => sum + span.numLogits, 0));
     if (this.generation !== window.generation) this.bindWindow();
     const feeds: Record<string, Ort.Tensor> = { ...this.windowFeeds, ...this.tokenFeeds(batch, T, S) };
     feeds[FEEDS.mask] = this.mask(batch, T);

@@ -1,0 +1,235 @@
+/**
+ * The engine behind its protocol: mirrored documents, the loaded model, the step loop, the idle refresh of file blocks,
+ * and the error boundary. The worker thread and the command line both talk to it, in the same messages. Messages are
+ * handled in order; those that arrive while a model loads wait for it.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { Documents } from './documents.ts';
+import { RequestError } from './errors.ts';
+import { FileLedger } from './fileLedger.ts';
+import { IdleWork } from './idleWork.ts';
+import { type LoadedModel, loadModel } from './loadedModel.ts';
+import { type EngineMessage, type EngineStats, type HostMessage, PROTOCOL_VERSION, type ReplyValue } from './protocol.ts';
+import { Requests } from './requests.ts';
+
+type Load = Extract<HostMessage, { type: 'load' }>;
+
+export class Assistant {
+  /** Settles after `shutdown`. */
+  readonly closed: Promise<void>;
+  readonly #emit: (message: EngineMessage) => void;
+  readonly #load: typeof loadModel;
+  readonly #documents = new Documents();
+  readonly #files = new FileLedger();
+  readonly #requests: Requests;
+  readonly #idle = new IdleWork(this.#documents, this.#files);
+  #model: LoadedModel | null = null;
+  /** Messages that wait for a load or unload to end. */
+  #held: HostMessage[] | null = null;
+  #stepping: Promise<void> | null = null;
+  /** Failures without a finished request in between; the second leaves the engine down. */
+  #failures = 0;
+  #idleTimer: NodeJS.Timeout | undefined;
+  #flushes: string[] = [];
+  #close: () => void = () => {};
+
+  /** `load` is replaced by tests that need an engine that fails. */
+  constructor(emit: (message: EngineMessage) => void, load: typeof loadModel = loadModel) {
+    this.#emit = (message) => {
+      if (message.type === 'done') this.#failures = 0;
+      emit(message);
+    };
+    this.#load = load;
+    this.#requests = new Requests(this.#documents, this.#files, this.#emit);
+    this.closed = new Promise((resolve) => {
+      this.#close = resolve;
+    });
+    emit({ type: 'ready', version: PROTOCOL_VERSION });
+  }
+
+  handle(message: HostMessage): void {
+    if (this.#held) {
+      this.#held.push(message);
+      return;
+    }
+    try {
+      this.#dispatch(message);
+    } catch (error) {
+      // A document message has no request to fail; the next request for that document says what is wrong with it.
+      this.#emit({ type: 'error', ...('requestId' in message ? { requestId: message.requestId } : {}), ...explain(error) });
+    }
+  }
+
+  /** A bug: every pending request ends with the reason, then the engine is rebuilt once. */
+  fail(reason: unknown): void {
+    const { message } = explain(reason);
+    this.#requests.failAll(new RequestError('engineFailed', `the engine failed (${message}); it was restarted, please try again`));
+    this.#idle.forget();
+    const model = this.#model;
+    if (!model) return;
+    try {
+      if (++this.#failures > 1) throw new Error('it failed twice in a row');
+      model.rebuild();
+    } catch (again) {
+      this.#model = null;
+      this.#emit({ type: 'error', code: 'engineFailed', message: `the engine is down: ${message}; ${explain(again).message}. Restart it, or choose another model` });
+      model.dispose().catch(() => undefined);
+    }
+    this.#answerFlushes();
+  }
+
+  #dispatch(message: HostMessage): void {
+    switch (message.type) {
+      case 'load':
+        return this.#hold(() => this.#loadModel(message));
+      case 'unload':
+        return this.#hold(() => this.#drop(message.requestId, 'the model was unloaded'));
+      case 'shutdown':
+        return this.#hold(async () => {
+          clearTimeout(this.#idleTimer);
+          await this.#drop(message.requestId, 'the engine was shut down');
+          this.#close();
+        });
+      case 'configure':
+        if (message.idleWork !== undefined) this.#idle.enabled = message.idleWork;
+        if (message.maxBytes) this.#model?.engine.setMaxBytes(message.maxBytes);
+        return;
+      case 'generate':
+        if (this.#requests.has(message.requestId)) throw new Error(`request id "${message.requestId}" is in use`);
+        this.#requests.start(message, this.#loaded());
+        return this.#wake();
+      case 'abort':
+        return this.#model ? this.#requests.abort(message.requestId, this.#model) : undefined;
+      case 'documentChanged':
+        if ('text' in message) this.#documents.open(message.docId, message.version, message.path, message.text);
+        else this.#documents.edit(message.docId, message.version, message.edits);
+        this.#files.touch(message.docId);
+        return this.#wake();
+      case 'documentClosed':
+        this.#documents.close(message.docId);
+        return this.#files.forget(message.docId);
+      case 'countTokens':
+        return this.#reply(message.requestId, { kind: 'count', numTokens: this.#loaded().text.tokenizer.encode(message.text).length });
+      case 'pin':
+        this.#files.pin(message.docId, message.pinned);
+        return this.#loaded().engine.pin(message.docId, message.pinned ? this.#files.blockIds(this.#documents.get(message.docId), this.#loaded().layout) : null);
+      case 'evict':
+        return this.#model?.engine.evict(message.docId === undefined ? undefined : this.#files.blockIds(this.#documents.get(message.docId), this.#model.layout));
+      case 'flush':
+        this.#flushes.push(message.requestId);
+        return this.#wake();
+      case 'stats':
+        return this.#reply(message.requestId, { kind: 'stats', stats: this.#stats() });
+    }
+  }
+
+  // --- the step loop ---------------------------------------------------------
+
+  #wake(): void {
+    clearTimeout(this.#idleTimer);
+    // Whoever flushes wants idle work done now.
+    if (this.#flushes.length && this.#model && this.#requests.size === 0) this.#idle.start(this.#model);
+    if (!this.#stepping) this.#stepping = this.#steps().finally(() => this.#settle());
+  }
+
+  async #steps(): Promise<void> {
+    try {
+      while (this.#model?.engine.hasWork()) {
+        await this.#model.engine.step();
+        // Messages get in between steps.
+        await nextTurn();
+      }
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  #settle(): void {
+    this.#stepping = null;
+    const model = this.#model;
+    if (!model) return this.#answerFlushes();
+    if (model.engine.hasWork()) return this.#wake();
+    if (!this.#idle.due) return this.#answerFlushes();
+    if (this.#flushes.length) return this.#wake();
+    this.#idleTimer = setTimeout(() => {
+      if (this.#model && this.#idle.start(this.#model)) this.#wake();
+    }, IdleWork.DELAY_MS);
+  }
+
+  #answerFlushes(): void {
+    for (const requestId of this.#flushes.splice(0)) this.#reply(requestId, { kind: 'ok' });
+  }
+
+  // --- the model -------------------------------------------------------------
+
+  /** Runs `work` with all later messages held back. */
+  #hold(work: () => Promise<void>): void {
+    const held: HostMessage[] = [];
+    this.#held = held;
+    work().then(() => {
+      this.#held = null;
+      // One of them may be another load: what follows it then waits again, in order.
+      for (const message of held) this.handle(message);
+    });
+  }
+
+  async #loadModel(message: Load): Promise<void> {
+    const { type: _, requestId, ...options } = message;
+    try {
+      await this.#free('another model was loaded');
+      this.#model = await this.#load(options, (stage, fraction) => this.#emit({ type: 'loadProgress', requestId, stage, fraction }));
+      this.#failures = 0;
+      this.#idle.forget();
+      this.#reply(requestId, { kind: 'loaded', model: this.#model.info });
+    } catch (error) {
+      this.#emit({ type: 'error', requestId, ...explain(error) });
+    }
+  }
+
+  async #drop(requestId: string, why: string): Promise<void> {
+    try {
+      await this.#free(why);
+      this.#reply(requestId, { kind: 'ok' });
+    } catch (error) {
+      this.#emit({ type: 'error', requestId, ...explain(error) });
+    }
+  }
+
+  /** Ends what is running and frees the model, never in the middle of a step. */
+  async #free(why: string): Promise<void> {
+    this.#requests.failAll(new RequestError('notLoaded', why));
+    const model = this.#model;
+    this.#model = null;
+    await this.#stepping;
+    await model?.dispose();
+  }
+
+  #loaded(): LoadedModel {
+    if (!this.#model) throw new RequestError('notLoaded', 'no model is loaded');
+    return this.#model;
+  }
+
+  #stats(): EngineStats {
+    if (!this.#model) return NOTHING;
+    const { engine, info, layout } = this.#model;
+    return { model: info, ...engine.stats(), files: this.#files.stats(this.#documents, layout, engine) };
+  }
+
+  #reply(requestId: string, value: ReplyValue): void {
+    this.#emit({ type: 'reply', requestId, value });
+  }
+}
+
+const NOTHING: EngineStats = {
+  model: null, maxBytes: 0, windowBytes: 0, storeBytes: 0, kvBytesPerToken: 0,
+  windowSlots: { total: 0, free: 0, held: 0 },
+  requests: { waiting: 0, running: 0, done: 0, failed: 0, aborted: 0 },
+  tokens: { prompt: 0, promptComputed: 0, promptCached: 0, idleComputed: 0, generated: 0 },
+  events: { steps: 0, evictions: 0, preemptions: 0, promotions: 0, demotions: 0 },
+  tokensPerSecond: 0, stepMs: { p50: 0, p95: 0, p99: 0 }, batchTokens: 0, files: [],
+};
+
+function explain(error: unknown): { code: RequestError['code']; message: string } {
+  if (error instanceof RequestError) return { code: error.code, message: error.message };
+  return { code: 'engineFailed', message: error instanceof Error ? error.message : String(error) };
+}

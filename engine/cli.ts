@@ -1,0 +1,40 @@
+/**
+ * `kvasir`: the engine without an editor. Parses the command line, runs one command, turns its outcome into an exit
+ * status: 0 done, 1 failed (one line on stderr: what, where, what to do), 2 wrong usage.
+ */
+import { chat } from './cli/chat.ts';
+import { complete } from './cli/complete.ts';
+import { demo } from './cli/demo.ts';
+import { evaluate } from './cli/evaluate.ts';
+import { generate } from './cli/generate.ts';
+import { inspect } from './cli/inspect.ts';
+import { type CommandLine, HELP, parseCommandLine, UsageError } from './cli/options.ts';
+import { summarize } from './cli/summarize.ts';
+
+/** Each returns the exit status. */
+const COMMANDS: Record<string, (line: CommandLine) => Promise<number>> = { demo, generate, complete, chat, summarize, eval: evaluate, inspect };
+
+async function main(argv: string[]): Promise<number> {
+  const name = argv[0];
+  if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
+    process.stdout.write(HELP);
+    return name === undefined ? 2 : 0;
+  }
+  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (!command) throw new UsageError(`unknown command "${name}"; one of ${Object.keys(COMMANDS).join(', ')}`);
+  return command(parseCommandLine(name, argv.slice(1)));
+}
+
+// A reader that has gone (`kvasir ... | head`) is no failure.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+
+main(process.argv.slice(2)).then(
+  (status) => {
+    process.exitCode = status;
+  },
+  (error: unknown) => {
+    const usage = error instanceof UsageError;
+    process.stderr.write(`kvasir: ${error instanceof Error ? error.message : String(error)}${usage ? ' (see kvasir help)' : ''}\n`);
+    process.exitCode = usage ? 2 : 1;
+  },
+);

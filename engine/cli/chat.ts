@@ -1,0 +1,33 @@
+/** `kvasir chat`: one turn, or a conversation over the terminal, with files attached. */
+import { createInterface } from 'node:readline/promises';
+import type { ChatMessage } from '../protocol.ts';
+import { type CommandLine, samplingOf, text, texts } from './options.ts';
+import { log, printJson, statsLine } from './output.ts';
+import { runTask, withClient } from './session.ts';
+
+export async function chat(line: CommandLine): Promise<number> {
+  const sampling = samplingOf(line);
+  const message = text(line, 'message');
+  return withClient(line, async (client, model) => {
+    const docIds: string[] = [];
+    for (const file of texts(line, 'file')) docIds.push((await client.openFile(file)).docId);
+    const messages: ChatMessage[] = [];
+    const turn = async (content: string) => {
+      messages.push({ role: 'user', content });
+      const answer = await runTask(line, client, { kind: 'chat', messages: [...messages], docIds }, { id: `chat-${(messages.length + 1) / 2}`, sampling });
+      messages.push({ role: 'assistant', content: answer });
+    };
+    if (message !== undefined) await turn(message);
+    else {
+      if (model.note && !line.json) log(model.note);
+      const terminal = createInterface({ input: process.stdin, output: process.stderr, prompt: '> ' });
+      terminal.prompt();
+      for await (const question of terminal) {
+        if (question.trim()) await turn(question);
+        terminal.prompt();
+      }
+    }
+    if (line.json) printJson(statsLine(await client.stats()));
+    return 0;
+  });
+}

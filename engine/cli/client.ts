@@ -1,0 +1,117 @@
+/**
+ * The command line's side of the protocol: an Assistant in the same thread, requests as promises. Speaks the same
+ * messages as the editor, so that both get the same answers.
+ */
+import { readFile, stat } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { Assistant } from '../assistant.ts';
+import { RequestError } from '../errors.ts';
+import type { EngineMessage, EngineStats, HostMessage, LoadOptions, ModelInfo, Priority, ReplyValue, SamplingParams, Task } from '../protocol.ts';
+
+export type Chunk = Extract<EngineMessage, { type: 'chunk' }>;
+export type Done = Extract<EngineMessage, { type: 'done' }>;
+
+interface Pending {
+  onChunk?: ((chunk: Chunk) => void) | undefined;
+  onProgress?: ((stage: 'import' | 'session', fraction: number) => void) | undefined;
+  resolve: (value: never) => void;
+  reject: (error: RequestError) => void;
+}
+
+export interface GenerateOptions {
+  id?: string;
+  sampling?: SamplingParams;
+  priority?: Priority;
+  onChunk?: (chunk: Chunk) => void;
+}
+
+/** $XDG_CACHE_HOME/kvasir, or the system's own place for caches. */
+export function defaultCacheDir(env: NodeJS.ProcessEnv = process.env, platform: NodeJS.Platform = process.platform): string {
+  if (env.XDG_CACHE_HOME) return join(env.XDG_CACHE_HOME, 'kvasir');
+  if (platform === 'darwin') return join(homedir(), 'Library', 'Caches', 'kvasir');
+  if (platform === 'win32' && env.LOCALAPPDATA) return join(env.LOCALAPPDATA, 'kvasir', 'cache');
+  return join(homedir(), '.cache', 'kvasir');
+}
+
+const PRIORITY: Record<Task['kind'], Priority> = { raw: 'completion', complete: 'completion', chat: 'chat', summarize: 'summary', summarizeFolder: 'summary' };
+
+/** Files larger than this are not source code that anyone asks about; reading them would only fill memory. */
+const LARGEST_FILE_BYTES = 10e6;
+
+export class Client {
+  #pending = new Map<string, Pending>();
+  #numRequests = 0;
+  #assistant = new Assistant((message) => this.#receive(message));
+
+  load(options: LoadOptions, onProgress?: Pending['onProgress']): Promise<ModelInfo> {
+    return this.#ask((requestId) => ({ type: 'load', requestId, ...options }), { onProgress }).then((value) => {
+      if (value.kind !== 'loaded') throw new Error(`load was answered by "${value.kind}"`);
+      return value.model;
+    });
+  }
+
+  /** Mirrors a file into the engine; returns its document id. */
+  async openFile(path: string): Promise<{ docId: string; text: string }> {
+    const full = resolve(path);
+    const info = await stat(full).catch(() => undefined);
+    if (!info?.isFile()) throw new RequestError('badRequest', `${path}: ${info ? 'is not a file' : 'no such file'}`);
+    if (info.size > LARGEST_FILE_BYTES) throw new RequestError('badRequest', `${path}: ${(info.size / 1e6).toFixed(0)} MB is too large, the limit is ${LARGEST_FILE_BYTES / 1e6} MB`);
+    const bytes = await readFile(full);
+    if (bytes.includes(0)) throw new RequestError('badRequest', `${path}: is a binary file`);
+    const text = bytes.toString('utf8').replace(/^\uFEFF/, '');
+    this.send({ type: 'documentChanged', docId: full, version: 1, path: full, text });
+    return { docId: full, text };
+  }
+
+  generate(task: Task, options: GenerateOptions = {}): Promise<Done> {
+    const requestId = options.id ?? `r${++this.#numRequests}`;
+    if (this.#pending.has(requestId)) return Promise.reject(new RequestError('badRequest', `request id "${requestId}" is used twice`));
+    return new Promise<Done>((resolve, reject) => {
+      this.#pending.set(requestId, { onChunk: options.onChunk, resolve, reject });
+      this.send({ type: 'generate', requestId, task, priority: options.priority ?? PRIORITY[task.kind], ...(options.sampling ? { sampling: options.sampling } : {}) });
+    });
+  }
+
+  abort(requestId: string): void {
+    this.send({ type: 'abort', requestId });
+  }
+
+  async stats(): Promise<EngineStats> {
+    const value = await this.#ask((requestId) => ({ type: 'stats', requestId }));
+    if (value.kind !== 'stats') throw new Error(`stats was answered by "${value.kind}"`);
+    return value.stats;
+  }
+
+  /** Settles when nothing is waiting or running and idle work has ended. */
+  async flush(): Promise<void> {
+    await this.#ask((requestId) => ({ type: 'flush', requestId }));
+  }
+
+  async close(): Promise<void> {
+    await this.#ask((requestId) => ({ type: 'shutdown', requestId }));
+  }
+
+  send(message: HostMessage): void {
+    this.#assistant.handle(message);
+  }
+
+  #ask(message: (requestId: string) => HostMessage, more: Pick<Pending, 'onProgress'> = {}): Promise<ReplyValue> {
+    const requestId = `ask${++this.#numRequests}`;
+    return new Promise<ReplyValue>((resolve, reject) => {
+      this.#pending.set(requestId, { ...more, resolve, reject });
+      this.send(message(requestId));
+    });
+  }
+
+  #receive(message: EngineMessage): void {
+    if (message.type === 'ready' || message.requestId === undefined) return;
+    const pending = this.#pending.get(message.requestId);
+    if (!pending) return;
+    if (message.type === 'chunk') return pending.onChunk?.(message);
+    if (message.type === 'loadProgress') return pending.onProgress?.(message.stage, message.fraction);
+    this.#pending.delete(message.requestId);
+    if (message.type === 'error') pending.reject(new RequestError(message.code, message.message));
+    else pending.resolve((message.type === 'reply' ? message.value : message) as never);
+  }
+}

@@ -1,0 +1,79 @@
+/** `kvasir demo`: the main job. One source file, and a completion, a question and a summary of it at once, from one cache. */
+import { existsSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { RequestError } from '../errors.ts';
+import type { Done } from './client.ts';
+import { Lanes } from './lanes.ts';
+import { type CommandLine, text } from './options.ts';
+import { bytes, count, doneLine, printJson, statsLine, table } from './output.ts';
+import { withClient } from './session.ts';
+
+const NAMES = ['completion', 'chat', 'summary'];
+
+/** A file of this project, small enough for the built-in model's context, or the built-in model's own card. */
+function defaultFile(): string {
+  const source = join(__dirname, '..', 'engine', 'cache', 'window.ts');
+  if (!existsSync(source)) throw new RequestError('badRequest', 'demo: this installation has no source file of its own; name one with --file');
+  return source;
+}
+
+/** The middle of a line past the file's middle: what stands before it is "typed", what stands after it is what one hopes for. */
+export function pickCursor(source: string): { offset: number; rest: string } {
+  const lines = source.split('\n');
+  let offset = 0;
+  const candidates: { offset: number; rest: string }[] = [];
+  for (const [index, line] of lines.entries()) {
+    const typed = /^\s+(?:const |let |return |this\.|self\.|if )[\w.$ =(]*[ (.]/.exec(line)?.[0];
+    if (typed && index > lines.length / 2 && line.trimEnd().length - typed.length > 4) candidates.push({ offset: offset + typed.length, rest: line.slice(typed.length).trimEnd() });
+    offset += line.length + 1;
+  }
+  return candidates[0] ?? { offset: source.length, rest: '' };
+}
+
+export async function demo(line: CommandLine): Promise<number> {
+  const file = text(line, 'file') ?? defaultFile();
+  return withClient(line, async (client, model) => {
+    const say = (words: string) => line.json || process.stdout.write(`${words}\n`);
+    say(`${model.name}: ${count(model.parameters)} parameters, ${model.precision}, loaded in ${model.loadMs.toFixed(0)} ms${model.imported ? ' (imported)' : ''}`);
+    if (model.note) say(model.note);
+    const { docId, text: source } = await client.openFile(file);
+    const cursor = pickCursor(source);
+    const typed = source.slice(0, cursor.offset);
+    // The rest of the line is taken away, as if it were not yet written.
+    client.send({ type: 'documentChanged', docId, version: 2, edits: [{ start: cursor.offset, end: cursor.offset + cursor.rest.length, text: '' }] });
+    const started = performance.now();
+    await client.flush();
+    const read = await client.stats();
+    say(`\n${basename(file)}: its file block of ${count(read.tokens.idleComputed)} tokens was computed once, in ${(performance.now() - started).toFixed(0)} ms. Now all three at once:\n`);
+    const lineStart = typed.lastIndexOf('\n') + 1;
+    say(`  line ${typed.split('\n').length}: ${typed.slice(lineStart).trim()}▮   (in the file: ${cursor.rest.trim()})\n`);
+
+    const question = 'What does this file do?';
+    const lanes = new Lanes([`completion`, `chat: ${question}`, 'summary']);
+    const ask = (lane: number, task: Parameters<typeof client.generate>[0]) =>
+      client.generate(task, {
+        id: NAMES[lane]!,
+        onChunk: (chunk) => (line.json ? printJson({ type: 'chunk', id: chunk.requestId, text: chunk.text, tokenIds: chunk.tokenIds, logprobs: chunk.logprobs }) : lanes.add(lane, chunk.text)),
+      });
+    const done = await Promise.all([
+      ask(0, { kind: 'complete', docId, offset: cursor.offset }),
+      ask(1, { kind: 'chat', messages: [{ role: 'user', content: question }], docIds: [docId] }),
+      ask(2, { kind: 'summarize', docId }),
+    ]);
+    const stats = await client.stats();
+    if (line.json) {
+      for (const [i, d] of done.entries()) printJson(doneLine(NAMES[i]!, d));
+      printJson(statsLine(stats));
+      return 0;
+    }
+    lanes.end();
+    say(`\n${table([['', 'prompt', 'reused', 'computed', 'first token', 'tok/s'], ...done.map((d, i) => row(NAMES[i]!, d))])}`);
+    say(`\nKV cache: window ${bytes(stats.windowBytes)} (${count(stats.windowSlots.held)} tokens held), store ${bytes(stats.storeBytes)}, ${stats.kvBytesPerToken} bytes a token in ${model.kv}`);
+    for (const d of done) for (const note of d.diagnostics) say(`note: ${note}`);
+    return 0;
+  });
+}
+
+function row(name: string, { usage, timings }: Done): string[] {
+  return [name, count(usage.promptTokens), count(usage.cachedTokens), count(usage.promptTokens - usage.cachedTokens), `${timings.ttftMs.toFixed(0)} ms`, timings.tpotMs > 0 ? (1000 / timings.tpotMs).toFixed(0) : '-'];
+}

@@ -1,0 +1,131 @@
+/**
+ * `kvasir eval`: what quantisation costs on a text, against float32: perplexity, KL divergence, top-1 agreement. The KV
+ * codecs are measured over float32 weights, so that a row is the codec's own cost; the last row is what ships.
+ */
+import { readFile } from 'node:fs/promises';
+import { KvWindow, kvBytesPerToken } from '../cache/window.ts';
+import { RequestError } from '../errors.ts';
+import { importModel, type ImportedModel, kvShape } from '../model/importModel.ts';
+import { OnnxRunner } from '../model/runner.ts';
+import type { KvPrecision, Precision } from '../protocol.ts';
+import { Tokenizer } from '../text/tokenizer.ts';
+import { type CommandLine, loadOptionsOf, required, text, UsageError } from './options.ts';
+import { log, printJson, table } from './output.ts';
+
+/** Tokens per forward pass: logits of a chunk are held for all variants at once. */
+const CHUNK_TOKENS = 32;
+/** Each stretch of text is scored from an empty context; longer ones only cost time. */
+const STRETCH_TOKENS = 1024;
+
+interface Variant {
+  kv: string;
+  weights: Precision;
+  window: KvPrecision;
+}
+
+interface Score {
+  nll: number;
+  kldSum: number;
+  kldMax: number;
+  agreed: number;
+  numTokens: number;
+}
+
+const CODECS: Record<string, Variant> = {
+  float32: { kv: 'float32', weights: 'float32', window: 'float32' },
+  int8: { kv: 'int8', weights: 'float32', window: 'int8' },
+};
+const SHIPPED: Variant = { kv: 'w8a8+int8', weights: 'int8', window: 'int8' };
+
+/** log softmax of a row, in float64. */
+function logProbabilities(logits: Float32Array): Float64Array {
+  let max = Number.NEGATIVE_INFINITY;
+  for (const v of logits) if (v > max) max = v;
+  let sum = 0;
+  for (const v of logits) sum += Math.exp(v - max);
+  const norm = max + Math.log(sum);
+  return Float64Array.from(logits, (v) => v - norm);
+}
+
+function argmax(row: Float64Array): number {
+  let best = 0;
+  for (let i = 1; i < row.length; i++) if (row[i]! > row[best]!) best = i;
+  return best;
+}
+
+/** Adds one position: KL(reference || row) in nats, and the next token's negative log-likelihood. */
+function addRow(score: Score, reference: Float64Array, row: Float64Array, next: number): void {
+  let kld = 0;
+  for (let i = 0; i < row.length; i++) kld += Math.exp(reference[i]!) * (reference[i]! - row[i]!);
+  score.kldSum += kld;
+  score.kldMax = Math.max(score.kldMax, kld);
+  score.agreed += argmax(row) === argmax(reference) ? 1 : 0;
+  score.nll -= row[next]!;
+  score.numTokens++;
+}
+
+export async function evaluate(line: CommandLine): Promise<number> {
+  const wanted = (text(line, 'kv') ?? 'int8').split(',').map((name) => name.trim());
+  const unknown = wanted.filter((name) => !Object.hasOwn(CODECS, name));
+  if (unknown.length) throw new UsageError(`eval: unknown codec ${unknown.join(', ')}; known are ${Object.keys(CODECS).join(', ')}`);
+  const file = required(line, 'text');
+  const { kv: _, ...options } = loadOptionsOf({ ...line, values: { ...line.values, kv: undefined } });
+  const source = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new RequestError('badRequest', `${file}: ${error.code === 'ENOENT' ? 'no such file' : error.message}`);
+  });
+  const tokenizer = await Tokenizer.load(options.modelDir);
+  const ids = tokenizer.encode(source.replaceAll('\r\n', '\n'));
+  if (ids.length < 2) throw new RequestError('badRequest', `${file}: too short to score`);
+
+  const models: Partial<Record<Precision, ImportedModel>> = {};
+  for (const precision of ['float32', 'int8'] as const) models[precision] = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision });
+  const config = models.float32!.config;
+  const stretch = Math.min(STRETCH_TOKENS, config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
+  const variants = [CODECS.float32!, ...wanted.filter((name) => name !== 'float32').map((name) => CODECS[name]!), SHIPPED];
+  const scores = variants.map((): Score => ({ nll: 0, kldSum: 0, kldMax: 0, agreed: 0, numTokens: 0 }));
+  const runners: OnnxRunner[] = [];
+  try {
+    for (const variant of variants) runners.push(await OnnxRunner.create(models[variant.weights]!, new KvWindow(kvShape(config, variant.window), stretch), { threads: options.threads }));
+    for (let start = 0; start + 1 < ids.length; start += stretch) {
+      await scoreStretch(runners, scores, ids.slice(start, start + stretch + 1));
+      log(`scored ${Math.min(start + stretch, ids.length)} of ${ids.length} tokens`);
+    }
+  } finally {
+    for (const runner of runners) await runner.dispose();
+  }
+
+  // float16, 2 bytes a value, is what compression is quoted against.
+  const float16Bytes = config.numLayers * config.kvHeads * config.headSize * 2 * 2;
+  const results = variants.map((variant, i) => {
+    const score = scores[i]!;
+    const nll = score.nll / score.numTokens;
+    const perToken = kvBytesPerToken(kvShape(config, variant.window));
+    return {
+      kv: variant.kv, weights: variant.weights, nll, ppl: Math.exp(nll), kldMean: score.kldSum / score.numTokens, kldMax: score.kldMax,
+      top1: score.agreed / score.numTokens, kvBytesPerToken: perToken, compression: float16Bytes / perToken, numTokens: score.numTokens,
+    };
+  });
+  if (line.json) for (const row of results) printJson(row);
+  else {
+    const rows = results.map((r) => [r.kv, r.weights, r.nll.toFixed(4), r.ppl.toFixed(3), r.kldMean.toExponential(2), r.kldMax.toExponential(2), `${(100 * r.top1).toFixed(2)}%`, String(r.kvBytesPerToken), `${r.compression.toFixed(2)}x`]);
+    process.stdout.write(`${table([['kv', 'weights', 'nll', 'ppl', 'KL mean', 'KL max', 'top-1', 'bytes/token', 'vs float16'], ...rows])}\n`);
+  }
+  return 0;
+}
+
+/** Feeds the same tokens to all variants, chunk by chunk; ids has one token more than is fed, the last one's successor. */
+async function scoreStretch(runners: OnnxRunner[], scores: Score[], ids: number[]): Promise<void> {
+  const numFed = ids.length - 1;
+  const slots = Int32Array.from({ length: numFed }, (_, i) => i);
+  for (let start = 0; start < numFed; start += CHUNK_TOKENS) {
+    const tokenIds = ids.slice(start, Math.min(start + CHUNK_TOKENS, numFed));
+    const span = { tokenIds, startIndex: start, contextSlots: slots.subarray(0, start), newSlots: slots.subarray(start, start + tokenIds.length), numLogits: tokenIds.length };
+    let reference: Float64Array[] = [];
+    for (const [v, runner] of runners.entries()) {
+      const logits = await runner.run([span]);
+      const rows = tokenIds.map((_, i) => logProbabilities(logits.subarray(i * runner.vocabSize, (i + 1) * runner.vocabSize)));
+      if (v === 0) reference = rows;
+      for (const [i, row] of rows.entries()) addRow(scores[v]!, reference[i]!, row, ids[start + i + 1]!);
+    }
+  }
+}

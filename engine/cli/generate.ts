@@ -1,0 +1,108 @@
+/** `kvasir generate`: raw generation for one prompt, or for a file of requests that run together in one engine. */
+import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RequestError } from '../errors.ts';
+import type { Priority, SamplingParams, Task } from '../protocol.ts';
+import type { Client } from './client.ts';
+import { type CommandLine, samplingOf, text, UsageError } from './options.ts';
+import { doneLine, log, printJson, statsLine } from './output.ts';
+import { runTask, withClient } from './session.ts';
+
+interface Request {
+  id: string;
+  task: Task;
+  priority: Priority;
+  sampling: SamplingParams;
+  arriveMs: number;
+}
+
+const PRIORITIES: readonly string[] = ['completion', 'chat', 'summary'];
+
+export async function generate(line: CommandLine): Promise<number> {
+  const [prompt, ids, file] = [text(line, 'prompt'), text(line, 'ids'), text(line, 'requests')];
+  if ([prompt, ids, file].filter((given) => given !== undefined).length !== 1) throw new UsageError('generate: exactly one of --prompt, --ids and --requests is needed');
+  const sampling = samplingOf(line);
+  const single = prompt ?? (ids === undefined ? undefined : tokenIdsOf(ids));
+  const lines = file === undefined ? [] : await requestLines(file);
+  return withClient(line, async (client) => {
+    let failed = 0;
+    if (single !== undefined) {
+      await runTask(line, client, { kind: 'raw', prompt: single }, { id: '0', sampling }).catch((error: unknown) => {
+        if (!line.json) throw error;
+        failed += report(line, '0', error);
+      });
+    } else {
+      const results = await Promise.all(lines.map((source, index) => runLine(line, client, source, index, sampling)));
+      failed = results.filter((ok) => !ok).length;
+    }
+    if (line.json) printJson(statsLine(await client.stats()));
+    if (failed) log(`kvasir: ${failed} of ${Math.max(1, lines.length)} requests failed; each has its own error line`);
+    return failed ? 1 : 0;
+  });
+}
+
+function tokenIdsOf(list: string): number[] {
+  const ids = list.split(',').map((part) => (part.trim() === '' ? Number.NaN : Number(part)));
+  if (!ids.every((id) => Number.isInteger(id) && id >= 0)) throw new UsageError(`--ids ${list}: expected token ids separated by commas`);
+  return ids;
+}
+
+async function requestLines(file: string): Promise<string[]> {
+  const content = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new RequestError('badRequest', `${file}: ${error.code === 'ENOENT' ? 'no such file' : error.message}`);
+  });
+  return content.split('\n').filter((source) => source.trim());
+}
+
+async function runLine(line: CommandLine, client: Client, source: string, index: number, defaults: SamplingParams): Promise<boolean> {
+  let id = String(index);
+  try {
+    const request = requestOf(source, index, defaults);
+    id = request.id;
+    if (request.arriveMs) await sleep(request.arriveMs);
+    const done = await client.generate(request.task, {
+      id,
+      priority: request.priority,
+      sampling: request.sampling,
+      onChunk: line.json ? (chunk) => printJson({ type: 'chunk', id, text: chunk.text, tokenIds: chunk.tokenIds, logprobs: chunk.logprobs }) : undefined,
+    });
+    if (line.json) printJson(doneLine(id, done));
+    else process.stdout.write(`[${id}] ${done.text}\n`);
+    return true;
+  } catch (error) {
+    report(line, id, error);
+    return false;
+  }
+}
+
+function report(line: CommandLine, id: string, error: unknown): 1 {
+  const { code, message } = error instanceof RequestError ? error : { code: 'engineFailed', message: String(error) };
+  if (line.json) printJson({ type: 'error', id, code, message });
+  else log(`[${id}] ${message}`);
+  return 1;
+}
+
+/** One line of a requests file; a malformed one fails alone. */
+function requestOf(source: string, index: number, defaults: SamplingParams): Request {
+  const bad = (why: string) => new RequestError('badRequest', `line ${index + 1} of the requests: ${why}`);
+  let value: Record<string, unknown>;
+  try {
+    value = JSON.parse(source);
+  } catch {
+    throw bad('not JSON');
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw bad('not an object');
+  const { id, ids, prompt, priority, arriveMs, ...sampling } = value;
+  if ((ids === undefined) === (prompt === undefined)) throw bad('exactly one of "ids" and "prompt" is needed');
+  if (ids !== undefined && !(Array.isArray(ids) && ids.every((i) => Number.isInteger(i) && i >= 0))) throw bad('"ids" must be a list of token ids');
+  if (prompt !== undefined && typeof prompt !== 'string') throw bad('"prompt" must be a string');
+  if (priority !== undefined && !PRIORITIES.includes(priority as string)) throw bad(`"priority" must be one of ${PRIORITIES.join(', ')}`);
+  if (arriveMs !== undefined && !(typeof arriveMs === 'number' && arriveMs >= 0 && arriveMs < 2 ** 31)) throw bad('"arriveMs" must be a number of milliseconds');
+  return {
+    id: id === undefined ? String(index) : String(id),
+    task: { kind: 'raw', prompt: (ids ?? prompt) as string | number[] },
+    priority: (priority as Priority) ?? 'completion',
+    sampling: { ...defaults, ...(sampling as SamplingParams) },
+    arriveMs: (arriveMs as number) ?? 0,
+  };
+}

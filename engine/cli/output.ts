@@ -1,0 +1,46 @@
+/** What the commands print: results on stdout, everything else on stderr. */
+import type { Done } from './client.ts';
+import type { EngineStats } from '../protocol.ts';
+
+export function printJson(value: object): void {
+  process.stdout.write(`${JSON.stringify(value)}\n`);
+}
+
+export function log(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+/** The `done` line of `--json` (stable: outside programs read it). */
+export function doneLine(id: string, done: Done): object {
+  const { finishReason, text, tokenIds, logprobs, topLogprobs, usage, timings, diagnostics } = done;
+  return { type: 'done', id, finishReason, text, tokenIds, logprobs, topLogprobs: topLogprobs ?? [], usage, timings, diagnostics };
+}
+
+export function statsLine(stats: EngineStats): object {
+  return { type: 'stats', ...stats };
+}
+
+/** 1234567 as "1.2 MB": decimal units, as the editor's monitor shows them. */
+export function bytes(n: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+  const unit = n < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(n) / 3));
+  return `${(n / 1000 ** unit).toFixed(unit === 0 || n / 1000 ** unit >= 100 ? 0 : 1)} ${units[unit]}`;
+}
+
+export function count(n: number): string {
+  return n.toLocaleString('en-US');
+}
+
+/** Columns padded to their widest cell; the first is left-aligned, the others right-aligned. */
+export function table(rows: string[][]): string {
+  const widths = rows[0]!.map((_, c) => Math.max(...rows.map((r) => (r[c] ?? '').length)));
+  return rows.map((r) => r.map((cell, c) => (c ? cell.padStart(widths[c]!) : cell.padEnd(widths[c]!))).join('  ')).join('\n');
+}
+
+/** "8,112 of 8,164 tokens reused · first token 61 ms · 44 tok/s" */
+export function footer(done: Done): string {
+  const { usage, timings } = done;
+  const parts = [`${count(usage.cachedTokens)} of ${count(usage.promptTokens)} tokens reused`, `first token ${timings.ttftMs.toFixed(0)} ms`];
+  if (timings.tpotMs > 0) parts.push(`${(1000 / timings.tpotMs).toFixed(0)} tok/s`);
+  return parts.join(' · ');
+}

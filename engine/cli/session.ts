@@ -1,0 +1,38 @@
+/** One command's stay in the engine: load, do the work, close, whatever happens. */
+import { type Chunk, Client, type GenerateOptions } from './client.ts';
+import { type CommandLine, loadOptionsOf } from './options.ts';
+import { doneLine, footer, log, printJson } from './output.ts';
+import type { ModelInfo, Task } from '../protocol.ts';
+
+export async function withClient<T>(line: CommandLine, work: (client: Client, model: ModelInfo) => Promise<T>): Promise<T> {
+  const client = new Client();
+  let shown = 0;
+  try {
+    const model = await client.load(loadOptionsOf(line), (stage, fraction) => {
+      // A large model takes minutes to import: say so, at most every second.
+      if (stage === 'import' && performance.now() - shown > 1000) {
+        shown = performance.now();
+        log(`importing the model: ${(100 * fraction).toFixed(0)}%`);
+      }
+    });
+    return await work(client, model);
+  } finally {
+    await client.close();
+  }
+}
+
+/** Runs one task and prints it: streamed text, or JSON lines. Returns the text. */
+export async function runTask(line: CommandLine, client: Client, task: Task, options: GenerateOptions & { id: string }): Promise<string> {
+  const onChunk = (chunk: Chunk) => {
+    if (line.json) printJson({ type: 'chunk', id: options.id, text: chunk.text, tokenIds: chunk.tokenIds, logprobs: chunk.logprobs });
+    else process.stdout.write(chunk.text);
+  };
+  const done = await client.generate(task, { ...options, onChunk });
+  if (line.json) printJson(doneLine(options.id, done));
+  else {
+    process.stdout.write('\n');
+    for (const note of done.diagnostics) log(`note: ${note}`);
+    log(footer(done));
+  }
+  return done.text;
+}

@@ -1,0 +1,71 @@
+/**
+ * File blocks computed while nothing else runs, so that the first question about a file, or the next after an edit,
+ * finds it read. At most one at a time, one per edit, capped in cost, given up as soon as a request arrives.
+ */
+import type { Documents } from './documents.ts';
+import type { FileLedger } from './fileLedger.ts';
+import type { LoadedModel } from './loadedModel.ts';
+import { Sequence } from './sequence.ts';
+
+/** Per edit, in multiply-adds: about a second of two laptop cores in int8; a large model gets the block's beginning only. */
+const MAX_MULTIPLY_ADDS = 1e12;
+
+export class IdleWork {
+  /** Without request or edit for this long, the machine counts as idle. */
+  static readonly DELAY_MS = 1000;
+  enabled = true;
+  readonly #documents: Documents;
+  readonly #files: FileLedger;
+  #numStarted = 0;
+  #running = false;
+
+  constructor(documents: Documents, files: FileLedger) {
+    this.#documents = documents;
+    this.#files = files;
+  }
+
+  /** Whether some file has changed since its block was computed. */
+  get due(): boolean {
+    return this.enabled && !this.#running && this.#files.hasStale;
+  }
+
+  /** Puts the stale file used last into the engine; false when there is none. */
+  start(model: LoadedModel): boolean {
+    while (this.due) {
+      const docId = this.#files.takeStale();
+      const document = docId === undefined ? undefined : this.#documents.find(docId);
+      if (docId === undefined || !document) continue;
+      const block = this.#files.blockIds(document, model.layout);
+      const cached = model.engine.describe(block).tokens;
+      const promptIds = block.slice(0, cached + Math.floor(MAX_MULTIPLY_ADDS / model.info.parameters));
+      if (cached >= promptIds.length || promptIds.length < 2) continue;
+      this.#running = true;
+      model.engine.add(
+        new Sequence({
+          id: `idle ${++this.#numStarted}`,
+          priority: 'idle',
+          promptIds,
+          sampling: { maxTokens: 0 },
+          eosIds: [],
+          detokenizer: model.text.tokenizer.createDetokenizer(),
+          onToken: () => {},
+          onFinish: () => {
+            this.#running = false;
+          },
+          // Does not fit: requests for this file will say so themselves.
+          onError: () => {
+            this.#running = false;
+          },
+        }),
+      );
+      return true;
+    }
+    return false;
+  }
+
+  /** The engine was replaced: nothing of the old one's is running, and nothing is computed. */
+  forget(): void {
+    this.#running = false;
+    this.#files.touchAll();
+  }
+}

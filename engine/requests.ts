@@ -1,0 +1,179 @@
+/**
+ * The requests in flight: a `generate` message becomes a prepared prompt, a sequence in the engine, and a Request that
+ * reports it. A folder's summary is one request made of several sequences. Owns no messages beyond `generate` and `abort`.
+ */
+import type { Documents } from './documents.ts';
+import { RequestError } from './errors.ts';
+import type { FileLedger } from './fileLedger.ts';
+import type { LoadedModel } from './loadedModel.ts';
+import type { EngineMessage, HostMessage, Priority, SamplingParams, Task, Usage } from './protocol.ts';
+import { type Outcome, Request } from './request.ts';
+import { Sequence } from './sequence.ts';
+import { prepareChat } from './tasks/chat.ts';
+import { prepareComplete } from './tasks/complete.ts';
+import type { PreparedRequest } from './tasks/preparedRequest.ts';
+import { prepareRaw } from './tasks/raw.ts';
+import { type FileSummary, prepareSummarize, summarizeFolder } from './tasks/summarize.ts';
+
+type Generate = Extract<HostMessage, { type: 'generate' }>;
+
+interface Live {
+  request: Request;
+  /** Sequences of this request that have not ended. */
+  sequenceIds: Set<string>;
+}
+
+export class Requests {
+  readonly #live = new Map<string, Live>();
+  readonly #documents: Documents;
+  readonly #files: FileLedger;
+  readonly #emit: (message: EngineMessage) => void;
+
+  constructor(documents: Documents, files: FileLedger, emit: (message: EngineMessage) => void) {
+    this.#documents = documents;
+    this.#files = files;
+    this.#emit = emit;
+  }
+
+  get size(): number {
+    return this.#live.size;
+  }
+
+  has(requestId: string): boolean {
+    return this.#live.has(requestId);
+  }
+
+  /** @throws RequestError for a task that cannot be prepared; nothing has been started then. */
+  start(message: Generate, model: LoadedModel): void {
+    const { requestId, task, priority, sampling } = message;
+    if (task.kind === 'summarizeFolder') {
+      void this.#folder(requestId, task, priority, sampling, model);
+      return;
+    }
+    const prepared = this.#prepare(task, sampling, model);
+    if (task.kind === 'complete') this.#files.cursorAt(task.docId, task.offset);
+    const live = this.#open(requestId, (rawText, finished) => prepared.shape(rawText, finished), prepared.notes, prepared.sampling.topLogprobs > 0);
+    this.#run(live, requestId, prepared, priority, model).then(
+      (outcome) => this.#close(requestId, (request) => request.finish(outcome)),
+      (error: RequestError) => this.#close(requestId, (request) => request.fail(error)),
+    );
+  }
+
+  abort(requestId: string, model: LoadedModel): void {
+    for (const id of this.#live.get(requestId)?.sequenceIds ?? []) model.engine.abort(id);
+  }
+
+  /** Ends every request with this error; the caller drops their sequences with the engine. */
+  failAll(error: RequestError): void {
+    for (const id of [...this.#live.keys()]) this.#close(id, (request) => request.fail(error));
+  }
+
+  #prepare(task: Exclude<Task, { kind: 'summarizeFolder' }>, sampling: SamplingParams | undefined, { layout }: LoadedModel): PreparedRequest {
+    switch (task.kind) {
+      case 'raw':
+        return prepareRaw(layout, task.prompt, sampling);
+      case 'complete':
+        return prepareComplete(layout, this.#documents.get(task.docId), task, sampling);
+      case 'chat':
+        return prepareChat(layout, { messages: task.messages, docs: task.docIds.map((id) => this.#documents.get(id)), cursor: task.cursor }, sampling);
+      case 'summarize':
+        return prepareSummarize(layout, this.#documents.get(task.docId), task.range, sampling);
+    }
+  }
+
+  #open(requestId: string, shape: PreparedRequest['shape'], notes: string[], withAlternatives: boolean): Live {
+    const live = { request: new Request(requestId, { shape, notes, withAlternatives }, this.#emit), sequenceIds: new Set<string>() };
+    this.#live.set(requestId, live);
+    return live;
+  }
+
+  #close(requestId: string, end: (request: Request) => void): void {
+    const live = this.#live.get(requestId);
+    if (!live) return;
+    this.#live.delete(requestId);
+    end(live.request);
+  }
+
+  /** One sequence from start to end, its tokens going to `live`'s request unless `onText` takes the text. */
+  #run(live: Live, sequenceId: string, prepared: PreparedRequest, priority: Priority, model: LoadedModel, onText?: (text: string) => boolean): Promise<Outcome> {
+    return new Promise<Outcome>((resolve, reject) => {
+      const sequence = new Sequence({
+        id: sequenceId,
+        priority,
+        promptIds: prepared.promptIds,
+        sampling: prepared.sampling,
+        eosIds: prepared.stopTokenIds,
+        detokenizer: model.text.tokenizer.createDetokenizer(),
+        onToken: (token) => {
+          const complete = onText ? onText(token.text) : live.request.add(token);
+          if (complete) model.engine.stop(sequenceId);
+        },
+        onFinish: (finishReason, rest) => {
+          live.sequenceIds.delete(sequenceId);
+          if (rest) (onText ?? ((text) => live.request.addText(text)))(rest);
+          const { numPromptTokens: promptTokens, cachedTokens, numGenerated: completionTokens } = sequence;
+          if (prepared.docId !== null) this.#files.used(prepared.docId, prepared.blockTokens, cachedTokens);
+          resolve({ finishReason, usage: { promptTokens, cachedTokens, completionTokens, blockTokens: prepared.blockTokens }, timings: sequence.timings() });
+        },
+        onError: (error) => {
+          live.sequenceIds.delete(sequenceId);
+          reject(error);
+        },
+      });
+      live.sequenceIds.add(sequenceId);
+      model.engine.add(sequence);
+    });
+  }
+
+  /** Summaries of all files together, batched by the engine; a file that fails is named and the others go on. */
+  async #folder(requestId: string, task: Extract<Task, { kind: 'summarizeFolder' }>, priority: Priority, sampling: SamplingParams | undefined, model: LoadedModel): Promise<void> {
+    const notes: string[] = [];
+    const live = this.#open(requestId, (rawText) => ({ text: rawText, stop: false }), notes, false);
+    const total: Outcome = { finishReason: 'stop', usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0, blockTokens: 0 }, timings: { queueMs: 0, ttftMs: 0, tpotMs: 0 } };
+    const started = performance.now();
+    const add = (outcome: Outcome) => {
+      for (const key of Object.keys(total.usage) as (keyof Usage)[]) total.usage[key] += outcome.usage[key];
+      if (outcome.finishReason === 'abort') total.finishReason = 'abort';
+    };
+    const one = async (docId: string, index: number): Promise<FileSummary | undefined> => {
+      try {
+        const document = this.#documents.get(docId);
+        const prepared = prepareSummarize(model.layout, document, undefined, sampling);
+        let raw = '';
+        const outcome = await this.#run(live, `${requestId}/${index}`, prepared, priority, model, (text) => {
+          raw += text;
+          return prepared.shape(raw, false).stop;
+        });
+        add(outcome);
+        for (const note of prepared.notes) notes.push(`${document.path}: ${note}`);
+        return { path: document.path, text: prepared.shape(raw, true).text };
+      } catch (error) {
+        notes.push(`${docId}: ${error instanceof Error ? error.message : String(error)}`);
+        return undefined;
+      }
+    };
+    try {
+      const summaries = (await Promise.all(task.docIds.map(one))).filter((summary) => summary !== undefined);
+      if (total.finishReason !== 'abort') {
+        const reduced = summarizeFolder(model.layout, task.path, summaries, sampling);
+        total.timings.ttftMs = performance.now() - started;
+        if (reduced.kind === 'text') live.request.addText(reduced.text);
+        else {
+          let raw = '';
+          const outcome = await this.#run(live, requestId, reduced.request, priority, model, (text) => {
+            const before = reduced.request.shape(raw, false).text.length;
+            raw += text;
+            const shaped = reduced.request.shape(raw, false);
+            live.request.addText(shaped.text.slice(before));
+            return shaped.stop;
+          });
+          live.request.addText(reduced.request.shape(raw, true).text.slice(reduced.request.shape(raw, false).text.length));
+          add(outcome);
+        }
+      }
+      this.#close(requestId, (request) => request.finish(total));
+    } catch (error) {
+      this.#close(requestId, (request) => request.fail(error instanceof RequestError ? error : new RequestError('engineFailed', String(error))));
+    }
+  }
+}

@@ -1,0 +1,59 @@
+// All tests, in the order of their cost: types, lint, import directions, dead code, bundles, then the suites (unit, engine,
+// model, then the packaged extension in a real VS Code). The last line is "N passed, N failed" over everything.
+// `node test/run.mjs unit` runs the parts whose name starts with "unit", and so on.
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+
+const results = '.cache/test';
+rmSync(results, { recursive: true, force: true });
+mkdirSync(results, { recursive: true });
+const totals = { passed: 0, failed: 0, skipped: 0 };
+
+function run(name, command, args) {
+  console.log(`\n== ${name}`);
+  const started = performance.now();
+  // On Windows the tools are .cmd files, which need a shell.
+  const { status, error } = spawnSync(command, args, { stdio: 'inherit', shell: process.platform === 'win32' });
+  if (error) console.error(`${name}: ${error.message}`);
+  console.log(`== ${name}: ${status === 0 ? 'passed' : 'FAILED'} in ${((performance.now() - started) / 1000).toFixed(1)} s`);
+  return status === 0;
+}
+
+function check(name, command, args) {
+  totals[run(name, command, args) ? 'passed' : 'failed']++;
+}
+
+/** A vitest suite counts test by test; a run that dies without a report, or finds no test, is one failure more. */
+function suite(name, config, folders = []) {
+  const report = `${results}/${name}.json`;
+  const ok = run(name, 'vitest', ['run', '--config', config, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`, ...folders]);
+  let counted = { numPassedTests: 0, numFailedTests: 0, numPendingTests: 0 };
+  try {
+    counted = JSON.parse(readFileSync(report, 'utf8'));
+  } catch {
+    console.error(`${name}: no report was written`);
+  }
+  totals.passed += counted.numPassedTests;
+  totals.failed += counted.numFailedTests;
+  totals.skipped += counted.numPendingTests;
+  const silent = counted.numPassedTests + counted.numPendingTests === 0;
+  if ((!ok || silent) && counted.numFailedTests === 0) totals.failed++;
+}
+
+const steps = {
+  types: () => check('types', 'tsc', ['--noEmit']),
+  webviewTypes: () => check('webview types', 'tsc', ['--noEmit', '-p', 'src/webview/tsconfig.json']),
+  lint: () => check('lint', 'biome', ['lint', '--error-on-warnings', '.']),
+  imports: () => check('import directions', 'depcruise', ['--config', '.dependency-cruiser.cjs', 'src', 'engine']),
+  deadCode: () => check('dead code', 'knip', []),
+  build: () => check('bundles', 'node', ['esbuild.mjs', '--quiet']),
+  unit: () => suite('unit', 'test/vitest.config.ts', ['test/unit']),
+  engine: () => suite('engine', 'test/vitest.config.ts', ['test/engine']),
+  model: () => suite('model', 'test/vitest.config.ts', ['test/model']),
+  vscode: () => suite('vscode', 'test/vscode/vitest.config.ts'),
+};
+const wanted = process.argv.slice(2);
+for (const [name, step] of Object.entries(steps)) if (!wanted.length || wanted.some((w) => name.startsWith(w))) step();
+
+console.log(`\n${totals.passed} passed, ${totals.failed} failed${totals.skipped ? `, ${totals.skipped} skipped` : ''}`);
+process.exit(totals.failed ? 1 : 0);
