@@ -17,7 +17,7 @@ import type { Sequence } from './sequence.ts';
 
 /** Sequences that hold a lease at once. */
 const MAX_RUNNING = 16;
-/** Prompts looked at per step. */
+/** Waiting sequences looked at per step. */
 const MAX_CANDIDATES = 32;
 
 /** A sequence's part in a step. */
@@ -143,8 +143,9 @@ export class Scheduler {
 
   /** Prompts that may get a chunk, in order of service. */
   #prompts(active: readonly Sequence[], budget: number, now: number): Sequence[] {
-    const prompts = active.filter((s) => this.has(s) && !this.#batch.has(s) && !this.#isRunningDecode(s));
-    const candidates = prompts.sort(byService(now, () => false)).slice(0, MAX_CANDIDATES);
+    const running = active.filter((s) => this.#running.has(s) && !this.#batch.has(s) && !this.#isRunningDecode(s));
+    const waiting = active.filter((s) => this.#waiting.has(s)).sort(byService(now, () => false));
+    const candidates = [...running, ...waiting.slice(0, MAX_CANDIDATES)];
     const missing = new Map(candidates.map((s) => [s, s.tokenIds.length - this.#lookUp(s)]));
     return candidates.sort(byService(now, (s) => !s.promptOnly && missing.get(s)! <= budget));
   }

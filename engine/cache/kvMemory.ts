@@ -47,7 +47,7 @@ export class KvMemory {
     this.softSlots = softSlots;
     this.bytesPerSlot = kvBytesPerToken(window.shape);
     this.#maxBytes = maxBytes;
-    this.#resize(Math.min(INITIAL_SLOTS, this.maxSlots));
+    this.#resize(this.#initialSlots);
   }
 
   get maxBytes(): number {
@@ -154,8 +154,12 @@ export class KvMemory {
     for (const node of [...this.tree.nodes()].sort(evictionOrder)) {
       if (node.refCount === 0 && node.slots && !node.pinned && now - node.lastUse > STALE_MS && !this.#demote(node, this.window.numSlots)) break;
     }
-    const target = Math.max(Math.min(INITIAL_SLOTS, this.maxSlots), roundUp(this.numHeld, WINDOW_STEP));
+    const target = Math.max(this.#initialSlots, roundUp(this.numHeld, WINDOW_STEP));
     if (this.window.numSlots - target >= Math.max(LEAST_SHRINK, this.window.numSlots / 4)) this.#shrinkTo(target, tails);
+  }
+
+  get #initialSlots(): number {
+    return Math.min(INITIAL_SLOTS, this.softSlots, this.maxSlots);
   }
 
   #slotsUnder(maxBytes: number): number {

@@ -1,0 +1,135 @@
+/**
+ * A deterministic stand-in for the model that makes every mapping mistake loud. A token's row holds its id, position
+ * and a hash of the whole prefix; a span first reads the rows of its context and checks that their hashes form one
+ * chain, then computes its own from the last. Logits are a function of the hash that was READ, so a wrong slot, a stale
+ * row, a bad split, promotion or compaction either throws or changes tokens. All cells of a row derive from the hash.
+ */
+import type { BatchSpan, ModelRunner } from '../../engine/batch.ts';
+import { type KvRows, type KvShape, type KvWindow, newKvRows } from '../../engine/cache/window.ts';
+import type { KvPrecision } from '../../engine/protocol.ts';
+
+export const VOCAB_SIZE = 64;
+
+export function fakeShape(kv: KvPrecision = 'int8'): KvShape {
+  return { numLayers: 2, kvHeads: 2, headSize: 4, kv };
+}
+
+function mix(x: number, y: number): number {
+  let h = Math.imul(x ^ Math.imul(y + 0x7f4a7c15, 0x9e3779b1), 0x85ebca6b);
+  h ^= h >>> 15;
+  h = Math.imul(h, 0xc2b2ae35);
+  return (h ^ (h >>> 13)) | 0;
+}
+
+/** Hash of a prefix that ends in `tokenId` at `position`. */
+export function chain(hash: number, tokenId: number, position: number): number {
+  return mix(mix(hash, tokenId), position);
+}
+
+/** What the fake model says after a prefix with this hash. */
+export function fakeLogits(hash: number, into = new Float32Array(VOCAB_SIZE)): Float32Array {
+  for (let v = 0; v < VOCAB_SIZE; v++) into[v] = (mix(hash, v + 1) >>> 8) / 2 ** 21;
+  return into;
+}
+
+/** The eight bytes that layer 0's keys hold: id, position, hash. */
+function header(tokenId: number, position: number, hash: number): number[] {
+  const bytes = [tokenId & 255, tokenId >> 8, position & 255, position >> 8, hash & 255, (hash >> 8) & 255, (hash >> 16) & 255, (hash >> 24) & 255];
+  return bytes.map((byte) => (byte << 24) >> 24);
+}
+
+const cell = (hash: number, index: number): number => (mix(hash, index) << 24) >> 24;
+
+export class FakeRunner implements ModelRunner {
+  readonly vocabSize = VOCAB_SIZE;
+  readonly window: KvWindow;
+  /** Tokens computed so far. */
+  numComputed = 0;
+  readonly batches: { tokens: number; spans: number }[] = [];
+  /** Called before each run; may throw, or call the engine as a host would while a step is under way. */
+  beforeRun: (batch: readonly BatchSpan[]) => void = () => {};
+
+  constructor(window: KvWindow) {
+    this.window = window;
+  }
+
+  async run(batch: readonly BatchSpan[]): Promise<Float32Array> {
+    await null;
+    this.beforeRun(batch);
+    const written = new Set<number>();
+    for (const span of batch) for (const slot of span.newSlots) {
+      if (written.has(slot)) throw new Error(`Slot ${slot} is written twice in one step.`);
+      written.add(slot);
+    }
+    const numLogits = batch.reduce((sum, span) => sum + span.numLogits, 0);
+    const logits = new Float32Array(numLogits * VOCAB_SIZE);
+    const writes: { slots: Int32Array; rows: KvRows; startIndex: number }[] = [];
+    let row = 0;
+    for (const span of batch) {
+      const { tokenIds, startIndex, contextSlots, newSlots } = span;
+      if (tokenIds.length === 0 || newSlots.length !== tokenIds.length || contextSlots.length !== startIndex) throw new Error('A span does not fit itself.');
+      let hash = 0;
+      for (const [position, slot] of contextSlots.entries()) {
+        if (written.has(slot)) throw new Error(`Slot ${slot} is read and written in one step.`);
+        hash = this.#read(slot, position, hash);
+      }
+      const rows = newKvRows(this.window.shape, tokenIds.length);
+      for (const [i, tokenId] of tokenIds.entries()) {
+        hash = chain(hash, tokenId, startIndex + i);
+        this.#fill(rows, i, tokenId, startIndex + i, hash);
+        if (i >= tokenIds.length - span.numLogits) fakeLogits(hash, logits.subarray(row * VOCAB_SIZE, ++row * VOCAB_SIZE));
+      }
+      writes.push({ slots: newSlots, rows, startIndex });
+      this.numComputed += tokenIds.length;
+    }
+    for (const { slots, rows, startIndex } of writes) this.window.write(slots, rows, 0, startIndex);
+    this.batches.push({ tokens: written.size, spans: batch.length });
+    return logits;
+  }
+
+  /** Checks one context row against the chain; returns the hash it holds. */
+  #read(slot: number, position: number, before: number): number {
+    const { window } = this;
+    const { numLayers, kvHeads, headSize, kv } = window.shape;
+    const P = window.numSlots;
+    if (slot < 0 || slot >= P) throw new Error(`Slot ${slot} is outside the window of ${P}.`);
+    const head: number[] = [];
+    for (let i = 0; i < kvHeads * headSize; i++) head.push(window.keys[0]![i * P + slot]! & 255);
+    const tokenId = head[0]! | (head[1]! << 8);
+    const hash = head[4]! | (head[5]! << 8) | (head[6]! << 16) | (head[7]! << 24);
+    const where = `slot ${slot} for position ${position}`;
+    if (hash !== chain(before, tokenId, position)) throw new Error(`Wrong prefix in ${where}: token ${tokenId}, stored position ${head[2]! | (head[3]! << 8)}.`);
+    if (window.positions[slot] !== position) throw new Error(`Wrong position ${window.positions[slot]} in ${where}.`);
+    for (let l = 0; l < numLayers; l++) {
+      for (let h = 0; h < kvHeads; h++) {
+        const base = (l * kvHeads + h) * 100;
+        for (let d = 0; d < headSize; d++) {
+          if (l > 0 && window.keys[l]![(h * headSize + d) * P + slot] !== cell(hash, base + d)) throw new Error(`Wrong key in ${where}.`);
+          if (window.values[l]![(h * P + slot) * headSize + d] !== cell(hash, base + 50 + d)) throw new Error(`Wrong value in ${where}.`);
+        }
+        if (kv === 'float32') continue;
+        if (window.keyScales[l]![h * P + slot] !== cell(hash, base + 90)) throw new Error(`Wrong key scale in ${where}.`);
+        if (window.valueScales[l]![h * P + slot] !== cell(hash, base + 91)) throw new Error(`Wrong value scale in ${where}.`);
+      }
+    }
+    return hash;
+  }
+
+  #fill(rows: KvRows, i: number, tokenId: number, position: number, hash: number): void {
+    const { numLayers, kvHeads, headSize, kv } = this.window.shape;
+    const n = rows.numTokens;
+    const head = header(tokenId, position, hash);
+    for (let l = 0; l < numLayers; l++) {
+      for (let h = 0; h < kvHeads; h++) {
+        const at = l * kvHeads + h;
+        for (let d = 0; d < headSize; d++) {
+          rows.keys[(at * headSize + d) * n + i] = l === 0 ? head[h * headSize + d]! : cell(hash, at * 100 + d);
+          rows.values[(at * n + i) * headSize + d] = cell(hash, at * 100 + 50 + d);
+        }
+        if (kv === 'float32') continue;
+        rows.keyScales[at * n + i] = cell(hash, at * 100 + 90);
+        rows.valueScales[at * n + i] = cell(hash, at * 100 + 91);
+      }
+    }
+  }
+}

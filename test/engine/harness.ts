@@ -1,0 +1,87 @@
+/** An engine over the fake runner, with a clock that tests move by hand. */
+import { kvBytesPerToken, type KvShape, KvWindow } from '../../engine/cache/window.ts';
+import { Engine, type EngineOptions } from '../../engine/engine.ts';
+import type { Priority, SamplingParams } from '../../engine/protocol.ts';
+import { type Detokenizer, Sequence } from '../../engine/sequence.ts';
+import { FakeRunner, fakeShape } from './fakeRunner.ts';
+
+/** Token n is the text "<n>", each token by itself. */
+export function numberDetokenizer(): Detokenizer {
+  return { push: (tokenId) => `<${tokenId}>`, flush: () => '' };
+}
+
+export interface Harness {
+  engine: Engine;
+  runner: FakeRunner;
+  window: KvWindow;
+  clock: { now: number };
+}
+
+/** `slots`: the ceiling in window slots. */
+export function harness(options: Partial<Omit<EngineOptions, 'maxBytes'>> & { slots: number; shape?: KvShape }): Harness {
+  const { slots, shape = fakeShape(), ...rest } = options;
+  const window = new KvWindow(shape, 0);
+  const runner = new FakeRunner(window);
+  const clock = { now: 0 };
+  const engine = new Engine({ runner, window, maxContext: 4096, tokenBudget: 32, clock: () => clock.now, ...rest, maxBytes: slots * kvBytesPerToken(shape) });
+  return { engine, runner, window, clock };
+}
+
+export interface Watched {
+  sequence: Sequence;
+  tokenIds: number[];
+  text: string;
+  /** Finish reason or error code, once ended. */
+  ended: string | null;
+  /** Ends heard of; must become 1. */
+  numEnds: number;
+  message: string;
+}
+
+let numAsked = 0;
+
+/** Adds a request and watches it. */
+export function ask(engine: Engine, promptIds: readonly number[], options: { id?: string; priority?: Priority; detokenizer?: Detokenizer; eosIds?: number[] } & SamplingParams = {}): Watched {
+  const { id = `q${numAsked++}`, priority = 'chat', detokenizer = numberDetokenizer(), eosIds = [], ...sampling } = options;
+  const watched: Watched = { sequence: undefined as never, tokenIds: [], text: '', ended: null, numEnds: 0, message: '' };
+  watched.sequence = new Sequence({
+    id,
+    priority,
+    promptIds,
+    sampling,
+    eosIds,
+    detokenizer,
+    onToken: ({ tokenId, text }) => {
+      watched.tokenIds.push(tokenId);
+      watched.text += text;
+    },
+    onFinish: (reason, rest) => {
+      watched.ended = reason;
+      watched.text += rest;
+      watched.numEnds++;
+    },
+    onError: (error) => {
+      watched.ended = error.code;
+      watched.message = error.message;
+      watched.numEnds++;
+    },
+  });
+  engine.add(watched.sequence);
+  return watched;
+}
+
+/** Steps until nothing is left, checking integrity after each one. Returns the number of steps. */
+export async function drain(engine: Engine): Promise<number> {
+  let steps = 0;
+  for (; engine.hasWork(); steps++) {
+    await engine.step();
+    engine.checkIntegrity();
+    if (steps > 100_000) throw new Error('The engine does not come to an end.');
+  }
+  return steps;
+}
+
+/** n different-looking token ids of the fake vocabulary. */
+export function tokens(n: number, seed = 0): number[] {
+  return Array.from({ length: n }, (_, i) => (Math.imul(i + 1, 2654435761) ^ Math.imul(seed + 1, 40503) ^ (i >> 3)) >>> 26);
+}

@@ -1,0 +1,137 @@
+/** Random workloads against the naive oracle: whatever is shared, chunked, preempted, evicted, demoted or moved, the tokens are the same. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { kvBytesPerToken } from '../../engine/cache/window.ts';
+import type { KvPrecision } from '../../engine/protocol.ts';
+import { fakeShape, VOCAB_SIZE } from './fakeRunner.ts';
+import { harness, numberDetokenizer } from './harness.ts';
+import { runAlone } from './oracle.ts';
+import { below, driveWorkload, makeWorkload, type Outcome, seededRandom, type WorkItem } from './workload.ts';
+
+const EOS_IDS = [7];
+
+function compare(items: readonly WorkItem[], outcomes: ReadonlyMap<string, Outcome>, limits: { maxContext: number; capacity: number }): void {
+  for (const item of items) {
+    const outcome = outcomes.get(item.id)!;
+    const expected = runAlone(item.promptIds, item.sampling, { ...limits, eosIds: EOS_IDS });
+    if (outcome.finishReason === 'abort') {
+      expect(item.abortAfter, item.id).toBeDefined();
+      expect(outcome.tokenIds, item.id).toEqual(expected.tokenIds.slice(0, outcome.tokenIds.length));
+      continue;
+    }
+    const { tokenIds, logprobs, finishReason, error } = outcome;
+    expect({ tokenIds, logprobs, finishReason, error }, item.id).toEqual({ error: undefined, finishReason: undefined, ...expected });
+    expect(outcome.text).toBe(tokenIds.filter((id) => !EOS_IDS.includes(id)).map((id) => `<${id}>`).join(''));
+  }
+}
+
+test('2,500 requests under a tight ceiling equal the oracle, with hundreds of evictions and preemptions', async () => {
+  const slots = 300;
+  const maxContext = 280;
+  const items = makeWorkload({ seed: 1, numRequests: 2500, numTokens: VOCAB_SIZE, fileTokens: 50, maxTokens: 40, arrivalsPerStep: 0.6, tooLong: 0.01 });
+  const { engine, clock } = harness({ slots, maxContext, tokenBudget: 24 });
+  const outcomes = await driveWorkload(engine, items, {
+    detokenizer: numberDetokenizer,
+    eosIds: EOS_IDS,
+    afterStep: () => {
+      clock.now += 20;
+      engine.checkIntegrity();
+    },
+  });
+  compare(items, outcomes, { maxContext, capacity: slots });
+  const { events, requests, windowSlots } = engine.stats();
+  console.log(JSON.stringify({ events, requests, windowSlots }));
+  expect(events.evictions).toBeGreaterThanOrEqual(200);
+  expect(events.preemptions).toBeGreaterThanOrEqual(200);
+  expect([...outcomes.values()].filter((o) => o.error).length).toBeGreaterThan(5);
+}, 60_000);
+
+test('a small window beside a store: demotions and promotions keep every row', async () => {
+  const items = makeWorkload({ seed: 2, numRequests: 600, numTokens: VOCAB_SIZE, fileTokens: 60, maxTokens: 20, arrivalsPerStep: 0.3 });
+  const { engine, clock } = harness({ slots: 900, softSlots: 250, maxContext: 400, tokenBudget: 24 });
+  const outcomes = await driveWorkload(engine, items, {
+    detokenizer: numberDetokenizer,
+    eosIds: EOS_IDS,
+    afterStep: () => {
+      clock.now += 20;
+      engine.checkIntegrity();
+    },
+  });
+  compare(items, outcomes, { maxContext: 400, capacity: 900 });
+  const { events } = engine.stats();
+  console.log(JSON.stringify(events));
+  expect(events.demotions).toBeGreaterThan(100);
+  expect(events.promotions).toBeGreaterThan(100);
+}, 60_000);
+
+test('property: any ceiling, budget, class mix and abort order gives the oracle\'s tokens', async () => {
+  const setting = fc.record({
+    seed: fc.integer(),
+    slots: fc.integer({ min: 0, max: 500 }),
+    softSlots: fc.integer({ min: 1, max: 600 }),
+    maxContext: fc.integer({ min: 2, max: 300 }),
+    tokenBudget: fc.integer({ min: 1, max: 64 }),
+    arrivalsPerStep: fc.constantFrom(0.1, 0.5, 3),
+    aborts: fc.constantFrom(0, 0.2, 0.7),
+    fileTokens: fc.integer({ min: 1, max: 80 }),
+    kv: fc.constantFrom<KvPrecision>('int8', 'float32'),
+  });
+  await fc.assert(
+    fc.asyncProperty(setting, async ({ slots, softSlots, maxContext, tokenBudget, kv, ...workload }) => {
+      const items = makeWorkload({ ...workload, numRequests: 40, numTokens: 6, firstToken: 3, tooLong: 0.03 });
+      const { engine, clock } = harness({ slots, softSlots, maxContext, tokenBudget, shape: fakeShape(kv) });
+      const outcomes = await driveWorkload(engine, items, {
+        detokenizer: numberDetokenizer,
+        eosIds: EOS_IDS,
+        afterStep: () => {
+          clock.now += 30;
+          engine.checkIntegrity();
+        },
+      });
+      compare(items, outcomes, { maxContext, capacity: slots });
+      const held = engine.stats().windowSlots;
+      expect(held.free + held.held).toBe(held.total);
+    }),
+    { seed: 3, numRuns: 150 },
+  );
+}, 60_000);
+
+test('property: the ceiling, pins and evictions change while requests run', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.integer(), fc.integer({ min: 60, max: 1600 }), fc.integer({ min: 1, max: 800 }), async (seed, slots, softSlots) => {
+      const random = seededRandom(seed);
+      const items = makeWorkload({ seed, numRequests: 60, numTokens: VOCAB_SIZE, fileTokens: 40, arrivalsPerStep: 0.4, maxTokens: 8 });
+      const { engine, clock } = harness({ slots, softSlots, maxContext: 2000 });
+      const bytesPerToken = kvBytesPerToken(fakeShape());
+      let least = slots;
+      const outcomes = await driveWorkload(engine, items, {
+        detokenizer: numberDetokenizer,
+        eosIds: EOS_IDS,
+        beforeStep: () => {
+          if (random() < 0.1) {
+            const ceiling = below(random, 1600);
+            least = Math.min(least, ceiling);
+            engine.setMaxBytes(ceiling * bytesPerToken);
+            engine.checkIntegrity();
+          }
+          if (random() < 0.05) engine.pin(`p${below(random, 3)}`, random() < 0.3 ? null : items[below(random, items.length)]!.promptIds);
+          if (random() < 0.05) engine.evict(random() < 0.5 ? undefined : items[below(random, items.length)]!.promptIds.slice(0, 5));
+          engine.checkIntegrity();
+        },
+        afterStep: () => {
+          clock.now += random() < 0.02 ? 100_000 : 30;
+          engine.checkIntegrity();
+        },
+      });
+      for (const item of items) {
+        const outcome = outcomes.get(item.id)!;
+        const expected = runAlone(item.promptIds, item.sampling, { maxContext: 2000, capacity: Number.POSITIVE_INFINITY, eosIds: EOS_IDS });
+        // A ceiling below the request may end it early; what it said until then is right.
+        expect(outcome.tokenIds).toEqual(expected.tokenIds.slice(0, outcome.tokenIds.length));
+        const short = outcome.tokenIds.length < expected.tokenIds.length || outcome.error !== undefined;
+        if (short && outcome.finishReason !== 'abort') expect(least).toBeLessThan(item.promptIds.length + expected.tokenIds.length);
+      }
+    }),
+    { seed: 4, numRuns: 80 },
+  );
+}, 60_000);
