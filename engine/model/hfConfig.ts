@@ -45,7 +45,10 @@ function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** A value of the file, short enough for a sentence; arrays and objects that nest deeply by their kind only. */
 function show(value: unknown): string {
+  if (isObject(value)) return 'an object';
+  if (Array.isArray(value)) return value.some((v) => typeof v === 'object') ? 'a nested list' : JSON.stringify(value.slice(0, 8));
   return (JSON.stringify(value) ?? String(value)).slice(0, 80);
 }
 

@@ -17,7 +17,7 @@ import { buildStepGraph } from './stepGraph.ts';
 import { HEAD, type WeightPlan, planWeights } from './weightPlan.ts';
 
 /** Part of every key: raise it whenever graph, layout or quantisation change. */
-const FORMAT = 2;
+const FORMAT = 1;
 const WEIGHT_FILE = 'weights.bin';
 const JSON_FILES = ['config.json', 'generation_config.json', 'tokenizer.json', 'tokenizer_config.json', 'model.safetensors.index.json'];
 /** Room for the graphs beside the weights, in the check of free space. */

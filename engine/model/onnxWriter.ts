@@ -5,7 +5,7 @@
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 
 /** onnx.TensorProto.DataType. */
-export const DataType = { float32: 1, uint8: 2, int8: 3, int16: 5, int32: 6, int64: 7 } as const;
+export const DataType = { float32: 1, uint8: 2, int8: 3, int16: 5, int32: 6, int64: 7, float64: 11 } as const;
 export type DataTypeName = keyof typeof DataType;
 
 export interface ExternalTensor {

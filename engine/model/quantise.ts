@@ -52,5 +52,5 @@ export function quantiseToColumns(rows: Float32Array, numRows: number, width: nu
 
 /** A scale that underflows to a denormal can be too small by more than half a step; -128 must not occur (see stepGraph). */
 function clamp(value: number): number {
-  return value > 127 ? 127 : value < -127 ? -127 : value;
+  return Math.min(127, Math.max(-127, value));
 }

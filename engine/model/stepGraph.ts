@@ -5,14 +5,11 @@
  *
  * W8A8: int8 weights per output column; activations become 8-bit codes per row at run time, x = (code - zero) * max / K,
  * with K = 127. A row of zeros divides 0 by 0, but its codes are multiplied by max = 0 afterwards, so no guard is needed.
- * The same holds for attention: queries and probabilities are coded per row, K and V per token and head.
- *
- * New K/V rows are attended to as they will be stored, quantised and dequantised, so that chunking, prefix hits and load
- * do not change what a sequence sees.
+ * Attention is done alike: queries and probabilities are coded per row, K and V per token and head.
  */
 import type { KvPrecision } from '../protocol.ts';
 import type { ModelConfig } from './hfConfig.ts';
-import { OnnxWriter } from './onnxWriter.ts';
+import { DataType, OnnxWriter } from './onnxWriter.ts';
 import { type WeightPlan, hasKeyBiasRemedy } from './weightPlan.ts';
 
 export interface StepGraphOptions {
@@ -85,8 +82,8 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   const levels = options.narrow ? 63 : 127;
   const step = g.float(1 / levels);
   const zero = g.constant('uint8', [], Uint8Array.of(options.narrow ? 64 : 128));
-  const one = g.float(1);
   const lastAxis = ints(-1);
+  const halves = ints(kvHeads, kvHeads);
 
   const codeRows = (x: string): Coded => {
     const rowMax = op('ReduceMax', [op('Abs', [x]), lastAxis], { keepdims: 1 });
@@ -121,23 +118,55 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   const firstRow = ints(0);
   const turns = remedy ? op('Concat', [g.input(FEEDS.windowTurns, 'float32', [headSize, 'P']), g.input(FEEDS.newTurns, 'float32', [headSize, 'T'])], { axis: 1 }) : '';
 
-  /** Scores of the window's keys; q [1, kvHeads, groupSize * T, headSize] -> [1, kvHeads, groupSize * T, P]. */
-  const windowScores = (q: string, l: number): string => {
-    if (!int8Kv) return op('MatMul', [q, g.input(`k${l}`, 'float32', [1, kvHeads, headSize, 'P'])]);
-    const keys = g.input(`k${l}`, 'int8', [1, kvHeads, headSize, 'P']);
-    const scales = g.input(`ks${l}`, 'float32', [1, kvHeads, 1, 'P']);
-    const coded = codeRows(q);
-    return op('Mul', [op('MatMulIntegerToFloat', [coded.codes, keys, step, scales, zero], {}, MS), coded.rowMax]);
+  /** Stored form of the new rows, layer by layer, for the outputs. */
+  const newRows: string[] = [];
+  const newScales: string[] = [];
+  const leftAxes = { perm: [0, 2, 1, 3] };
+  /** scores [1, kvHeads, groupSize * T, P + T], window first -> [kvHeads, groupSize, T, P + T]. */
+  const masked = (scores: string): string => op('Add', [op('Reshape', [scores, scoresShape]), mask]);
+
+  /** q [1, kvHeads, groupSize * T, headSize], k and v [1, kvHeads, T, headSize] -> like q. */
+  const attendFloat = (q: string, k: string, v: string, l: number): string => {
+    newRows.push(op('Concat', [k, v], { axis: 1 }));
+    const past = op('MatMul', [q, g.input(`k${l}`, 'float32', [1, kvHeads, headSize, 'P'])]);
+    const scores = op('Concat', [past, op('FusedMatMul', [q, k], { transB: 1 }, MS)], { axis: 3 });
+    const probabilities = op('Reshape', [op('Softmax', [masked(scores)], { axis: -1 }), rowsShape]);
+    const [pastShare, ownShare] = g.node('Split', [probabilities, split], 2, { axis: 3 });
+    return op('Add', [op('MatMul', [pastShare!, g.input(`v${l}`, 'float32', [1, kvHeads, 'P', headSize])]), op('MatMul', [ownShare!, v])]);
   };
 
-  /** p [1, kvHeads, groupSize * T, P] times the window's values. */
-  const windowValues = (p: string, l: number): string => {
-    if (!int8Kv) return op('MatMul', [p, g.input(`v${l}`, 'float32', [1, kvHeads, 'P', headSize])]);
-    const values = g.input(`v${l}`, 'int8', [1, kvHeads, 'P', headSize]);
+  /**
+   * The same over int8 rows. The step's own tokens go through the same integer products as the window's, query and
+   * probability codes included: what a token sees must not depend on whether its context came in this step or before.
+   */
+  const attendInt8 = (q: string, k: string, v: string, l: number): string => {
+    const rows = op('Concat', [k, v], { axis: 1 });
+    const rowMax = op('ReduceMax', [op('Abs', [rows]), lastAxis], { keepdims: 1 });
+    const codes = op('QuantizeLinear', [op('Div', [rows, rowMax]), g.float(1 / 127), g.constant('int8', [], Int8Array.of(0))]);
+    const scales = op('Reshape', [op('Mul', [rowMax, g.float(1 / 127)]), ints(1, 2 * kvHeads, 1, -1)]);
+    newRows.push(codes);
+    newScales.push(scales);
+    const [ownKeys, ownValues] = g.node('Split', [codes, halves], 2, { axis: 1 }) as [string, string];
+    const [ownKeyScales, ownValueScales] = g.node('Split', [scales, halves], 2, { axis: 1 }) as [string, string];
+
+    const query = codeRows(q);
+    const product = (keys: string, keyScales: string) => op('MatMulIntegerToFloat', [query.codes, keys, step, keyScales, zero], {}, MS);
+    const past = product(g.input(`k${l}`, 'int8', [1, kvHeads, headSize, 'P']), g.input(`ks${l}`, 'float32', [1, kvHeads, 1, 'P']));
+    const own = product(op('Transpose', [ownKeys], { perm: [0, 1, 3, 2] }), ownKeyScales);
+    let scores = op('Mul', [op('Concat', [past, own], { axis: 3 }), query.rowMax]);
+    if (remedy) scores = op('Add', [scores, op('MatMul', [op('MatMul', [q, weight(`l${l}.keyBias`)]), turns])]);
+
+    // A softmax whose result does not depend on the order of the slots: it divides by the sum at the very end, sums in
+    // float64, and the products below are added as integers. Otherwise last bits would tip codes downstream: with the
+    // plain operator 1-2 % of the tokens differed between chunk sizes, with this none in 8,640 rows.
+    const visible = masked(scores);
+    const powers = op('Reshape', [op('Exp', [op('Sub', [visible, op('ReduceMax', [visible, lastAxis], { keepdims: 1 })])]), rowsShape]);
+    const total = op('Cast', [op('ReduceSum', [op('Cast', [powers], { to: DataType.float64 }), lastAxis], { keepdims: 1 })], { to: DataType.float32 });
     // The scales of V belong to the summed axis, so they go into the probabilities.
-    const scaled = op('Mul', [p, g.input(`vs${l}`, 'float32', [1, kvHeads, 1, 'P'])]);
-    const rowMax = op('ReduceMax', [scaled, lastAxis], { keepdims: 1 });
-    const ratio = op('Div', [scaled, rowMax]);
+    const valueScales = op('Concat', [g.input(`vs${l}`, 'float32', [1, kvHeads, 1, 'P']), ownValueScales], { axis: 3 });
+    const shares = op('Mul', [powers, valueScales]);
+    const shareMax = op('ReduceMax', [shares, lastAxis], { keepdims: 1 });
+    const ratio = op('Div', [shares, shareMax]);
     // Two codes per probability, the second for what the first leaves: a long flat tail of small ones survives.
     const top = options.narrow ? 127 : 255;
     const highStep = g.float(1 / top);
@@ -145,31 +174,18 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
     const lowStep = g.float(1 / top / top);
     const high = op('QuantizeLinear', [ratio, highStep, highZero]);
     const low = op('QuantizeLinear', [op('Sub', [ratio, op('DequantizeLinear', [high, highStep, highZero])]), lowStep, zero]);
-    const sum = op('Add', [op('MatMulIntegerToFloat', [high, values, highStep, one, highZero], {}, MS), op('MatMulIntegerToFloat', [low, values, lowStep, one, zero], {}, MS)]);
-    return op('Mul', [sum, rowMax]);
-  };
-
-  /** The step's own k and v [1, kvHeads, T, headSize] as they will be stored; keeps the stored form for the outputs. */
-  const newRows: { rows: string[]; maxima: string[] } = { rows: [], maxima: [] };
-  const keep = (k: string, v: string): [string, string] => {
-    const rows = op('Concat', [k, v], { axis: 1 });
-    if (!int8Kv) {
-      newRows.rows.push(rows);
-      return [k, v];
-    }
-    const rowMax = op('ReduceMax', [op('Abs', [rows]), lastAxis], { keepdims: 1 });
-    const kvStep = g.float(1 / 127);
-    const kvZero = g.constant('int8', [], Int8Array.of(0));
-    const codes = op('QuantizeLinear', [op('Div', [rows, rowMax]), kvStep, kvZero]);
-    newRows.rows.push(codes);
-    newRows.maxima.push(rowMax);
-    const [kept, value] = g.node('Split', [op('Mul', [op('DequantizeLinear', [codes, kvStep, kvZero]), rowMax]), ints(kvHeads, kvHeads)], 2, { axis: 1 });
-    return [kept!, value!];
+    const values = g.input(`v${l}`, 'int8', [1, kvHeads, 'P', headSize]);
+    const mix = (shareCodes: string, shareStep: string, shareZero: string): string => {
+      const [pastCodes, ownCodes] = g.node('Split', [shareCodes, split], 2, { axis: 3 }) as [string, string];
+      const part = (partCodes: string, partValues: string) => op('MatMulInteger', [partCodes, partValues, shareZero]);
+      return op('Mul', [op('Cast', [op('Add', [part(pastCodes, values), part(ownCodes, ownValues)])], { to: DataType.float32 }), shareStep]);
+    };
+    return op('Mul', [op('Add', [mix(high, highStep, highZero), mix(low, lowStep, zero)]), op('Div', [shareMax, total])]);
   };
 
   const attention = (x: string | Coded, l: number): string => {
     const bias = config.qkvBias ? (remedy ? `l${l}.qvBias` : `l${l}.qkvBias`) : undefined;
-    const heads = op('Transpose', [op('Reshape', [linear(x, `l${l}.qkv`, bias), ints(1, -1, numHeads + 2 * kvHeads, headSize)])], { perm: [0, 2, 1, 3] });
+    const heads = op('Transpose', [op('Reshape', [linear(x, `l${l}.qkv`, bias), ints(1, -1, numHeads + 2 * kvHeads, headSize)])], leftAxes);
     let [qk, v] = g.node('Split', [heads, ints(numHeads + kvHeads, kvHeads)], 2, { axis: 1 }) as [string, string];
     if (config.qkNorm) {
       const ones = g.constant('float32', [headSize], new Float32Array(headSize).fill(1));
@@ -177,21 +193,16 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
     }
     const rotated = op('RotaryEmbedding', [qk, firstRow, cos, sin], {}, MS);
     const [q, k] = g.node('Split', [rotated, ints(numHeads, kvHeads)], 2, { axis: 1 }) as [string, string];
-    const [ownKeys, ownValues] = keep(k, v);
     // The query heads of a group are rows of one product, so each KV head is read once.
     const rows = op('Reshape', [q, ints(1, kvHeads, -1, headSize)]);
-    let scores = op('Concat', [windowScores(rows, l), op('FusedMatMul', [rows, ownKeys], { transB: 1 }, MS)], { axis: 3 });
-    if (remedy) scores = op('Add', [scores, op('MatMul', [op('MatMul', [rows, weight(`l${l}.keyBias`)]), turns])]);
-    const probabilities = op('Softmax', [op('Add', [op('Reshape', [scores, scoresShape]), mask])], { axis: -1 });
-    const [past, own] = g.node('Split', [op('Reshape', [probabilities, rowsShape]), split], 2, { axis: 3 }) as [string, string];
-    const mixed = op('Add', [windowValues(past, l), op('MatMul', [own, ownValues])]);
+    const mixed = int8Kv ? attendInt8(rows, k, v, l) : attendFloat(rows, k, v, l);
     const byHead = op('Reshape', [mixed, ints(1, numHeads, -1, headSize)]);
-    return op('Reshape', [op('Transpose', [byHead], { perm: [0, 2, 1, 3] }), ints(-1, numHeads * headSize)]);
+    return op('Reshape', [op('Transpose', [byHead], leftAxes), ints(-1, numHeads * headSize)]);
   };
 
   let skip: string;
   if (int8Weights) {
-    const rows = op('Cast', [op('Gather', [weight('embedding'), ids])], { to: 1 });
+    const rows = op('Cast', [op('Gather', [weight('embedding'), ids])], { to: DataType.float32 });
     skip = op('Mul', [rows, op('Gather', [weight('embedding.scales'), ids])]);
   } else skip = op('Gather', [weight('embedding'), ids]);
   let x = op('SimplifiedLayerNormalization', [skip, weight('l0.norm1')], { axis: -1, stash_type: 1, ...epsilon });
@@ -211,16 +222,14 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   g.node('Identity', [linear(operand(x), 'head')], [FETCHES.logits]);
   g.output(FETCHES.logits, 'float32', ['S', vocabSize]);
 
-  const halves = ints(kvHeads, kvHeads);
-  const [keys] = g.node('Split', [op('Concat', newRows.rows, { axis: 0 }), halves], ['allKeys', FETCHES.values], { axis: 1 });
+  const [keys] = g.node('Split', [op('Concat', newRows, { axis: 0 }), halves], ['allKeys', FETCHES.values], { axis: 1 });
   g.node('Transpose', [keys!], [FETCHES.keys], { perm: [0, 1, 3, 2] });
   g.output(FETCHES.keys, options.kv, [numLayers, kvHeads, headSize, 'T']);
   g.output(FETCHES.values, options.kv, [numLayers, kvHeads, 'T', headSize]);
   if (int8Kv) {
-    const scales = op('Mul', [op('Concat', newRows.maxima, { axis: 0 }), g.float(1 / 127)]);
-    g.node('Split', [scales, halves], [FETCHES.keyScales, FETCHES.valueScales], { axis: 1 });
-    g.output(FETCHES.keyScales, 'float32', [numLayers, kvHeads, 'T', 1]);
-    g.output(FETCHES.valueScales, 'float32', [numLayers, kvHeads, 'T', 1]);
+    g.node('Split', [op('Concat', newScales, { axis: 0 }), halves], [FETCHES.keyScales, FETCHES.valueScales], { axis: 1 });
+    g.output(FETCHES.keyScales, 'float32', [numLayers, kvHeads, 1, 'T']);
+    g.output(FETCHES.valueScales, 'float32', [numLayers, kvHeads, 1, 'T']);
   }
   return g.finish();
 }

@@ -1,0 +1,127 @@
+/** Every public fixture through the real graph: float32 against the references, int8 within the stated KL bounds. */
+import path from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { forEachLogits } from '../../engine/model/runner.ts';
+import { Divergence, MODELS, type Prompt, generateTogether, loadRunner, logSoftmax, maxDifference, modelNames, readFloats, readJson, temporaryFolder } from './fixtures.ts';
+
+const cache = temporaryFolder();
+afterAll(() => cache.remove());
+
+interface Reference {
+  vocab_size: number;
+  prompts: Prompt[];
+}
+interface Simulation {
+  variants: Record<string, { mean_kl: number; max_kl: number; top1_agreement: number }>;
+}
+
+describe.each(modelNames)('%s', (name) => {
+  const reference = path.join(MODELS, name, 'reference');
+  const { prompts, vocab_size: vocabSize } = readJson<Reference>(reference, 'reference.json');
+  const nll = readJson<{ input_ids: number[]; nll: number[]; mean_nll: number }>(reference, 'nll.json');
+  const batched = readJson<{ batches: number[][]; greedy_ids: number[][] }>(reference, 'batched.json');
+  const manifest = readJson<Record<string, { shape: number[] }>>(reference, 'manifest.json');
+
+  test('float32: logits, log-probabilities, keys, values and NLL', async () => {
+    const runner = await loadRunner(path.join(MODELS, name), cache.dir, 'float32');
+    const last = readFloats(reference, 'last_logits.f32');
+    for (const [p, { input_ids: ids, top5_ids, top5_logprobs }] of prompts.entries()) {
+      let worst = 0;
+      await forEachLogits(runner, ids, (position, row) => {
+        const logprobs = logSoftmax(row);
+        top5_ids[position]!.forEach((id, i) => {
+          worst = Math.max(worst, Math.abs(logprobs[id]! - top5_logprobs[position]![i]!));
+        });
+        if (position === ids.length - 1) expect(maxDifference(row, last.subarray(p * vocabSize, (p + 1) * vocabSize))).toBeLessThan(2e-3);
+      });
+      expect(worst).toBeLessThan(2e-3);
+      if (ids.length !== 33) continue;
+      const { keys, values } = runner.window.read(Int32Array.from(ids, (_, i) => i));
+      const [layers, kvHeads, length, headSize] = manifest.keys_33!.shape as [number, number, number, number];
+      // The window's keys are [layer, head, headSize, position], the reference's [layer, head, position, headSize].
+      const transposed = Float32Array.from({ length: keys.length }, (_, i) => {
+        const [head, rest] = [Math.floor(i / (length * headSize)), i % (length * headSize)];
+        return keys[head * length * headSize + (rest % headSize) * length + Math.floor(rest / headSize)]!;
+      });
+      expect(keys.length).toBe(layers * kvHeads * length * headSize);
+      for (const [got, file] of [[transposed, 'keys_33.f32'], [values, 'values_33.f32']] as const) {
+        const want = readFloats(reference, file);
+        const largest = want.reduce((max, v) => Math.max(max, Math.abs(v)), 0);
+        expect(maxDifference(got, want)).toBeLessThan(Math.max(1e-3, 1e-5 * largest));
+      }
+    }
+    let sum = 0;
+    await forEachLogits(runner, nll.input_ids, (position, row) => {
+      if (position === nll.nll.length) return;
+      const value = -logSoftmax(row)[nll.input_ids[position + 1]!]!;
+      expect(Math.abs(value - nll.nll[position]!)).toBeLessThan(2e-3);
+      sum += value;
+    });
+    expect(Math.abs(sum / nll.nll.length - nll.mean_nll)).toBeLessThan(2e-4);
+    await runner.dispose();
+  });
+
+  test('float32: greedy tokens, whatever the chunks, the batch and the slots', async () => {
+    const runner = await loadRunner(path.join(MODELS, name), cache.dir, 'float32');
+    for (const chunk of [1, 7, 33]) {
+      const ids = await generateTogether(runner, prompts.map((p) => p.input_ids), 24, chunk, chunk);
+      expect(ids).toEqual(prompts.map((p) => p.greedy_ids));
+    }
+    for (const [i, batch] of batched.batches.entries()) {
+      const ids = await generateTogether(runner, batch.map((p) => prompts[p]!.input_ids), batched.greedy_ids[0]!.length, 16, 100 + i);
+      expect(ids).toEqual(batch.map((p) => batched.greedy_ids[p]));
+    }
+    await runner.dispose();
+  });
+
+  // Models without stored logits are compared with the float32 graph, which the tests above hold to the references.
+  test('int8: KL divergence within the stated bounds', async () => {
+    const { variants } = readJson<Simulation>(reference, 'int8_simulation.json');
+    const bound = variants.w8a8_kv8_bias_remedy ?? variants.w8a8_kv8_plain_keys!;
+    const expected: Float32Array[] = [];
+    if (manifest.nll_text_logits) {
+      const all = readFloats(reference, 'nll_text_logits.f32');
+      nll.input_ids.forEach((_, i) => {
+        expected.push(all.subarray(i * vocabSize, (i + 1) * vocabSize));
+      });
+    } else {
+      const float = await loadRunner(path.join(MODELS, name), cache.dir, 'float32');
+      await forEachLogits(float, nll.input_ids, (_, row) => void expected.push(row.slice()));
+      await float.dispose();
+    }
+    const runner = await loadRunner(path.join(MODELS, name), cache.dir, 'int8', 'int8', 1024, false);
+    const divergence = new Divergence();
+    await forEachLogits(runner, nll.input_ids, (position, row) => divergence.add(expected[position]!, row));
+    await runner.dispose();
+    expect(divergence.mean).toBeLessThan(1.5 * bound.mean_kl);
+    expect(divergence.max).toBeLessThan(3 * bound.max_kl);
+    expect(divergence.topAgreement).toBeGreaterThan(bound.top1_agreement - 0.04);
+
+    // 7-bit codes have half the resolution, so about four times the divergence.
+    const narrow = await loadRunner(path.join(MODELS, name), cache.dir, 'int8', 'int8', 1024, true);
+    const wider = new Divergence();
+    await forEachLogits(narrow, nll.input_ids, (position, row) => wider.add(expected[position]!, row));
+    await narrow.dispose();
+    expect(wider.mean).toBeLessThan(5 * bound.mean_kl);
+  });
+
+  // Integer sums, codes per row and a softmax that does not depend on the order of slots leave nothing that load could
+  // change: a difference is a last bit that tips a code, and there is about none (0 in 8,640 rows when this was written).
+  test('int8: chunks, batches and slots change nothing', async () => {
+    const runner = await loadRunner(path.join(MODELS, name), cache.dir, 'int8');
+    const alone: Float32Array[] = [];
+    await forEachLogits(runner, nll.input_ids, (_, row) => void alone.push(row.slice()), 64);
+    let different = 0;
+    for (const chunk of [1, 7]) {
+      await forEachLogits(runner, nll.input_ids, (position, row) => {
+        if (maxDifference(alone[position]!, row) > 1e-3) different++;
+      }, chunk);
+    }
+    expect(different / (2 * alone.length)).toBeLessThan(0.02);
+    const inputs = prompts.map((p) => p.input_ids);
+    const oneByOne: number[][] = [];
+    for (const [i, prompt] of inputs.entries()) oneByOne.push(...(await generateTogether(runner, [prompt], 24, 64, i)));
+    for (const chunk of [5, 50]) expect(await generateTogether(runner, inputs, 24, chunk, chunk)).toEqual(oneByOne);
+    await runner.dispose();
+  });
+});
