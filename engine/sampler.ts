@@ -68,18 +68,22 @@ function penalised(logits: Float32Array, previous: readonly number[], penalty: n
 const POWERS = Float64Array.from({ length: 64 }, (_, i) => 2 ** -i);
 
 /**
- * Sum of exp((v - max) * scale) over all values. Math.exp over 150,000 values costs a good part of a millisecond for
- * each row of a batch; this has a relative error below 1e-6: 2^x = 2^-n * 2^f, f in (-0.5, 0.5], Taylor to the sixth power.
+ * 2^-x for x in [0, 63), relative error below 1e-6. Math.exp over 150,000 values would cost a good part of a
+ * millisecond for each row of a batch. 2^-x = 2^-n * 2^f with f in (-0.5, 0.5], Taylor to the sixth power.
  */
+function powerOfHalf(x: number): number {
+  const n = (x + 0.5) | 0;
+  const y = (n - x) * Math.LN2;
+  return POWERS[n]! * (1 + y * (1 + y * (1 / 2 + y * (1 / 6 + y * (1 / 24 + y * (1 / 120 + y * (1 / 720)))))));
+}
+
+/** Sum of exp((v - max) * scale) over all values. */
 function sumOfExp(values: Float32Array, max: number, scale: number): number {
   const factor = scale * Math.LOG2E;
   let sum = 0;
   for (let i = 0; i < values.length; i++) {
     const x = (max - values[i]!) * factor;
-    if (!(x < 63)) continue;
-    const n = (x + 0.5) | 0;
-    const y = (n - x) * Math.LN2;
-    sum += POWERS[n]! * (1 + y * (1 + y * (1 / 2 + y * (1 / 6 + y * (1 / 24 + y * (1 / 120 + y * (1 / 720)))))));
+    if (x < 63) sum += powerOfHalf(x);
   }
   return sum;
 }
@@ -87,43 +91,64 @@ function sumOfExp(values: Float32Array, max: number, scale: number): number {
 /** Draws a token of exp((score - max) / temperature) after the cuts; u in [0, 1). */
 function draw(scores: Float32Array, max: number, params: SamplerParams, u: number): number {
   const { temperature, topK, topP, minP } = params;
-  const weigh = (id: number): number => Math.exp((scores[id]! - max) / temperature);
-  const numScores = scores.length;
-  const cutsK = topK > 0 && topK < numScores;
-  let ids: number[];
-  if (cutsK) ids = highest(scores, topK);
-  else {
-    // Tokens below (1 - topP) / V of the mass have together less than 1 - topP: the nucleus is among the others.
-    const floor = topP < 1 ? (sumOfExp(scores, max, 1 / temperature) * (1 - topP)) / numScores : 0;
-    ids = heavier(scores, max + temperature * Math.log(Math.max(floor * 0.999, minP, 1e-30)));
-    if (topP < 1) ids.sort((a, b) => scores[b]! - scores[a]! || a - b);
-  }
-  let weights = ids.map(weigh);
+  const cutsK = topK > 0 && topK < scores.length;
+  if (!cutsK && topP === 1) return drawUnsorted(scores, max, temperature, minP, u);
+  let ids = cutsK ? highest(scores, topK) : heaviest(scores, max, temperature, topP);
+  let weights = ids.map((id) => Math.exp((scores[id]! - max) / temperature));
   if (topP < 1) {
-    const total = cutsK ? weights.reduce((sum, w) => sum + w, 0) : sumOfExp(scores, max, 1 / temperature);
-    let mass = 0;
+    const total = cutsK ? weights.reduce((sum, weight) => sum + weight, 0) : sumOfExp(scores, max, 1 / temperature);
     let length = 0;
-    while (length < ids.length && mass < topP * total) mass += weights[length++]!;
+    for (let mass = 0; length < ids.length && mass < topP * total; length++) mass += weights[length]!;
     ids = ids.slice(0, length);
     weights = weights.slice(0, length);
   }
-  let total = 0;
-  for (const weight of weights) if (weight >= minP) total += weight;
-  let left = u * total;
-  let chosen = -1;
-  for (const [i, weight] of weights.entries()) {
-    if (weight < minP) continue;
-    chosen = ids[i]!;
-    left -= weight;
+  weights = weights.filter((weight) => weight >= minP);
+  let left = u * weights.reduce((sum, weight) => sum + weight, 0);
+  let chosen = 0;
+  for (; chosen < weights.length - 1; chosen++) {
+    left -= weights[chosen]!;
+    if (left < 0) break;
+  }
+  return ids[chosen]!;
+}
+
+/** Without top-k and top-p no order is needed: two passes in the order of ids. */
+function drawUnsorted(scores: Float32Array, max: number, temperature: number, minP: number, u: number): number {
+  const factor = Math.LOG2E / temperature;
+  const furthest = Math.min(62, minP > 0 ? -Math.log2(minP) + 1e-9 : 62);
+  let left = 0;
+  for (let id = 0; id < scores.length; id++) {
+    const x = (max - scores[id]!) * factor;
+    if (x <= furthest) left += powerOfHalf(x);
+  }
+  left *= u;
+  let chosen = 0;
+  for (let id = 0; id < scores.length; id++) {
+    const x = (max - scores[id]!) * factor;
+    if (x > furthest) continue;
+    chosen = id;
+    left -= powerOfHalf(x);
     if (left < 0) break;
   }
   return chosen;
 }
 
-function heavier(scores: Float32Array, least: number): number[] {
+/** Tokens that hold at least `topP` of the mass, heaviest first, and few more: a histogram over the distance from the best says where to stop. */
+function heaviest(scores: Float32Array, max: number, temperature: number, topP: number): number[] {
+  const factor = Math.LOG2E / temperature;
+  const binsPerHalving = 4;
+  const masses = new Float64Array(63 * binsPerHalving);
+  for (let id = 0; id < scores.length; id++) {
+    const x = (max - scores[id]!) * factor;
+    if (x < 63) masses[(x * binsPerHalving) | 0]! += powerOfHalf(x);
+  }
+  // A little more than asked, for what rounding may do at the edge.
+  let left = masses.reduce((sum, mass) => sum + mass, 0) * Math.min(1, topP + 1e-5);
+  let numBins = 0;
+  while (left > 0 && numBins < masses.length) left -= masses[numBins++]!;
   const ids: number[] = [];
-  for (let id = 0; id < scores.length; id++) if (scores[id]! >= least) ids.push(id);
-  return ids;
+  for (let id = 0; id < scores.length; id++) if ((max - scores[id]!) * factor < numBins / binsPerHalving) ids.push(id);
+  return ids.sort((a, b) => scores[b]! - scores[a]! || a - b);
 }
 
 /** The k highest, best first: a heap of k with the weakest on top. */

@@ -3,7 +3,8 @@ import { kvBytesPerToken, type KvShape, KvWindow } from '../../engine/cache/wind
 import { Engine, type EngineOptions } from '../../engine/engine.ts';
 import type { Priority, SamplingParams } from '../../engine/protocol.ts';
 import { type Detokenizer, Sequence } from '../../engine/sequence.ts';
-import { FakeRunner, fakeShape } from './fakeRunner.ts';
+import { FakeRunner, fakeShape, VOCAB_SIZE } from './fakeRunner.ts';
+import { below, seededRandom } from './workload.ts';
 
 /** Token n is the text "<n>", each token by itself. */
 export function numberDetokenizer(): Detokenizer {
@@ -81,7 +82,8 @@ export async function drain(engine: Engine): Promise<number> {
   return steps;
 }
 
-/** n different-looking token ids of the fake vocabulary. */
+/** n seeded token ids of the fake vocabulary; the first one is the seed, so that different seeds share no prefix. */
 export function tokens(n: number, seed = 0): number[] {
-  return Array.from({ length: n }, (_, i) => (Math.imul(i + 1, 2654435761) ^ Math.imul(seed + 1, 40503) ^ (i >> 3)) >>> 26);
+  const random = seededRandom(seed);
+  return Array.from({ length: n }, (_, i) => (i === 0 ? seed % VOCAB_SIZE : below(random, VOCAB_SIZE)));
 }

@@ -39,8 +39,7 @@ test('2,500 requests under a tight ceiling equal the oracle, with hundreds of ev
     },
   });
   compare(items, outcomes, { maxContext, capacity: slots });
-  const { events, requests, windowSlots } = engine.stats();
-  console.log(JSON.stringify({ events, requests, windowSlots }));
+  const { events } = engine.stats();
   expect(events.evictions).toBeGreaterThanOrEqual(200);
   expect(events.preemptions).toBeGreaterThanOrEqual(200);
   expect([...outcomes.values()].filter((o) => o.error).length).toBeGreaterThan(5);
@@ -59,7 +58,6 @@ test('a small window beside a store: demotions and promotions keep every row', a
   });
   compare(items, outcomes, { maxContext: 400, capacity: 900 });
   const { events } = engine.stats();
-  console.log(JSON.stringify(events));
   expect(events.demotions).toBeGreaterThan(100);
   expect(events.promotions).toBeGreaterThan(100);
 }, 60_000);

@@ -97,6 +97,8 @@ export interface Outcome {
   /** Error code. */
   error?: string;
   cachedTokens: number;
+  /** Per token, by how much its log-probability exceeds the runner-up's; where two alternatives are reported. */
+  gaps: number[];
 }
 
 export interface DriveOptions {
@@ -113,7 +115,7 @@ export async function driveWorkload(engine: Engine, items: readonly WorkItem[], 
   const outcomes = new Map<string, Outcome>();
   const open = new Map<string, WorkItem & { at: number }>();
   const add = (item: WorkItem, at: number): void => {
-    const outcome: Outcome = { tokenIds: [], logprobs: [], text: '', cachedTokens: 0 };
+    const outcome: Outcome = { tokenIds: [], logprobs: [], text: '', cachedTokens: 0, gaps: [] };
     const isOpen = (): void => {
       if (outcome.finishReason || outcome.error) throw new Error(`${item.id} hears something after its end.`);
     };
@@ -125,8 +127,9 @@ export async function driveWorkload(engine: Engine, items: readonly WorkItem[], 
       ...item,
       eosIds: options.eosIds ?? [],
       detokenizer: options.detokenizer(),
-      onToken: ({ tokenId, logprob, text }) => {
+      onToken: ({ tokenId, logprob, topLogprobs, text }) => {
         isOpen();
+        if (topLogprobs.length > 1) outcome.gaps.push(topLogprobs[0]!.logprob - topLogprobs[1]!.logprob);
         outcome.tokenIds.push(tokenId);
         outcome.logprobs.push(logprob);
         outcome.text += text;

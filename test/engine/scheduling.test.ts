@@ -1,0 +1,229 @@
+/** Who runs when: classes, ageing, first tokens, leaders, preemption, aborts. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { kvBytesPerToken } from '../../engine/cache/window.ts';
+import { fakeShape } from './fakeRunner.ts';
+import { ask, drain, harness, tokens, type Watched } from './harness.ts';
+import { runAlone } from './oracle.ts';
+
+const alone = (prompt: number[], maxTokens: number): number[] => runAlone(prompt, { maxTokens }, { maxContext: 1e9, capacity: 1e9 }).tokenIds;
+
+test('classes go in order, whatever the order of arrival', async () => {
+  const { engine, runner, clock } = harness({ slots: 2048, tokenBudget: 16 });
+  runner.beforeRun = () => {
+    clock.now += 10;
+  };
+  const asked = (['idle', 'summary', 'chat', 'completion'] as const).map((priority, i) => ask(engine, tokens(64, i), { priority, maxTokens: priority === 'idle' ? 0 : 1 }));
+  const order: string[] = [];
+  while (engine.hasWork()) {
+    await engine.step();
+    for (const one of asked) if (one.ended && !order.includes(one.sequence.priority)) order.push(one.sequence.priority);
+  }
+  expect(order).toEqual(['completion', 'chat', 'summary', 'idle']);
+});
+
+test('idle work waits for every request and goes on afterwards', async () => {
+  const { engine } = harness({ slots: 2048, tokenBudget: 16 });
+  const idle = ask(engine, tokens(100), { priority: 'idle', maxTokens: 0 });
+  await engine.step();
+  await engine.step();
+  const summary = ask(engine, tokens(40, 1), { priority: 'summary', maxTokens: 20 });
+  expect(engine.hasWork(false)).toBe(true);
+  while (engine.hasWork(false)) await engine.step();
+  expect(summary.ended).toBe('length');
+  expect(idle.ended).toBeNull();
+  expect(engine.stats().tokens.idleComputed).toBe(32);
+  await drain(engine);
+  expect(idle.ended).toBe('length');
+  expect(engine.stats().tokens.idleComputed).toBe(100);
+});
+
+test('no class starves: under completions without end a summary goes on', async () => {
+  const { engine, runner, clock } = harness({ slots: 4096, tokenBudget: 16 });
+  runner.beforeRun = () => {
+    clock.now += 50;
+  };
+  const summary = ask(engine, tokens(160, 1), { priority: 'summary', maxTokens: 1 });
+  for (let i = 0; !summary.ended; i++) {
+    // As many as a step can take.
+    ask(engine, tokens(16, 100 + i), { priority: 'completion', maxTokens: 1 });
+    await engine.step();
+    expect(i).toBeLessThan(2000);
+  }
+  // Ten chunks, each after two levels of ageing at most.
+  expect(clock.now).toBeLessThan(11 * 4100);
+});
+
+test('at equal level the prompt that can give its first token now goes first', async () => {
+  const { engine } = harness({ slots: 2048, tokenBudget: 32 });
+  const long = ask(engine, tokens(200, 1), { maxTokens: 1 });
+  const short = ask(engine, tokens(20, 2), { maxTokens: 1 });
+  await engine.step();
+  expect(short.ended).toBe('length');
+  expect(long.ended).toBeNull();
+  await drain(engine);
+});
+
+test('a higher class leads: the lower one waits for the shared prefix, then hops', async () => {
+  const { engine, runner } = harness({ slots: 2048, tokenBudget: 64 });
+  const prefix = tokens(128);
+  const chat = ask(engine, [...prefix, 1, 2, 3], { priority: 'chat', maxTokens: 2 });
+  await engine.step();
+  const completion = ask(engine, [...prefix, 4, 5, 6], { priority: 'completion', maxTokens: 2 });
+  await engine.step();
+  expect(runner.batches.map((batch) => batch.spans)).toEqual([1, 1]);
+  await drain(engine);
+  expect(runner.numComputed).toBe(128 + 6 + 2);
+  expect(completion.sequence.cachedTokens).toBe(64);
+  expect(chat.sequence.cachedTokens).toBe(64);
+});
+
+test('preemption: the lowest class gives way, the latest of it first, and resumes exactly', async () => {
+  const { engine } = harness({ slots: 120, tokenBudget: 64 });
+  const summary = ask(engine, tokens(40, 1), { priority: 'summary', maxTokens: 15 });
+  await engine.step();
+  const later = ask(engine, tokens(40, 2), { priority: 'summary', maxTokens: 15 });
+  for (let i = 0; i < 3; i++) await engine.step();
+  const completion = ask(engine, tokens(50, 3), { priority: 'completion', maxTokens: 15 });
+  await engine.step();
+  expect([summary, later, completion].map((one) => one.sequence.status)).toEqual(['running', 'waiting', 'running']);
+  expect(engine.stats().requests).toMatchObject({ waiting: 1, running: 2 });
+  await drain(engine);
+  expect(summary.tokenIds).toEqual(alone(tokens(40, 1), 15));
+  expect(later.tokenIds).toEqual(alone(tokens(40, 2), 15));
+  expect(completion.tokenIds).toEqual(alone(tokens(50, 3), 15));
+  expect(engine.stats().events.preemptions).toBeGreaterThan(0);
+});
+
+test('decodes that run out of slots preempt the latest', async () => {
+  const { engine } = harness({ slots: 100, tokenBudget: 64 });
+  const asked = [1, 2, 3].map((i) => ask(engine, tokens(25, i), { maxTokens: 60 }));
+  await drain(engine);
+  for (const [i, one] of asked.entries()) expect(one.tokenIds).toEqual(alone(tokens(25, i + 1), 60));
+  expect(engine.stats().events.preemptions).toBeGreaterThan(0);
+});
+
+test('abort at every step, before it and during it', async () => {
+  for (let at = 0; at < 14; at++) {
+    for (const during of [false, true]) {
+      const { engine } = harness({ slots: 300, tokenBudget: 16 });
+      const prefix = tokens(30);
+      const asked = [1, 2, 3].map((i) => ask(engine, [...prefix, ...tokens(20, i)], { id: `a${i}`, maxTokens: 6 }));
+      for (let step = 0; engine.hasWork(); step++) {
+        if (step === at && !during) engine.abort('a2');
+        const stepped = engine.step();
+        if (step === at && during) engine.abort('a2');
+        await stepped;
+        engine.checkIntegrity();
+      }
+      expect(asked.map((one) => one.numEnds)).toEqual([1, 1, 1]);
+      expect(asked[0]!.tokenIds).toEqual(alone([...prefix, ...tokens(20, 1)], 6));
+      expect(asked[2]!.tokenIds).toEqual(alone([...prefix, ...tokens(20, 3)], 6));
+      expect(engine.stats().requests.aborted).toBe(asked[1]!.ended === 'abort' ? 1 : 0);
+    }
+  }
+});
+
+test('property: aborts in every order leave no reference behind', async () => {
+  const order = fc.shuffledSubarray([0, 1, 2, 3, 4, 5], { minLength: 6 });
+  await fc.assert(
+    fc.asyncProperty(order, fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 6, maxLength: 6 }), async (ids, pauses) => {
+      const { engine } = harness({ slots: 200, tokenBudget: 16 });
+      const prefix = tokens(25);
+      const asked = ids.map((_, i) => ask(engine, [...prefix.slice(0, 5 * i), ...tokens(12, i)], { id: `a${i}`, maxTokens: 50 }));
+      for (const [i, id] of ids.entries()) {
+        for (let step = 0; step < pauses[i]!; step++) await engine.step();
+        engine.abort(`a${id}`);
+        engine.checkIntegrity();
+      }
+      await drain(engine);
+      expect(asked.every((one) => one.numEnds === 1)).toBe(true);
+      // With nobody left, everything can be dropped: no run is referenced.
+      engine.evict();
+      expect(engine.stats().windowSlots.held).toBe(0);
+      expect(engine.stats().storeBytes).toBe(0);
+    }),
+    { seed: 5, numRuns: 60 },
+  );
+});
+
+test('an aborted prompt leaves its computed tokens to the next one', async () => {
+  const { engine } = harness({ slots: 512, tokenBudget: 16 });
+  ask(engine, tokens(100), { id: 'gone' });
+  await engine.step();
+  await engine.step();
+  engine.abort('gone');
+  const next = ask(engine, tokens(100), { maxTokens: 1 });
+  await drain(engine);
+  expect(next.sequence.cachedTokens).toBe(32);
+});
+
+test('what a token sets off may add and abort', async () => {
+  const { engine } = harness({ slots: 512 });
+  let second: Watched | undefined;
+  const push = (): string => {
+    if (second) engine.abort('second');
+    else second = ask(engine, tokens(12, 1), { id: 'second', maxTokens: 50 });
+    return '';
+  };
+  const first = ask(engine, tokens(10), { maxTokens: 5, detokenizer: { push, flush: () => '' } });
+  await drain(engine);
+  engine.abort('second');
+  engine.abort('nobody');
+  expect(first).toMatchObject({ ended: 'length', numEnds: 1 });
+  expect(second).toMatchObject({ ended: 'abort', numEnds: 1 });
+  expect(engine.stats().requests).toEqual({ waiting: 0, running: 0, done: 1, failed: 0, aborted: 1 });
+});
+
+test('a lower ceiling preempts and demotes at once; a higher one lets the window grow', async () => {
+  const { engine } = harness({ slots: 3000, tokenBudget: 256 });
+  const bytes = kvBytesPerToken(fakeShape());
+  const asked = [1, 2, 3].map((i) => ask(engine, tokens(600, i), { maxTokens: 20 }));
+  for (let i = 0; i < 9; i++) await engine.step();
+  expect(engine.stats().windowSlots.total).toBeGreaterThan(1800);
+  engine.setMaxBytes(700 * bytes);
+  engine.checkIntegrity();
+  expect(engine.stats().windowBytes + engine.stats().storeBytes).toBeLessThanOrEqual(700 * bytes);
+  expect(engine.stats().requests).toMatchObject({ waiting: 2, running: 1 });
+  for (let i = 0; i < 4; i++) await engine.step();
+  engine.setMaxBytes(4000 * bytes);
+  await drain(engine);
+  for (const [i, one] of asked.entries()) expect(one.tokenIds).toEqual(alone(tokens(600, i + 1), 20));
+});
+
+test('after a quiet minute the window shrinks and its runs are in the store', async () => {
+  const { engine, clock } = harness({ slots: 8192, tokenBudget: 512 });
+  for (const i of [1, 2, 3, 4]) ask(engine, tokens(1000, i), { maxTokens: 2 });
+  await drain(engine);
+  expect(engine.stats().windowSlots.total).toBeGreaterThan(4000);
+  clock.now += 100_000;
+  ask(engine, tokens(10, 9), { maxTokens: 1 });
+  await drain(engine);
+  expect(engine.stats().windowSlots.total).toBe(1024);
+  expect(engine.describe(tokens(1000, 2))).toEqual({ tokens: 1000, bytes: 1000 * 2 * 2 * 16, tier: 'store' });
+  const again = ask(engine, [...tokens(1000, 2), 5], { maxTokens: 3 });
+  await drain(engine);
+  expect(again.sequence.cachedTokens).toBe(1000);
+  expect(again.tokenIds).toEqual(alone([...tokens(1000, 2), 5], 3));
+  expect(engine.describe(tokens(1000, 2)).tier).toBe('window');
+});
+
+test('pinned prefixes are evicted last; evict drops what begins with a prefix', async () => {
+  const { engine, clock } = harness({ slots: 200, tokenBudget: 64 });
+  engine.pin('a', tokens(60, 1));
+  for (const i of [1, 2, 3, 4, 5]) {
+    ask(engine, tokens(60, i), { maxTokens: 0 });
+    await drain(engine);
+    clock.now++;
+  }
+  expect(engine.describe(tokens(60, 1)).tokens).toBe(60);
+  expect(engine.describe(tokens(60, 2)).tokens).toBeLessThan(60);
+  engine.evict();
+  expect(engine.describe(tokens(60, 1)).tokens).toBe(60);
+  expect(engine.describe(tokens(60, 5)).tier).toBe('none');
+  engine.evict(tokens(60, 1).slice(0, 10));
+  expect(engine.describe(tokens(60, 1)).tokens).toBe(10);
+  const large = ask(engine, tokens(195, 7), { maxTokens: 2 });
+  await drain(engine);
+  expect(large.ended).toBe('length');
+});

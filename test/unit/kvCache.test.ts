@@ -1,0 +1,234 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { KvCache, type Lease, numComputed } from '../../engine/cache/kvCache.ts';
+import { SlotAllocator } from '../../engine/cache/slots.ts';
+import { BLOCK_TOKENS, KvStore, sliceRows } from '../../engine/cache/store.ts';
+import { type KvRows, kvBytesPerToken, KvWindow, newKvRows } from '../../engine/cache/window.ts';
+import type { KvPrecision } from '../../engine/protocol.ts';
+import { fakeShape } from '../engine/fakeRunner.ts';
+
+const BYTES = kvBytesPerToken(fakeShape());
+
+function newCache(slots: number, softSlots = slots): { cache: KvCache; window: KvWindow; clock: { now: number } } {
+  const window = new KvWindow(fakeShape(), 0);
+  const clock = { now: 0 };
+  return { cache: new KvCache({ window, maxBytes: slots * BYTES, softSlots, clock: () => clock.now }), window, clock };
+}
+
+/** Computes what is missing of a sequence, as a step would; false when it does not fit. */
+function compute(cache: KvCache, window: KvWindow, lease: Lease, tokenIds: number[]): boolean {
+  cache.advance(lease, tokenIds, tokenIds.length);
+  const at = numComputed(lease);
+  const slots = cache.allocate(tokenIds.length - at);
+  if (!slots) return false;
+  window.write(slots, newKvRows(window.shape, slots.length), 0, at);
+  cache.append(lease, slots);
+  cache.commit(lease, tokenIds);
+  return true;
+}
+
+function cached(cache: KvCache, window: KvWindow, tokenIds: number[]): void {
+  const lease = cache.open();
+  compute(cache, window, lease, tokenIds);
+  cache.release(lease);
+}
+
+const run = (n: number, first: number): number[] => Array.from({ length: n }, (_, i) => first * 1000 + i);
+
+test('two sequences that compute the same keep one copy', () => {
+  const { cache, window } = newCache(100);
+  const a = cache.open();
+  const b = cache.open();
+  const tokenIds = run(10, 1);
+  for (const lease of [a, b]) {
+    const slots = cache.allocate(10)!;
+    window.write(slots, newKvRows(window.shape, 10), 0, 0);
+    cache.append(lease, slots);
+  }
+  expect(cache.windowSlots.held).toBe(20);
+  cache.commit(a, tokenIds);
+  cache.commit(b, [...tokenIds.slice(0, 6), 7, 7, 7, 7]);
+  cache.checkIntegrity();
+  expect(cache.windowSlots.held).toBe(14);
+  expect(cache.slotsOf(b).slice(0, 6)).toEqual(cache.slotsOf(a).slice(0, 6));
+  cache.release(a);
+  cache.release(b);
+  cache.checkIntegrity();
+  expect(() => cache.release(a)).toThrow('released twice');
+});
+
+test('what does not fit is null, and referenced runs stay', () => {
+  const { cache, window } = newCache(50);
+  const lease = cache.open();
+  expect(compute(cache, window, lease, run(40, 1))).toBe(true);
+  expect(cache.allocate(11)).toBeNull();
+  expect(cache.available).toBe(10);
+  cache.release(lease);
+  expect(cache.available).toBe(50);
+  const slots = cache.allocate(50)!;
+  expect(slots).toHaveLength(50);
+  expect(cache.describe(run(40, 1)).tier).toBe('none');
+  cache.free(slots);
+  cache.checkIntegrity();
+});
+
+test('least recently used goes first, from the end, and only as much as needed', () => {
+  const { cache, window, clock } = newCache(200);
+  for (const i of [1, 2, 3]) {
+    clock.now = i;
+    cached(cache, window, run(60, i));
+  }
+  clock.now = 4;
+  cached(cache, window, run(60, 1));
+  cached(cache, window, run(30, 4));
+  expect([1, 2, 3, 4].map((i) => cache.describe(run(60, i)).tokens)).toEqual([60, 28, 60, 30]);
+  cache.checkIntegrity();
+});
+
+test('window and store share one ceiling; a stored run comes back, and its copy is dropped when room is short', () => {
+  const { cache, window, clock } = newCache(200, 64);
+  for (const i of [1, 2]) {
+    clock.now++;
+    cached(cache, window, run(60, i));
+  }
+  expect(cache.describe(run(60, 1))).toMatchObject({ tokens: 60, tier: 'store' });
+  clock.now++;
+  cached(cache, window, run(60, 1));
+  expect(cache.events).toEqual({ evictions: 0, promotions: 1, demotions: 2 });
+  expect(cache.describe(run(60, 1)).tier).toBe('window');
+  expect(cache.describe(run(60, 2)).tier).toBe('store');
+  expect(cache.windowBytes + cache.storeBytes).toBeLessThanOrEqual(200 * BYTES);
+  const lease = cache.open();
+  cache.advance(lease, run(60, 1), 60);
+  const slots = cache.allocate(140)!;
+  expect(cache.describe(run(60, 1))).toMatchObject({ tokens: 60, bytes: 60 * BYTES, tier: 'window' });
+  cache.free(slots);
+  cache.release(lease);
+  cache.checkIntegrity();
+});
+
+test('growth is in steps and drops stored runs only where it must', () => {
+  const { cache, window } = newCache(5000, 4096);
+  expect(window.numSlots).toBe(1024);
+  const slots = cache.allocate(1100)!;
+  expect(window.numSlots).toBe(1280);
+  const more = cache.allocate(3700)!;
+  expect(window.numSlots).toBe(4864);
+  expect(cache.capacity).toBe(4864);
+  expect(cache.allocate(65)).toBeNull();
+  cache.free(slots);
+  cache.free(more);
+  cache.shrink();
+  expect(window.numSlots).toBe(1024);
+  cache.checkIntegrity();
+});
+
+test('property: any order of leases, ceilings, pins and evictions keeps the invariants', () => {
+  const action = fc.oneof(
+    fc.record({ kind: fc.constant('open' as const), file: fc.nat(3), length: fc.integer({ min: 1, max: 70 }), tail: fc.nat(2) }),
+    fc.record({ kind: fc.constant('close' as const), which: fc.nat(5) }),
+    fc.record({ kind: fc.constant('ceiling' as const), slots: fc.integer({ min: 0, max: 300 }) }),
+    fc.record({ kind: fc.constant('pin' as const), file: fc.nat(3), length: fc.nat(70) }),
+    fc.record({ kind: fc.constant('evict' as const), file: fc.nat(3), length: fc.nat(20) }),
+    fc.record({ kind: fc.constant('wait' as const), ms: fc.constantFrom(1, 100_000) }),
+  );
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 300 }), fc.integer({ min: 1, max: 300 }), fc.array(action, { maxLength: 60 }), (slots, softSlots, actions) => {
+      const { cache, window, clock } = newCache(slots, softSlots);
+      const leases: Lease[] = [];
+      for (const step of actions) {
+        if (step.kind === 'open') {
+          const lease = cache.open();
+          if (compute(cache, window, lease, [...run(step.length, step.file), step.tail, step.tail])) leases.push(lease);
+          else cache.release(lease);
+        } else if (step.kind === 'close') {
+          const [lease] = leases.splice(step.which, 1);
+          if (lease) cache.release(lease);
+        } else if (step.kind === 'ceiling') {
+          if (cache.excess(step.slots * BYTES) <= 0) cache.setMaxBytes(step.slots * BYTES);
+        } else if (step.kind === 'pin') cache.pin(`${step.file}`, step.length ? run(step.length, step.file) : null);
+        else if (step.kind === 'evict') cache.evict(run(step.length, step.file));
+        else {
+          clock.now += step.ms;
+          cache.shrink();
+        }
+        cache.checkIntegrity();
+      }
+      for (const lease of leases) cache.release(lease);
+      expect(cache.available).toBe(cache.capacity);
+      cache.checkIntegrity();
+    }),
+    { seed: 13, numRuns: 300 },
+  );
+});
+
+describe('checkIntegrity finds', () => {
+  test('a slot that nobody holds, and one that two hold', () => {
+    const { cache, window } = newCache(100);
+    const slots = cache.allocate(3)!;
+    expect(() => cache.checkIntegrity()).toThrow('3 slots are held, 0 have a holder');
+    cache.checkIntegrity(slots);
+    const lease = cache.open();
+    compute(cache, window, lease, run(5, 1));
+    expect(() => cache.checkIntegrity([...slots, cache.slotsOf(lease)[0]!])).toThrow('belongs to');
+  });
+
+  test('a reference too many', () => {
+    const { cache, window } = newCache(100);
+    const lease = cache.open();
+    compute(cache, window, lease, run(5, 1));
+    lease.node.refCount++;
+    expect(() => cache.checkIntegrity()).toThrow('ref count 2, leases 1');
+  });
+});
+
+test('slots: contiguous where possible, lowest otherwise, never twice', () => {
+  const slots = new SlotAllocator();
+  slots.resize(10);
+  expect(slots.take(4)).toEqual(Int32Array.from([0, 1, 2, 3]));
+  expect(slots.take(4)).toEqual(Int32Array.from([4, 5, 6, 7]));
+  slots.give([1, 2, 5]);
+  expect(slots.take(2)).toEqual(Int32Array.from([1, 2]));
+  expect(slots.take(3)).toEqual(Int32Array.from([5, 8, 9]));
+  expect(slots.take(1)).toBeNull();
+  expect(() => slots.resize(9)).toThrow('held');
+  slots.give([9]);
+  expect(() => slots.give([9])).toThrow('not held');
+  slots.resize(9);
+  expect([slots.numFree, slots.numHeld]).toEqual([0, 9]);
+});
+
+/** Every cell its own value, as far as a byte goes. */
+function counted(kv: KvPrecision, n: number): KvRows {
+  const rows = newKvRows(fakeShape(kv), n);
+  let value = 0;
+  for (const array of [rows.keys, rows.keyScales, rows.values, rows.valueScales]) for (let i = 0; i < array.length; i++) array[i] = (value++ % 251) - 125;
+  return rows;
+}
+
+test.each(['int8', 'float32'] as const)('window and store lose no %s cell: write, move, put, split, copy back', (kv) => {
+  const shape = fakeShape(kv);
+  const n = 2 * BLOCK_TOKENS + 9;
+  const rows = counted(kv, n);
+  const window = new KvWindow(shape, 2 * n);
+  const odd = Int32Array.from({ length: n }, (_, i) => 2 * i + 1);
+  const even = odd.map((slot) => slot - 1);
+  window.write(odd, rows, 0, 5);
+  window.move(odd, even);
+  expect(window.read(even)).toEqual(rows);
+  expect([...even].map((slot) => window.positions[slot])).toEqual(Array.from({ length: n }, (_, i) => 5 + i));
+
+  const store = new KvStore(shape);
+  const whole = store.put(window, even);
+  expect(store.bytes).toBe(n * store.bytesPerToken);
+  const [upper, lower] = store.split(whole, BLOCK_TOKENS + 3);
+  expect([upper.numTokens, lower.numTokens, upper.bytes + lower.bytes]).toEqual([BLOCK_TOKENS + 3, n - BLOCK_TOKENS - 3, whole.bytes]);
+  store.copyTo(window, lower, odd.subarray(upper.numTokens), 5 + upper.numTokens);
+  store.copyTo(window, upper, odd.subarray(0, upper.numTokens), 5);
+  expect(window.read(odd)).toEqual(rows);
+  expect(window.positions[odd[n - 1]!]).toBe(5 + n - 1);
+  expect(sliceRows(shape, rows, 3, 8)).toEqual(window.read(odd.subarray(3, 8)));
+  store.drop(upper);
+  store.drop(lower);
+  expect(store.bytes).toBe(0);
+});

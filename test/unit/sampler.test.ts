@@ -1,0 +1,127 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { type SamplerParams, sample, uniform } from '../../engine/sampler.ts';
+
+const GREEDY: SamplerParams = { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, topLogprobs: 0, seed: 1 };
+
+/** The rules written down without a thought for speed. Returns the tokens that may be chosen with their probabilities. */
+function reference(logits: Float32Array, params: SamplerParams, previous: number[]): Map<number, number> {
+  const scores = [...logits].map((logit, id) => {
+    if (!previous.includes(id)) return logit;
+    return logit > 0 ? logit / params.repetitionPenalty : logit * params.repetitionPenalty;
+  });
+  const max = Math.max(...scores);
+  let ranked = scores.map((score, id) => ({ id, weight: Math.exp((score - max) / params.temperature) }));
+  ranked.sort((a, b) => b.weight - a.weight || a.id - b.id);
+  if (params.topK > 0) ranked = ranked.slice(0, params.topK);
+  const total = ranked.reduce((sum, { weight }) => sum + weight, 0);
+  let mass = 0;
+  ranked = ranked.filter(({ weight }) => {
+    const keep = params.topP === 1 || mass < params.topP * total;
+    mass += weight;
+    return keep;
+  });
+  ranked = ranked.filter(({ weight }) => weight >= params.minP);
+  const left = ranked.reduce((sum, { weight }) => sum + weight, 0);
+  return new Map(ranked.map(({ id, weight }) => [id, weight / left]));
+}
+
+test('greedy takes the best token, the lower one of two, with its log-probability', () => {
+  const logits = Float32Array.from([1, 3, -2, 3]);
+  const { tokenId, logprob, topLogprobs } = sample(logits, { ...GREEDY, topLogprobs: 3 }, [], 0);
+  const logZ = Math.log(Math.exp(1) + 2 * Math.exp(3) + Math.exp(-2));
+  expect(tokenId).toBe(1);
+  expect(logprob).toBeCloseTo(3 - logZ, 6);
+  expect(topLogprobs.map((top) => top.tokenId)).toEqual([1, 3, 0]);
+  expect(topLogprobs[2]!.logprob).toBeCloseTo(1 - logZ, 6);
+});
+
+test('log-probabilities are those of the model, whatever the temperature and the penalty', () => {
+  const logits = Float32Array.from([1, 3, -2, 2]);
+  const plain = sample(logits, { ...GREEDY, topLogprobs: 4 }, [], 0);
+  const other = sample(logits, { ...GREEDY, topLogprobs: 4, temperature: 3, repetitionPenalty: 5 }, [1], 0);
+  expect(other.topLogprobs).toEqual(plain.topLogprobs);
+  expect(other.logprob).toBe(plain.topLogprobs.find((top) => top.tokenId === other.tokenId)!.logprob);
+});
+
+test('the penalty divides positive and multiplies negative logits of tokens already there', () => {
+  expect(sample(Float32Array.from([4, 3, 1]), { ...GREEDY, repetitionPenalty: 2 }, [0, 0], 0).tokenId).toBe(1);
+  expect(sample(Float32Array.from([-1, -1.5, -9]), { ...GREEDY, repetitionPenalty: 2 }, [0], 0).tokenId).toBe(1);
+});
+
+test('extreme logits: -Infinity is never taken, NaN and Infinity are a bug of the model', () => {
+  const logits = Float32Array.from([Number.NEGATIVE_INFINITY, 1000, Number.NEGATIVE_INFINITY, 999]);
+  for (let i = 0; i < 50; i++) expect([1, 3]).toContain(sample(logits, { ...GREEDY, temperature: 5 }, [], i).tokenId);
+  expect(sample(logits, GREEDY, [], 0).logprob).toBeCloseTo(-Math.log(1 + Math.exp(-1)), 6);
+  expect(() => sample(Float32Array.from([Number.NaN, 1]), GREEDY, [], 0)).toThrow('not finite');
+  expect(() => sample(Float32Array.from([1, Number.POSITIVE_INFINITY]), GREEDY, [], 0)).toThrow('not finite');
+});
+
+test('the random number depends on seed and index only, and is uniform', () => {
+  expect(uniform(5, 9)).toBe(uniform(5, 9));
+  const seen = new Set<number>();
+  let sum = 0;
+  const bins = new Array<number>(16).fill(0);
+  for (let seed = 0; seed < 40; seed++) {
+    for (let index = 0; index < 500; index++) {
+      const u = uniform(seed, index);
+      expect(u >= 0 && u < 1).toBe(true);
+      seen.add(u);
+      sum += u;
+      bins[Math.floor(u * 16)]!++;
+    }
+  }
+  expect(seen.size).toBe(20_000);
+  expect(sum / 20_000).toBeCloseTo(0.5, 2);
+  for (const count of bins) expect(Math.abs(count - 1250)).toBeLessThan(150);
+  expect(uniform(2 ** 40, 1)).not.toBe(uniform(0, 1));
+});
+
+test('property: only tokens that the cuts leave are taken, each as often as its probability says', () => {
+  const setting = fc.record({
+    logits: fc.array(fc.integer({ min: -600, max: 600 }).map((n) => n / 100), { minLength: 1, maxLength: 40 }),
+    temperature: fc.double({ min: 0.3, max: 3, noNaN: true }),
+    topK: fc.integer({ min: 0, max: 12 }),
+    topP: fc.oneof(fc.constant(1), fc.double({ min: 0.05, max: 0.999, noNaN: true })),
+    minP: fc.oneof(fc.constant(0), fc.double({ min: 0.001, max: 1, noNaN: true })),
+    repetitionPenalty: fc.constantFrom(1, 1.3, 0.8),
+    seed: fc.integer(),
+    previous: fc.array(fc.nat(3), { maxLength: 4 }),
+  });
+  fc.assert(
+    fc.property(setting, ({ logits, previous, ...rest }) => {
+      const params = { ...GREEDY, ...rest };
+      const values = Float32Array.from(logits);
+      const known = previous.filter((id) => id < values.length);
+      const expected = reference(values, params, known);
+      const draws = 300;
+      const counts = new Map<number, number>();
+      for (let i = 0; i < draws; i++) {
+        const { tokenId } = sample(values, params, known, i);
+        counts.set(tokenId, (counts.get(tokenId) ?? 0) + 1);
+      }
+      for (const [id, count] of counts) {
+        const p = expected.get(id) ?? 0;
+        expect(p).toBeGreaterThan(0);
+        expect(Math.abs(count / draws - p)).toBeLessThan(0.2);
+      }
+    }),
+    { seed: 11, numRuns: 300 },
+  );
+});
+
+test('cuts are exact on round numbers', () => {
+  const logits = Float32Array.from([0.5, 0.25, 0.125, 0.0625, 0.0625].map(Math.log));
+  const taken = (params: Partial<SamplerParams>): number[] => {
+    const ids = new Set<number>();
+    for (let i = 0; i < 400; i++) ids.add(sample(logits, { ...GREEDY, temperature: 1, ...params }, [], i).tokenId);
+    return [...ids].sort();
+  };
+  expect(taken({})).toEqual([0, 1, 2, 3, 4]);
+  expect(taken({ topK: 3 })).toEqual([0, 1, 2]);
+  expect(taken({ topK: 4 })).toEqual([0, 1, 2, 3]);
+  expect(taken({ topP: 0.74 })).toEqual([0, 1]);
+  expect(taken({ topP: 0.76 })).toEqual([0, 1, 2]);
+  expect(taken({ minP: 0.24 })).toEqual([0, 1, 2]);
+  expect(taken({ topK: 3, topP: 0.8 })).toEqual([0, 1]);
+});

@@ -1,0 +1,57 @@
+/** The scheduler's pure policies: budget, leader, priorities. The scheduler itself is tested in test/engine. */
+import { expect, test } from 'vitest';
+import { NO_STEPS, observeStep, RELAXED_STEP_MS, tokenBudget, URGENT_STEP_MS } from '../../engine/budget.ts';
+import { follows } from '../../engine/leader.ts';
+import { AGEING_MS, byService, byStanding, level } from '../../engine/priorities.ts';
+import type { Priority } from '../../engine/protocol.ts';
+
+const one = (priority: Priority, arrivalIndex: number, lastServedAt = 0) => ({ priority, arrivalIndex, lastServedAt });
+
+test('standing: class, then arrival, whatever the time', () => {
+  const all = [one('summary', 0), one('completion', 3), one('idle', 1), one('completion', 2), one('chat', 4)];
+  expect(all.sort(byStanding).map((s) => s.arrivalIndex)).toEqual([2, 3, 4, 0, 1]);
+});
+
+test('service: waiting lifts a class, the step that gives a first token goes before', () => {
+  const now = 10 * AGEING_MS;
+  expect(level(one('completion', 0, now), now)).toBe(0);
+  expect(level(one('summary', 0, now - 2 * AGEING_MS), now)).toBe(0);
+  const all = [one('chat', 0, now), one('completion', 1, now), one('summary', 2, now - 3 * AGEING_MS), one('completion', 3, now)];
+  expect([...all].sort(byService(now, () => false)).map((s) => s.arrivalIndex)).toEqual([2, 1, 3, 0]);
+  expect([...all].sort(byService(now, (s) => s.arrivalIndex === 3)).map((s) => s.arrivalIndex)).toEqual([2, 3, 1, 0]);
+});
+
+test('a sequence follows only who computes its very next token, on the same path', () => {
+  const leader = { tokenIds: [1, 2, 3, 4, 5, 6], startIndex: 2, count: 2 };
+  expect(follows([1, 2, 3, 9], 2, leader)).toBe(true);
+  expect(follows([1, 2, 3, 4, 5], 3, leader)).toBe(true);
+  expect(follows([1, 2, 9], 2, leader)).toBe(false);
+  expect(follows([1, 9, 3], 2, leader)).toBe(false);
+  expect(follows([1, 2, 3], 1, leader)).toBe(false);
+  expect(follows([1, 2, 3, 4, 5], 4, leader)).toBe(false);
+});
+
+test('the budget meets the target of a machine with fixed and per-token cost', () => {
+  const machine = (tokens: number): number => 12 + 0.6 * tokens;
+  let cost = NO_STEPS;
+  expect(tokenBudget(cost, URGENT_STEP_MS)).toBe(32);
+  for (let i = 0; i < 30; i++) {
+    const tokens = i % 3 === 0 ? 1 : tokenBudget(cost, URGENT_STEP_MS);
+    cost = observeStep(cost, tokens, machine(tokens));
+  }
+  expect(machine(tokenBudget(cost, URGENT_STEP_MS))).toBeCloseTo(URGENT_STEP_MS, -1);
+  expect(machine(tokenBudget(cost, RELAXED_STEP_MS))).toBeCloseTo(RELAXED_STEP_MS, -1);
+});
+
+test('a long run of decodes alone does not make chunks small', () => {
+  const machine = (tokens: number): number => 12 + 0.6 * tokens;
+  let cost = NO_STEPS;
+  for (const tokens of [32, 60, 64]) cost = observeStep(cost, tokens, machine(tokens));
+  for (let i = 0; i < 500; i++) cost = observeStep(cost, 1, machine(1));
+  expect(tokenBudget(cost, URGENT_STEP_MS)).toBeGreaterThan(50);
+});
+
+test('the budget stays within 16 and 512', () => {
+  expect(tokenBudget(observeStep(NO_STEPS, 32, 5000), URGENT_STEP_MS)).toBe(16);
+  expect(tokenBudget(observeStep(NO_STEPS, 32, 0.01), URGENT_STEP_MS)).toBe(512);
+});
