@@ -63,7 +63,8 @@ export class EngineClient {
   /** Starts the engine and loads the model, if that has not been done. */
   ready(): Promise<ModelInfo> {
     if (this.#state.kind === 'failed' && !this.#state.retry) return Promise.reject(new EngineError('engineFailed', this.#state.message));
-    this.#loading ??= this.#load();
+    // Later, so that a failure in its first lines finds `#loading` set.
+    this.#loading ??= Promise.resolve().then(() => this.#load());
     return this.#loading;
   }
 

@@ -2,7 +2,8 @@
 
 /** Definitions at the start of a line in the common languages; deeper ones are less worth asking about. */
 const FUNCTION = /^(?:export\s+)?(?:default\s+)?(?:pub\s+)?(?:async\s+)?(?:function\*?|def|func|fn)\s+([A-Za-z_]\w{2,})/m;
-const CLASS = /^(?:export\s+)?(?:default\s+)?(?:abstract\s+)?(?:public\s+)?(?:class|struct|interface)\s+([A-Za-z_]\w{2,})/m;
+const CLASS = /^(?:export\s+)?(?:default\s+)?(?:abstract\s+)?(?:public\s+)?(?:class|struct)\s+([A-Za-z_]\w{2,})/m;
+const TYPE = /^(?:export\s+)?(?:public\s+)?(?:interface|type|enum|trait)\s+([A-Za-z_]\w{2,})/m;
 /** Definitions further down are not worth the search in a huge file. */
 const MOST_CHARACTERS = 50_000;
 
@@ -12,9 +13,11 @@ export function exampleQuestions(text: string | null, most = 4): string[] {
   const source = text.slice(0, MOST_CHARACTERS);
   const functionName = FUNCTION.exec(source)?.[1];
   const className = CLASS.exec(source)?.[1];
+  const typeName = TYPE.exec(source)?.[1];
   const questions = ['Summarize this file'];
   if (functionName) questions.push(`What does ${functionName} do?`, `What are the parameters of ${functionName}?`);
   if (className) questions.push(`Explain ${className}`, `What methods does ${className} have?`);
+  if (typeName && !className) questions.push(`Explain ${typeName}`);
   if (questions.length < most) questions.push('Which functions does this file define?');
   return questions.slice(0, most);
 }

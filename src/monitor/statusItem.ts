@@ -61,6 +61,7 @@ export class StatusItem implements vscode.Disposable {
     const failed = state.kind === 'failed';
     const { text, hover } = this.#content(state);
     this.#item.text = text;
+    this.#item.accessibilityInformation = { label: `Kvasir: ${text.replace(/\$\([^)]*\)/g, '').replace('Kvasir', state.kind).trim()}`, role: 'button' };
     this.#item.tooltip = new vscode.MarkdownString(hover, true);
     this.#item.backgroundColor = failed ? new vscode.ThemeColor('statusBarItem.errorBackground') : undefined;
     this.#item.command = failed ? 'kvasir.showLog' : 'kvasir.openChat';

@@ -72,7 +72,9 @@ export class TurnList {
     for (const note of turn.notes) parts.push(element('p', { class: 'note' }, note));
     if (turn.footer !== undefined) {
       const footer = element('footer', { class: 'footer', 'data-part': 'footer' });
-      fill(footer, ...(turn.reused === undefined ? [] : [ring(turn.reused)]), turn.footer);
+      // Breaks between its parts only.
+      const figures = turn.footer.split(' · ').flatMap((part, i) => [i ? ' · ' : '', element('span', {}, part)]);
+      fill(footer, ...(turn.reused === undefined ? [] : [ring(turn.reused)]), element('div', {}, ...figures));
       parts.push(footer);
     }
     answer.replaceChildren(...parts);

@@ -1,0 +1,57 @@
+/** When a completion is asked for, and how it joins IntelliSense's selected suggestion. */
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { type CompletionRecord, explain, logLine } from '../../src/completion/record.ts';
+import { extendSelection } from '../../src/completion/selection.ts';
+import { silence, Trigger } from '../../src/completion/trigger.ts';
+
+test('the first request on a line goes out at once, the later ones after silence, explicit ones always at once', () => {
+  const trigger = new Trigger();
+  expect(trigger.delay('a', 1, 50, false)).toBe(0);
+  expect(trigger.delay('a', 1, 50, false)).toBe(50);
+  expect(trigger.delay('a', 1, 50, true)).toBe(0);
+  expect(trigger.delay('a', 2, 50, false)).toBe(0);
+  expect(trigger.delay('a', 2, 50, false)).toBe(50);
+  expect(trigger.delay('b', 2, 50, false)).toBe(0);
+});
+
+describe('silence', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  test('lasts as long as asked', async () => {
+    let quiet: boolean | undefined;
+    void silence(50, new AbortController().signal).then((value) => {
+      quiet = value;
+    });
+    await vi.advanceTimersByTimeAsync(49);
+    expect(quiet).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(quiet).toBe(true);
+  });
+
+  test('ends with an abort and leaves no timer', async () => {
+    const abort = new AbortController();
+    const waiting = silence(50, abort.signal);
+    abort.abort();
+    expect(await waiting).toBe(false);
+    expect(vi.getTimerCount()).toBe(0);
+    expect(await silence(50, abort.signal)).toBe(false);
+  });
+});
+
+describe('the suggestion selected in the list', () => {
+  const text = 'console.lo';
+  const selected = { start: 8, end: 10, text: 'log' };
+  test('a completion that goes on as it does extends it', () => expect(extendSelection(text, 10, selected, 'g("x")')).toBe('log("x")'));
+  test('one that does not is not shown', () => expect(extendSelection(text, 10, selected, 'cation')).toBeUndefined());
+  test('one that adds nothing is not shown', () => expect(extendSelection(text, 10, selected, 'g')).toBeUndefined());
+  test('one that replaces text behind the cursor is left to the list', () => expect(extendSelection('console.lox', 10, { ...selected, end: 11 }, 'g()')).toBeUndefined());
+  test('one matched loosely (not by its beginning) is left to the list', () => expect(extendSelection(text, 10, { ...selected, text: 'clog' }, 'g()')).toBeUndefined());
+});
+
+test('a record says in one line why nothing is shown', () => {
+  const record: CompletionRecord = { place: 'a.ts:1:2', at: new Date(0), trigger: 'typing', waitedMs: 0, totalMs: 1.4, diagnostics: [], reason: 'the model has nothing to add here' };
+  expect(logLine(record)).toBe('completion at a.ts:1:2 (typing): nothing shown: the model has nothing to add here; 1 ms');
+  expect(explain(record)).toContain('Nothing was shown: the model has nothing to add here.');
+  expect(explain(undefined)).toContain('None has been asked for');
+});

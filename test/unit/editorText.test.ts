@@ -1,0 +1,34 @@
+/** Change events as edits, and numbers and the hover as people read them. */
+import { expect, test } from 'vitest';
+import type { EngineStats } from '../../engine/protocol.ts';
+import { lengthAfter, toEdits } from '../../src/documentEdits.ts';
+import { formatBytes, formatShare } from '../../src/format.ts';
+import { hoverMarkdown, statusText } from '../../src/monitor/hover.ts';
+
+test('changes ordered last to first become edits; any other order asks for the whole text', () => {
+  const edits = toEdits([{ rangeOffset: 9, rangeLength: 0, text: 'xy' }, { rangeOffset: 2, rangeLength: 3, text: '' }]);
+  expect(edits).toEqual([{ start: 9, end: 9, text: 'xy' }, { start: 2, end: 5, text: '' }]);
+  expect(lengthAfter(20, edits!)).toBe(19);
+  expect(toEdits([{ rangeOffset: 2, rangeLength: 3, text: '' }, { rangeOffset: 9, rangeLength: 0, text: 'xy' }])).toBeNull();
+  expect(toEdits([{ rangeOffset: 5, rangeLength: 1, text: '' }, { rangeOffset: 3, rangeLength: 3, text: '' }])).toBeNull();
+});
+
+test('bytes and shares', () => {
+  expect([0, 999, 1000, 1_400_000, 134_000_000, 2e9].map((bytes) => formatBytes(bytes))).toEqual(['0 B', '999 B', '1.0 kB', '1.4 MB', '134 MB', '2.0 GB']);
+  expect([0, 0.001, 0.5, 0.999, 1].map(formatShare)).toEqual(['0%', '1%', '50%', '99%', '100%']);
+});
+
+test('the status line and the hover', () => {
+  const stats = {
+    model: { name: 'kvasir-starter', precision: 'int8', weightsBytes: 11_600_000, contextTokens: 2048 },
+    maxBytes: 2e9, windowBytes: 1.4e6, storeBytes: 0, kvBytesPerToken: 1400, tokensPerSecond: 44.4,
+    windowSlots: { total: 1024, free: 100, held: 0 }, requests: { waiting: 0, running: 1, done: 2, failed: 0, aborted: 0 },
+    tokens: { prompt: 1000, promptCached: 960 },
+    files: [{ docId: 'a', path: '/home/me/a|b.ts', tokens: 500, bytes: 700_000, tier: 'window', hits: 2, hitRate: 0.96 }],
+  } as unknown as EngineStats;
+  expect(statusText(stats, false)).toBe('1.4 MB · 96% reused');
+  expect(statusText(stats, true)).toBe('44 tok/s · 1.4 MB · 96% reused');
+  const hover = hoverMarkdown(stats, (text, ...values) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])));
+  expect(hover).toContain('**kvasir\\-starter** · int8 · 11.6 MB · 2,048 tokens of context');
+  expect(hover).toContain('| me/a\\|b.ts | 500 | 700 kB | window | 96% |');
+});
