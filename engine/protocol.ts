@@ -59,7 +59,7 @@ export interface Snippet {
 
 export type Task =
   | { kind: 'raw'; prompt: string | number[] }
-  | { kind: 'complete'; docId: string; offset: number; multiline?: boolean; snippets?: Snippet[] }
+  | { kind: 'complete'; docId: string; offset: number; /** Whether the text may go on below the line; decided by what is around the cursor when left out. */ multiline?: boolean; snippets?: Snippet[] }
   | { kind: 'chat'; messages: ChatMessage[]; /** The first is the shared file block, the others enter the tail. */ docIds: string[]; cursor?: number }
   | { kind: 'summarize'; docId: string; /** A symbol's or selection's range and name; none is the whole file. */ range?: { start: number; end: number; label?: string } }
   | { kind: 'summarizeFolder'; path: string; docIds: string[] };

@@ -47,9 +47,9 @@ const steps = {
   imports: () => check('import directions', 'depcruise', ['--config', '.dependency-cruiser.cjs', 'src', 'engine']),
   deadCode: () => check('dead code', 'knip', []),
   build: () => check('bundles', 'node', ['esbuild.mjs', '--quiet']),
-  unit: () => suite('unit', 'test/vitest.config.ts', ['test/unit']),
-  engine: () => suite('engine', 'test/vitest.config.ts', ['test/engine']),
-  model: () => suite('model', 'test/vitest.config.ts', ['test/model']),
+  unit: () => suite('unit', 'test/vitest.config.mts', ['test/unit']),
+  engine: () => suite('engine', 'test/vitest.config.mts', ['test/engine']),
+  model: () => suite('model', 'test/vitest.config.mts', ['test/model']),
   vscode: () => suite('vscode', 'test/vscode/vitest.config.ts'),
 };
 const wanted = process.argv.slice(2);

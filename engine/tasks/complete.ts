@@ -20,7 +20,7 @@ export function prepareComplete(layout: Layout, doc: SourceDocument, options: Co
   if (!manifest.can.complete) throw new RequestError('badRequest', `${manifest.name} cannot complete code: it has no fill-in-the-middle tokens`);
   if (!(options.offset >= 0 && options.offset <= doc.text.length)) throw new RequestError('badRequest', `offset ${options.offset} lies outside ${doc.path}, which has ${doc.text.length} characters`);
   const offset = doc.toLf(options.offset);
-  const multiline = options.multiline ?? false;
+  const multiline = options.multiline ?? wantsLines(doc, offset);
   const maxTokens = multiline ? manifest.completion.multilineMaxTokens : manifest.completion.maxTokens;
   const prompt = completionPrompt(layout, doc, offset, { answerTokens: answerRoom(sampling?.maxTokens ?? maxTokens, layout.contextTokens), snippets: options.snippets });
   const context = cursorContext(doc, offset, multiline);
@@ -33,6 +33,14 @@ export function prepareComplete(layout: Layout, doc: SourceDocument, options: Co
     shape: (rawText, finished) => shapeCompletion(context, rawText, finished),
     notes: prompt.notes,
   };
+}
+
+/** Several lines at the end of a line that opens a block, and on an empty line; one line elsewhere. */
+function wantsLines(doc: SourceDocument, offset: number): boolean {
+  const line = doc.lineAt(offset);
+  const before = doc.lf.slice(doc.lineStart(line), offset).trim();
+  const after = doc.lf.slice(offset, doc.lineStart(line + 1)).trim();
+  return after === '' && (before === '' || /[{([:]$|=>$/.test(before));
 }
 
 function cursorContext(doc: SourceDocument, offset: number, multiline: boolean): CursorContext {

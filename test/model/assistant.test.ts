@@ -1,0 +1,214 @@
+/** The engine behind its protocol, with the built-in model: shared file block, one end per request, the error boundary, the worker. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { build } from 'esbuild';
+import { afterAll, expect, test } from 'vitest';
+import { Assistant } from '../../engine/assistant.ts';
+import { type LoadedModel, loadModel } from '../../engine/loadedModel.ts';
+import { type EngineMessage, type EngineStats, type HostMessage, PROTOCOL_VERSION, type Task } from '../../engine/protocol.ts';
+
+const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-assistant-'));
+afterAll(() => rm(cacheDir, { recursive: true, force: true }));
+
+const LOAD = { type: 'load', requestId: 'load', modelDir: 'model', cacheDir, precision: 'int8', maxBytes: 50e6, threads: 2 } as const;
+const SOURCE = Array.from({ length: 40 }, (_, i) => `export function field${i}(record: Record<string, number>): number {\n  return record.field${i} ?? ${i};\n}\n`).join('\n').slice(0, 3400);
+
+/** Speaks to an engine and keeps what it answers; `post` may be an Assistant's `handle` or a worker's `postMessage`. */
+class Talk {
+  readonly messages: EngineMessage[] = [];
+  #waiting: { id: string; resolve: (end: EngineMessage) => void }[] = [];
+  post: (message: HostMessage) => void = () => {};
+
+  readonly receive = (message: EngineMessage): void => {
+    this.messages.push(message);
+    if (message.type === 'chunk' || message.type === 'ready' || message.type === 'loadProgress') return;
+    const found = this.#waiting.filter((w) => w.id === message.requestId);
+    this.#waiting = this.#waiting.filter((w) => w.id !== message.requestId);
+    for (const { resolve } of found) resolve(message);
+  };
+
+  ends(id: string): EngineMessage[] {
+    return this.messages.filter((m) => (m.type === 'done' || m.type === 'error' || m.type === 'reply') && m.requestId === id);
+  }
+
+  ask(message: HostMessage & { requestId: string }): Promise<EngineMessage> {
+    return new Promise((resolve) => {
+      this.#waiting.push({ id: message.requestId, resolve });
+      this.post(message);
+    });
+  }
+
+  generate(requestId: string, task: Task, sampling = {}): Promise<EngineMessage> {
+    const priority = task.kind === 'complete' ? 'completion' : task.kind === 'chat' ? 'chat' : 'summary';
+    return this.ask({ type: 'generate', requestId, priority, task, sampling });
+  }
+
+  async stats(): Promise<EngineStats> {
+    const reply = await this.ask({ type: 'stats', requestId: `stats${this.messages.length}` });
+    if (reply.type !== 'reply' || reply.value.kind !== 'stats') throw new Error(JSON.stringify(reply));
+    return reply.value.stats;
+  }
+}
+
+function inThread(load = loadModel): Talk {
+  const talk = new Talk();
+  const assistant = new Assistant(talk.receive, load);
+  talk.post = (message) => assistant.handle(message);
+  return talk;
+}
+
+const done = (end: EngineMessage) => {
+  if (end.type !== 'done') throw new Error(JSON.stringify(end));
+  return end;
+};
+
+test('completion, chat and summary of one file share its block, computed once, also after an edit near the end', async () => {
+  const talk = inThread();
+  talk.post(LOAD);
+  talk.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
+  await talk.ask({ type: 'flush', requestId: 'flush' });
+  const read = (await talk.stats()).tokens.idleComputed;
+  expect(read).toBeGreaterThan(500);
+
+  const ask = (turn: string) =>
+    Promise.all([
+      talk.generate(`complete${turn}`, { kind: 'complete', docId: 'd', offset: SOURCE.length }),
+      talk.generate(`chat${turn}`, { kind: 'chat', docIds: ['d'], messages: [{ role: 'user', content: 'Which functions does this file define?' }] }, { maxTokens: 12 }),
+      talk.generate(`summary${turn}`, { kind: 'summarize', docId: 'd' }, { maxTokens: 12 }),
+    ]);
+  for (const { usage } of (await ask('1')).map(done)) {
+    expect(usage.blockTokens).toBeGreaterThan(0.5 * read);
+    expect(usage.cachedTokens).toBeGreaterThanOrEqual(usage.blockTokens);
+  }
+  const before = (await talk.stats()).tokens;
+  talk.post({ type: 'documentChanged', docId: 'd', version: 2, edits: [{ start: SOURCE.length - 200, end: SOURCE.length - 190, text: 'changed123' }] });
+  for (const { usage } of (await ask('2')).map(done)) expect(usage.cachedTokens).toBeGreaterThan(0.8 * usage.blockTokens);
+  const after = (await talk.stats()).tokens;
+  // What lies before the edit is not computed again: three requests cost little more than their tails.
+  expect(after.promptComputed - before.promptComputed).toBeLessThan(0.6 * read);
+
+  const [file] = (await talk.stats()).files;
+  expect(file).toMatchObject({ docId: 'd', path: 'src/fields.ts', tier: 'window', hits: 6 });
+  expect(file!.bytes).toBe(file!.tokens * (await talk.stats()).kvBytesPerToken);
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
+});
+
+test('eight requests over one prefix, sent together, compute it once', async () => {
+  const talk = inThread();
+  talk.post(LOAD);
+  const prefix = Array.from({ length: 400 }, (_, i) => 100 + ((i * 37) % 5000));
+  const suffixes = Array.from({ length: 8 }, (_, i) => Array.from({ length: 5 + i }, (_, j) => 200 + i * 13 + j));
+  const together = await Promise.all(suffixes.map((suffix, i) => talk.generate(`r${i}`, { kind: 'raw', prompt: [...prefix, ...suffix] }, { maxTokens: 8, ignoreEos: true })));
+  const { tokens } = await talk.stats();
+  expect(tokens.promptComputed).toBeLessThanOrEqual(1.01 * (400 + suffixes.flat().length));
+  for (const [i, suffix] of suffixes.entries()) {
+    talk.post({ type: 'evict' });
+    const alone = await talk.generate(`alone${i}`, { kind: 'raw', prompt: [...prefix, ...suffix] }, { maxTokens: 8, ignoreEos: true });
+    expect(done(alone).usage.cachedTokens).toBe(0);
+    expect(done(together[i]!).tokenIds).toEqual(done(alone).tokenIds);
+  }
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
+});
+
+test('bad requests fail alone, aborts end as done, and every request ends once', async () => {
+  const talk = inThread();
+  const early = await talk.generate('early', { kind: 'raw', prompt: [5] });
+  expect(early).toMatchObject({ type: 'error', code: 'notLoaded' });
+  talk.post(LOAD);
+  const long = talk.generate('long', { kind: 'raw', prompt: [300, 301] }, { maxTokens: 1500, ignoreEos: true });
+  const failures = await Promise.all([
+    talk.generate('unknown', { kind: 'complete', docId: 'nowhere', offset: 0 }),
+    talk.generate('tooLong', { kind: 'raw', prompt: Array.from({ length: 3000 }, () => 7) }),
+    talk.generate('badId', { kind: 'raw', prompt: [999_999] }),
+    talk.generate('badSampling', { kind: 'raw', prompt: [5] }, { temperature: -1 }),
+    talk.generate('empty', { kind: 'raw', prompt: '' }),
+  ]);
+  expect(failures.map((f) => f.type === 'error' && f.code)).toEqual(['unknownDocument', 'contextTooLong', 'badRequest', 'badRequest', 'badRequest']);
+  talk.post({ type: 'abort', requestId: 'long' });
+  expect(done(await long).finishReason).toBe('abort');
+  talk.post({ type: 'abort', requestId: 'long' });
+  // Dropped in the middle: the requests end, each once, before the model goes.
+  const pending = Array.from({ length: 5 }, (_, i) => talk.generate(`p${i}`, { kind: 'raw', prompt: [300 + i, 301] }, { maxTokens: 1000, ignoreEos: true }));
+  const gone = talk.ask({ type: 'unload', requestId: 'unload' });
+  for (const end of await Promise.all(pending)) expect(end).toMatchObject({ type: 'error', code: 'notLoaded' });
+  expect(await gone).toMatchObject({ type: 'reply', value: { kind: 'ok' } });
+  for (const id of ['early', 'long', 'unknown', 'tooLong', 'badId', 'badSampling', 'empty', 'p0', 'p4', 'unload']) expect(talk.ends(id), id).toHaveLength(1);
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
+});
+
+test('a model that cannot be loaded is one error, and another can be loaded after it', async () => {
+  const talk = inThread();
+  expect(await talk.ask({ ...LOAD, requestId: 'bad', modelDir: 'test/fixtures/bad/st_truncated' })).toMatchObject({ type: 'error', code: 'modelInvalid', message: expect.stringContaining('model.safetensors') });
+  expect(await talk.ask({ ...LOAD, requestId: 'none', modelDir: 'test/fixtures/nowhere' })).toMatchObject({ type: 'error', code: 'modelInvalid' });
+  expect(await talk.ask(LOAD)).toMatchObject({ type: 'reply', value: { kind: 'loaded', model: { name: 'kvasir-starter', precision: 'int8', contextTokens: 2048 } } });
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
+});
+
+/** Loads the real model, then makes the n-th steps named fail, counted over all loads. */
+const failingAt = (...steps: number[]): typeof loadModel => {
+  let count = 0;
+  return (options, progress) => loadModel(options, progress).then(failing);
+  function failing(model: LoadedModel): LoadedModel {
+    const arm = () => {
+      const step = model.engine.step.bind(model.engine);
+      model.engine.step = async () => {
+        if (steps.includes(++count)) throw new Error('injected fault');
+        return step();
+      };
+    };
+    const { rebuild } = model;
+    model.rebuild = () => {
+      rebuild();
+      arm();
+    };
+    arm();
+    return model;
+  }
+};
+
+test('a bug in a step ends all pending requests, the engine is rebuilt and the next request works', async () => {
+  const talk = inThread(failingAt(3));
+  talk.post(LOAD);
+  const ends = await Promise.all(['a', 'b', 'c'].map((id) => talk.generate(id, { kind: 'raw', prompt: [300, 301, 302] }, { maxTokens: 20, ignoreEos: true })));
+  for (const end of ends) expect(end).toMatchObject({ type: 'error', code: 'engineFailed', message: expect.stringContaining('injected fault') });
+  const next = done(await talk.generate('next', { kind: 'raw', prompt: [300, 301, 302] }, { maxTokens: 20, ignoreEos: true }));
+  expect(next.tokenIds).toHaveLength(20);
+  for (const id of ['a', 'b', 'c', 'next']) expect(talk.ends(id)).toHaveLength(1);
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
+});
+
+test('a second bug in a row leaves the engine down with one message, until a model is loaded again', async () => {
+  const talk = inThread(failingAt(2, 3));
+  talk.post(LOAD);
+  const ask = (id: string) => talk.generate(id, { kind: 'raw', prompt: [300, 301, 302] }, { maxTokens: 20, ignoreEos: true });
+  expect(await ask('a')).toMatchObject({ type: 'error', code: 'engineFailed' });
+  expect(await ask('b')).toMatchObject({ type: 'error', code: 'engineFailed' });
+  expect(talk.messages.filter((m) => m.type === 'error' && m.requestId === undefined)).toMatchObject([{ code: 'engineFailed', message: expect.stringContaining('the engine is down') }]);
+  expect(await ask('c')).toMatchObject({ type: 'error', code: 'notLoaded' });
+  await talk.ask({ ...LOAD, requestId: 'again' });
+  expect((await ask('d')).type).toBe('done');
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
+});
+
+test('the worker thread: version first, the same answers as in the same thread, and it ends when shut down', async () => {
+  // Inside the project, so that the bundle finds onnxruntime-node.
+  const outfile = join(process.cwd(), '.cache', 'worker-under-test.cjs');
+  await build({ entryPoints: ['engine/worker.ts'], outfile, bundle: true, platform: 'node', format: 'cjs', external: ['onnxruntime-node'], logLevel: 'error' });
+  const worker = new Worker(outfile);
+  const talk = new Talk();
+  worker.on('message', talk.receive);
+  talk.post = (message) => worker.postMessage(message);
+  const exit = new Promise<number>((resolve) => worker.once('exit', resolve));
+  const loaded = await talk.ask(LOAD);
+  expect(talk.messages[0]).toEqual({ type: 'ready', version: PROTOCOL_VERSION });
+  expect(loaded).toMatchObject({ type: 'reply', value: { kind: 'loaded' } });
+  const there = done(await talk.generate('w', { kind: 'raw', prompt: [300, 301] }, { maxTokens: 10, ignoreEos: true }));
+  const here = inThread();
+  here.post(LOAD);
+  expect(there.tokenIds).toEqual(done(await here.generate('h', { kind: 'raw', prompt: [300, 301] }, { maxTokens: 10, ignoreEos: true })).tokenIds);
+  await here.ask({ type: 'shutdown', requestId: 'bye' });
+  expect(await talk.ask({ type: 'shutdown', requestId: 'bye' })).toMatchObject({ type: 'reply' });
+  expect(await exit).toBe(0);
+});
