@@ -133,6 +133,7 @@ export async function convertWeights(weights: Weights, plan: WeightPlan, file: F
   });
   for (const item of plan.items) await conversion.item(item);
   await file.truncate(plan.bytes);
+  onProgress(1);
   return conversion.digest();
 }
 

@@ -116,8 +116,10 @@ export class OnnxRunner implements ModelRunner {
     const { numHeads, kvHeads, headSize } = this.model.config;
     const P = window.numSlots;
     const T = batch.reduce((sum, span) => sum + span.tokenIds.length, 0);
-    // A chunk inside a prompt wants no logits; the graph still gets one row, as reductions over no rows are not defined.
-    const S = Math.max(1, batch.reduce((sum, span) => sum + span.numLogits, 0));
+    const numLogits = batch.reduce((sum, span) => sum + span.numLogits, 0);
+    // A chunk inside a prompt wants no logits; the graph still gets one row, as the runtime's ReduceMax over no rows has
+    // a wrong shape.
+    const S = Math.max(1, numLogits);
     if (this.generation !== window.generation) this.bindWindow();
     const feeds: Record<string, Ort.Tensor> = { ...this.windowFeeds, ...this.tokenFeeds(batch, T, S) };
     feeds[FEEDS.mask] = this.mask(batch, T);
@@ -142,7 +144,7 @@ export class OnnxRunner implements ModelRunner {
       window.write(span.newSlots, rows, from, span.startIndex);
       from += span.tokenIds.length;
     }
-    return result[FETCHES.logits]!.data as Float32Array;
+    return (result[FETCHES.logits]!.data as Float32Array).subarray(0, numLogits * this.vocabSize);
   }
 
   /** The window's arrays as feeds, without a copy: they stay valid until the window replaces its arrays. */

@@ -23,7 +23,7 @@ export interface StepGraphOptions {
   readonly weightFile: string;
 }
 
-/** Feeds besides the window's; T tokens, S rows with logits, P slots. */
+/** Feeds besides the window's; T tokens, S rows with logits, P slots, none of them 0. */
 export const FEEDS = {
   /** int64 [T]. */
   ids: 'ids',
@@ -32,7 +32,7 @@ export const FEEDS = {
   sin: 'sin',
   /** float32 [T, P + T]: 0 where a token may look, -Infinity elsewhere; window slots first, then the new tokens. */
   mask: 'mask',
-  /** int64 [S]: rows whose logits are wanted, S may be 0. */
+  /** int64 [S]: rows whose logits are wanted, at least one. */
   sel: 'sel',
   /** int64 [4] = kvHeads, groupSize, T, P + T. */
   scoresShape: 'scoresShape',
