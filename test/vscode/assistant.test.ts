@@ -1,0 +1,66 @@
+/** Chat, summary and status bar over one file: the engine computes it once, and the footer and the hover say so. */
+import type { Locator } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { PATIENCE } from './editor.ts';
+import { editorSuite, INVENTORY } from './suite.ts';
+
+/** The footer's counts of prompt tokens. */
+function reuse(footer: string): { reused: number; prompt: number } {
+  const [, reused, prompt] = /^([\d,]+) of ([\d,]+) tokens reused/.exec(footer.trim()) ?? [];
+  return { reused: Number(reused?.replaceAll(',', '')), prompt: Number(prompt?.replaceAll(',', '')) };
+}
+
+editorSuite('assistant', { 'src/inventory.ts': INVENTORY }, (editor) => {
+  async function askToTheEnd(question: string): Promise<{ text: string; reused: number; prompt: number }> {
+    return await toTheEnd(await editor().ask(question));
+  }
+
+  async function toTheEnd(answer: Locator): Promise<{ text: string; reused: number; prompt: number }> {
+    await expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
+    const footer = (await answer.locator('[data-part="footer"]').textContent()) ?? '';
+    const text = (await answer.textContent()) ?? '';
+    return { text: text.replace(footer, '').trim(), ...reuse(footer) };
+  }
+
+  test('the first question about the open file is answered, streaming', async () => {
+    const window = editor();
+    await window.openFile('src/inventory.ts');
+    await window.runCommand('Kvasir: Open Chat');
+    const { text, prompt } = await askToTheEnd('What does the class Inventory do?');
+    expect(text).not.toBe('');
+    expect(prompt).toBeGreaterThan(0);
+    const history = await window.answerHistory();
+    expect(history.at(-1)?.state).toBe('done');
+    expect(new Set(history.filter(({ state }) => state === 'streaming').map(({ length }) => length)).size).toBeGreaterThan(1);
+  });
+
+  test('a second question does not compute the file again', async () => {
+    const { reused, prompt } = await askToTheEnd('What does remove throw?');
+    expect(reused).toBeGreaterThan(prompt / 2);
+    await editor().screenshot('chat');
+  });
+
+  test('Summarize File gives a summary, over the same computed file', async () => {
+    const window = editor();
+    await window.openFile('src/inventory.ts');
+    const summary = window.answers.nth(await window.answers.count());
+    await window.runCommand('Kvasir: Summarize File');
+    const { text, reused, prompt } = await toTheEnd(summary);
+    expect(text).not.toBe('');
+    expect(reused).toBeGreaterThan(prompt / 2);
+    await window.screenshot('summary');
+  });
+
+  test('the status bar tells bytes and, on hover, the file', async () => {
+    const window = editor();
+    await expect.poll(() => window.statusItem.textContent(), { timeout: PATIENCE }).toMatch(/[1-9][\d.,]* ?(B|[kKMG]i?B)/);
+    expect(await window.statusHover()).toContain('inventory.ts');
+    await window.screenshot('status');
+    await window.unhover();
+  });
+
+  test('nothing popped up', async () => {
+    expect(await editor().toasts()).toEqual([]);
+    expect(editor().problems).toEqual([]);
+  });
+});

@@ -1,0 +1,235 @@
+/**
+ * One window of the VS Code under test: opens a folder and offers what a user does (open, type, press, run a command, ask)
+ * and sees (ghost text, status bar, chat, toasts). Waits on what the window shows, never on time. Starts no process:
+ * server.ts did; what the extension host holds is read through `extensionHost` and processes.ts.
+ */
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { type Browser, chromium, type FrameLocator, type Locator, type Page } from 'playwright-core';
+import { commandLine, processesWith } from './processes.ts';
+import { type EditorServerAddress, RUN_VARIABLE } from './server.ts';
+
+/** For whatever the machine's load decides; a wait that lasts this long is a failure. */
+export const PATIENCE = 60_000;
+
+/** Where screenshots go; without it none are taken. */
+const SCREENSHOTS = process.env.KVASIR_SCREENSHOTS;
+
+const STATUS_ID = 'kvasir.kvasir.kvasir.status';
+
+/** What the recorder uses of the chat view's globals: a browser's types are no part of this project's program. */
+interface ChatGlobals {
+  answerHistory: { state: string; length: number }[];
+  answerObserver?: { disconnect(): void };
+  MutationObserver: new (changed: () => void) => { observe(target: unknown, options: object): void; disconnect(): void };
+}
+
+export class Editor {
+  readonly page: Page;
+  /** Absolute path of the opened folder. */
+  readonly folder: string;
+  /** Process id of this window's extension host. */
+  readonly extensionHost: number;
+  /** Error lines of the window's console that name the extension. */
+  readonly problems: string[];
+  readonly #browser: Browser;
+
+  private constructor(browser: Browser, page: Page, folder: string, extensionHost: number, problems: string[]) {
+    this.#browser = browser;
+    this.page = page;
+    this.folder = folder;
+    this.extensionHost = extensionHost;
+    this.problems = problems;
+  }
+
+  /** Opens a new window on a new folder that holds `files` (relative path to content), with an extension host of its own. */
+  static async open(address: EditorServerAddress, files: Record<string, string>): Promise<Editor> {
+    const folder = mkdtempSync(path.join(address.folder, 'workspaces', 'project-'));
+    for (const [name, content] of Object.entries(files)) {
+      mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
+      writeFileSync(path.join(folder, name), content);
+    }
+    const hosts = () => processesWith(RUN_VARIABLE, address.runId).filter((pid) => commandLine(pid).includes('--type=extensionHost'));
+    const earlier = new Set(hosts());
+    const browser = await chromium.connect(address.browser);
+    const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+    page.setDefaultTimeout(PATIENCE);
+    const problems: string[] = [];
+    page.on('console', (message) => {
+      if (message.type() === 'error' && /kvasir\.kvasir|extensions\/kvasir/.test(message.text())) problems.push(message.text());
+    });
+    await page.goto(`${address.url}/?folder=${encodeURIComponent(folder)}`);
+    await page.locator('.monaco-workbench').waitFor();
+    await page.locator(`[id="${STATUS_ID}"]`).waitFor();
+    const extensionHost = hosts().find((pid) => !earlier.has(pid));
+    if (extensionHost === undefined) throw new Error('the window has no extension host of its own');
+    return new Editor(browser, page, folder, extensionHost, problems);
+  }
+
+  /** Closes the window. Its extension host ends by itself once the server no longer expects the window to come back. */
+  async close(): Promise<void> {
+    await this.#browser.close();
+  }
+
+  file(name: string): string {
+    return path.join(this.folder, name);
+  }
+
+  /** Brings a file of the folder to the front, with the keyboard in it. */
+  async openFile(name: string): Promise<void> {
+    await this.press('Control+P');
+    await this.#pick(this.file(name), `[aria-label^="${path.basename(name)}"]`);
+    await this.page.locator(`.tab.active[data-resource-name="${path.basename(name)}"]`).first().waitFor();
+    await this.page.locator('.editor-instance .monaco-editor.focused').waitFor();
+  }
+
+  /** Puts the cursor at a 1-based line and column. */
+  async goTo(line: number, column: number): Promise<void> {
+    await this.press('Control+G');
+    const input = this.page.locator('.quick-input-widget input');
+    await input.waitFor();
+    await input.fill(`:${line}:${column}`);
+    await input.press('Enter');
+    await this.page.locator('[id="status.editor.selection"]', { hasText: `Ln ${line}, Col ${column}` }).waitFor();
+    await this.page.locator('.editor-instance .monaco-editor.focused').waitFor();
+  }
+
+  async type(text: string): Promise<void> {
+    await this.page.keyboard.type(text, { delay: 20 });
+  }
+
+  async press(key: string): Promise<void> {
+    await this.page.keyboard.press(key);
+  }
+
+  /** Runs a command of the palette by its exact title, such as "Kvasir: Open Chat". */
+  async runCommand(title: string): Promise<void> {
+    await this.press('F1');
+    // A keybinding may follow the title.
+    await this.#pick(`>${title}`, `[aria-label="${title}"], [aria-label^="${title}, "]`);
+  }
+
+  /** Types into the quick input that is opening and takes the row on top, once it is a `row`. */
+  async #pick(query: string, row: string): Promise<void> {
+    const input = this.page.locator('.quick-input-widget input');
+    await input.waitFor();
+    await input.fill(query);
+    await this.page.locator('.quick-input-list .monaco-list-row.focused').and(this.page.locator(row)).waitFor();
+    await input.press('Enter');
+    await this.page.locator('.quick-input-widget').waitFor({ state: 'hidden' });
+  }
+
+  /** What the suggestion shown at the cursor would insert, "" where none is shown. Tabs appear as the spaces VS Code draws. */
+  async ghostText(): Promise<string> {
+    const [first = []] = await this.#linesOf('.view-lines .view-line:has(.ghost-text-decoration)', '.ghost-text-decoration');
+    const further = await this.#linesOf('.suggest-preview-text .view-line', '.ghost-text');
+    return [first, ...further].map((pieces) => pieces.join('')).join('\n');
+  }
+
+  /** The lines that the window draws of the active file (not those scrolled out of sight), ghost text left out. */
+  async editorText(): Promise<string> {
+    const lines = await this.#linesOf('.view-lines .view-line', 'span > span:not([class*="ghost-text"])');
+    return lines.map((pieces) => pieces.join('')).join('\n');
+  }
+
+  /** The text pieces of each line of the active editor, from top to bottom. */
+  async #linesOf(lines: string, pieces: string): Promise<string[][]> {
+    const drawn = await this.page.locator(`.editor-instance ${lines}`).evaluateAll(
+      (elements, selector) =>
+        elements.map((element) => ({
+          top: Number.parseInt((element as unknown as { style: { top: string } }).style.top, 10),
+          pieces: [...element.querySelectorAll(selector)].map((piece) => piece.textContent ?? ''),
+        })),
+      pieces,
+    );
+    return drawn.sort((a, b) => a.top - b.top).map((line) => line.pieces.map((piece) => piece.replaceAll('\u00a0', ' ').replaceAll('\u200b', '')));
+  }
+
+  /** Saves the active file and returns the whole of it as it is on disk. */
+  async savedText(name: string): Promise<string> {
+    await this.press('Control+S');
+    await this.page.locator(`.tab.active[data-resource-name="${path.basename(name)}"]:not(.dirty)`).first().waitFor();
+    return readFileSync(this.file(name), 'utf8');
+  }
+
+  get statusItem(): Locator {
+    return this.page.locator(`[id="${STATUS_ID}"]`);
+  }
+
+  /** Text of the status bar item's hover. The mouse stays on it until `unhover`. */
+  async statusHover(): Promise<string> {
+    await this.statusItem.hover();
+    const hover = this.page.locator('.monaco-hover:visible', { hasText: /\S/ }).last();
+    await hover.waitFor();
+    return (await hover.allInnerTexts()).join('\n');
+  }
+
+  async unhover(): Promise<void> {
+    await this.page.mouse.move(640, 10);
+    await this.page.locator('.monaco-hover:visible').waitFor({ state: 'hidden' });
+  }
+
+  /** The inside of the chat view. */
+  get chat(): FrameLocator {
+    return this.page.frameLocator('iframe.webview').frameLocator('iframe#active-frame');
+  }
+
+  get answers(): Locator {
+    return this.chat.locator('[data-role="assistant"]');
+  }
+
+  /** Asks in the chat view and returns the answer once it has appeared; it may still be streaming. */
+  async ask(question: string): Promise<Locator> {
+    const input = this.chat.getByRole('textbox', { name: 'Ask Kvasir' });
+    await input.waitFor();
+    const answer = this.answers.nth(await this.answers.count());
+    await this.chat.locator('body').evaluate((body) => {
+      const view = globalThis as unknown as ChatGlobals;
+      view.answerObserver?.disconnect();
+      view.answerHistory = [];
+      const observer = new view.MutationObserver(() => {
+        const answer = [...body.querySelectorAll('[data-role="assistant"]')].at(-1);
+        if (!answer) return;
+        const now = { state: answer.getAttribute('data-state') ?? '', length: answer.textContent?.length ?? 0 };
+        const last = view.answerHistory.at(-1);
+        if (now.state !== last?.state || now.length !== last.length) view.answerHistory.push(now);
+      });
+      observer.observe(body, { subtree: true, childList: true, characterData: true, attributes: true });
+      view.answerObserver = observer;
+    });
+    await input.fill(question);
+    await input.press('Enter');
+    await answer.waitFor();
+    return answer;
+  }
+
+  /** Each different appearance of the last answer since it was asked for, in order: its state and the length of its text. */
+  async answerHistory(): Promise<{ state: string; length: number }[]> {
+    return await this.chat.locator('body').evaluate(() => (globalThis as unknown as ChatGlobals).answerHistory);
+  }
+
+  async toasts(): Promise<string[]> {
+    return await this.page.locator('.notification-toast').allInnerTexts();
+  }
+
+  /** Milliseconds between an extension's activation call and its end, as the workbench itself measured them. */
+  async activationMs(displayName: string): Promise<number> {
+    await this.runCommand('Developer: Show Running Extensions');
+    const row = this.page.locator('.runtime-extensions-editor .monaco-list-row', { has: this.page.getByText(displayName, { exact: true }) });
+    await row.first().waitFor();
+    const text = (await row.allInnerTexts()).join('\n');
+    await this.press('Escape');
+    await row.first().waitFor({ state: 'hidden' });
+    return Number(/Activation:\s*(\d+)\s*ms/.exec(text)?.[1] ?? Number.NaN);
+  }
+
+  /** Saves a picture of the window under the folder that KVASIR_SCREENSHOTS names, if it does. */
+  async screenshot(name: string): Promise<void> {
+    if (SCREENSHOTS) await this.picture(path.join(SCREENSHOTS, `${name}.png`));
+  }
+
+  async picture(file: string): Promise<void> {
+    mkdirSync(path.dirname(file), { recursive: true });
+    await this.page.screenshot({ path: file });
+  }
+}

@@ -1,0 +1,48 @@
+/**
+ * Builds the VSIX, prepares VS Code and the browser, starts them once for all editor tests and ends them afterwards.
+ * KVASIR_VSIX names a package that was built already. Where the tests cannot run, says why: they then count as skipped.
+ */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import type { TestProject } from 'vitest/node';
+import { type EditorServerAddress, startServer } from './server.ts';
+import { prepareEditor } from './setup.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** The running server, or why there is none. */
+    server: EditorServerAddress | string;
+    /** Absolute path of the package under test. */
+    vsix: string;
+  }
+}
+
+export default async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
+  const platform = `${process.platform}-${process.arch}`;
+  if (platform !== 'linux-x64') {
+    project.provide('server', `VS Code and Chromium come as npm packages for linux-x64 only, this is ${platform}`);
+    project.provide('vsix', '');
+    return undefined;
+  }
+  const cache = path.resolve('.cache');
+  const vsix = process.env.KVASIR_VSIX ? path.resolve(process.env.KVASIR_VSIX) : buildPackage(cache, platform);
+  const { address, stop } = await startServer(await prepareEditor(cache), vsix);
+  project.provide('server', address);
+  project.provide('vsix', vsix);
+  return stop;
+}
+
+function buildPackage(cache: string, target: string): string {
+  const vsix = path.join(cache, 'kvasir.vsix');
+  mkdirSync(cache, { recursive: true });
+  rmSync(vsix, { force: true });
+  run('esbuild.mjs', '--minify', '--quiet');
+  run('node_modules/@vscode/vsce/vsce', 'package', '--target', target, '--out', vsix);
+  return vsix;
+}
+
+function run(script: string, ...args: string[]): void {
+  const { status, stdout, stderr, error } = spawnSync(process.execPath, [script, ...args], { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`editor tests: ${script} ${args[0]} failed: ${error?.message ?? `${stdout}${stderr}`.trim()}`);
+}

@@ -1,0 +1,31 @@
+/** Nothing of Kvasir talks to the network: an extension host at work has no socket that an idle one has not. */
+import { expect, inject, test } from 'vitest';
+import { PATIENCE } from './editor.ts';
+import { isLoopback, processTree, remoteAddresses } from './processes.ts';
+import { editorSuite, INVENTORY } from './suite.ts';
+
+editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
+  test('a completion and a chat open no connection beyond loopback', async () => {
+    const window = editor();
+    const seen = new Set<string>();
+    const watch = setInterval(() => remoteAddresses(processTree(window.extensionHost)).forEach((address) => seen.add(address)), 50);
+    try {
+      await window.openFile('src/inventory.ts');
+      await window.goTo(37, 1);
+      await window.runCommand('Kvasir: Trigger Completion');
+      await window.runCommand('Kvasir: Open Chat');
+      const answer = await window.ask('What does add do?');
+      await expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
+    } finally {
+      clearInterval(watch);
+    }
+    expect([...seen].filter((address) => !isLoopback(address))).toEqual([]);
+  });
+
+  const server = inject('server');
+  const isolated = typeof server === 'string' ? server : server.isolated;
+  test.skipIf(isolated !== true)(`all editor tests run in a network namespace with loopback only${isolated === true ? '' : ` (${isolated})`}`, () => {
+    // The server, this extension host and the browser are in there; what works in these tests works offline.
+    expect(remoteAddresses(processTree(editor().extensionHost)).every(isLoopback)).toBe(true);
+  });
+});

@@ -1,0 +1,73 @@
+/**
+ * What Linux tells about processes under /proc: who belongs to whom, which libraries and threads one has, which sockets it
+ * holds open. Reads only; a process that ends meanwhile counts as empty.
+ */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+
+const quiet = <T>(read: () => T, otherwise: T): T => {
+  try {
+    return read();
+  } catch {
+    return otherwise;
+  }
+};
+const text = (file: string) => quiet(() => readFileSync(file, 'utf8'), '');
+
+export const allProcesses = (): number[] => readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number);
+
+export const commandLine = (pid: number): string => text(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim();
+
+/** A process that has ended but whose parent has not asked for its exit status is no longer alive. */
+export const isAlive = (pid: number): boolean => /^State:\s+[^ZX]/m.test(text(`/proc/${pid}/status`));
+
+/** The processes that inherited `name=value` in their environment, wherever they ended up in the process tree. */
+export function processesWith(name: string, value: string): number[] {
+  return allProcesses().filter((pid) => text(`/proc/${pid}/environ`).split('\0').includes(`${name}=${value}`) && isAlive(pid));
+}
+
+/** `pid` and everything it started, directly or not. */
+export function processTree(pid: number): number[] {
+  const parents = new Map(allProcesses().map((each) => [each, Number(/^PPid:\s+(\d+)/m.exec(text(`/proc/${each}/status`))?.[1] ?? 0)]));
+  const tree = [pid];
+  for (const parent of tree) for (const [child, itsParent] of parents) if (itsParent === parent) tree.push(child);
+  return tree;
+}
+
+/** Names of the native modules and shared libraries that are mapped into the process's memory. */
+export function mappedFiles(pid: number): string[] {
+  return [...new Set(text(`/proc/${pid}/maps`).split('\n').map((line) => line.split(/\s+/).slice(5).join(' ')).filter((file) => file.startsWith('/')))];
+}
+
+export function threadNames(pid: number): string[] {
+  return quiet(() => readdirSync(`/proc/${pid}/task`), []).map((task) => text(`/proc/${pid}/task/${task}/comm`).trim());
+}
+
+/**
+ * Remote addresses ("127.0.0.1:80", "[::1]:80") of the TCP and UDP sockets that the given processes hold, listening ones
+ * ("0.0.0.0:0") left out. Covers every network namespace, because each process is asked about its own.
+ */
+export function remoteAddresses(pids: number[]): string[] {
+  const addresses = new Set<string>();
+  for (const pid of pids) {
+    const inodes = new Set(quiet(() => readdirSync(`/proc/${pid}/fd`), []).map((fd) => /^socket:\[(\d+)\]$/.exec(quiet(() => readlinkSync(`/proc/${pid}/fd/${fd}`), ''))?.[1]));
+    for (const table of ['tcp', 'tcp6', 'udp', 'udp6'])
+      for (const line of text(`/proc/${pid}/net/${table}`).split('\n').slice(1)) {
+        const [, , remote = '', , , , , , , inode] = line.trim().split(/\s+/);
+        const [host = '', port = '0'] = remote.split(':');
+        if (inodes.has(inode) && !/^0*$/.test(host)) addresses.add(`${host.length === 8 ? ipv4(host) : ipv6(host)}:${Number.parseInt(port, 16)}`);
+      }
+  }
+  return [...addresses].sort();
+}
+
+export const isLoopback = (address: string): boolean => /^(127\.|\[::1\]|\[::ffff:127\.)/.test(address);
+
+/** The kernel prints an address as 32-bit words, each in the machine's byte order (little-endian). */
+const word = (hex: string) => Buffer.from(hex, 'hex').reverse();
+const ipv4 = (hex: string) => [...word(hex)].join('.');
+function ipv6(hex: string): string {
+  const bytes = Buffer.concat([0, 8, 16, 24].map((at) => word(hex.slice(at, at + 8))));
+  if (bytes.subarray(0, 12).equals(Buffer.from('00000000000000000000ffff', 'hex'))) return `[::ffff:${[...bytes.subarray(12)].join('.')}]`;
+  const groups = Array.from({ length: 8 }, (_, i) => bytes.readUInt16BE(2 * i).toString(16)).join(':');
+  return `[${groups === '0:0:0:0:0:0:0:1' ? '::1' : groups}]`;
+}

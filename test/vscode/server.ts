@@ -1,0 +1,191 @@
+/**
+ * One code-server and one browser for the whole suite, both in a network namespace that has nothing but loopback where the
+ * machine permits that, so that every editor test also shows that no network is needed. Every process carries RUN_VARIABLE
+ * in its environment, by which `stop` finds what is left. Test files open windows on it through editor.ts.
+ */
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { type BrowserServer, chromium } from 'playwright-core';
+import { commandLine, processesWith } from './processes.ts';
+import type { EditorFiles } from './setup.ts';
+
+/** Inherited by everything the server and the browser start. */
+export const RUN_VARIABLE = 'KVASIR_EDITOR_TEST_RUN';
+
+/** What a test file needs to open a window; plain data, because vitest hands it to another process. */
+export interface EditorServerAddress {
+  url: string;
+  browser: string;
+  /** Value of RUN_VARIABLE. */
+  runId: string;
+  /** The folder of this run; workspaces go below it. */
+  folder: string;
+  /** Whether the server and the browser see nothing but loopback; otherwise why they do. */
+  isolated: true | string;
+}
+
+const SETTINGS = {
+  'telemetry.telemetryLevel': 'off',
+  'security.workspace.trust.enabled': false,
+  'workbench.startupEditor': 'none',
+  'workbench.tips.enabled': false,
+  'workbench.secondarySideBar.defaultVisibility': 'hidden',
+  'workbench.colorTheme': 'Default Dark Modern',
+  'chat.commandCenter.enabled': false,
+  'extensions.autoCheckUpdates': false,
+  'extensions.autoUpdate': false,
+  'update.mode': 'none',
+  'npm.fetchOnlinePackageInfo': false,
+  'typescript.disableAutomaticTypeAcquisition': true,
+  'editor.minimap.enabled': false,
+  'editor.fontFamily': "'DejaVu Sans Mono', KaTeX_Typewriter, monospace",
+  // Typed text has to stay what was typed.
+  'editor.autoClosingBrackets': 'never',
+  'editor.autoClosingQuotes': 'never',
+  'editor.autoIndent': 'none',
+  'editor.formatOnType': false,
+  'window.restoreWindows': 'none',
+  'files.autoSave': 'off',
+};
+
+/** Starts both with `vsix` installed; `stop` ends everything and fails, naming them, if a process had to be killed. */
+export async function startServer(files: EditorFiles, vsix: string): Promise<{ address: EditorServerAddress; stop(): Promise<void> }> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-editor-'));
+  const runId = path.basename(folder);
+  for (const name of ['user/User', 'extensions', 'home', 'workspaces']) mkdirSync(path.join(folder, name), { recursive: true });
+  writeFileSync(path.join(folder, 'user/User/settings.json'), JSON.stringify(SETTINGS));
+  const port = await freePort();
+  writeFileSync(path.join(folder, 'config.yaml'), `bind-addr: 127.0.0.1:${port}\nauth: none\ncert: false\n`);
+
+  // Nothing of the outer editor, test runner or npm may leak in; code-server inside a VS Code terminal would open a tab there.
+  const kept = ['PATH', 'LANG', 'LC_ALL', 'USER', 'LOGNAME', 'SHELL', 'TMPDIR'].filter((name) => process.env[name] !== undefined);
+  const env = {
+    ...Object.fromEntries(kept.map((name) => [name, process.env[name] as string])),
+    HOME: path.join(folder, 'home'),
+    EXTENSIONS_GALLERY: '{"serviceUrl":""}',
+    [RUN_VARIABLE]: runId,
+  };
+  const common = [files.codeServer, '--config', path.join(folder, 'config.yaml'), '--user-data-dir', path.join(folder, 'user'), '--extensions-dir', path.join(folder, 'extensions')];
+  const started: ChildProcess[] = [];
+  let browser: BrowserServer | undefined;
+
+  const stop = async () => {
+    await browser?.close().catch(() => {});
+    for (const child of started.reverse()) await end(child);
+    const left = await waitUntilNone(() => processesWith(RUN_VARIABLE, runId), 10_000);
+    const names = left.map((pid) => `${pid} ${commandLine(pid).slice(0, 150)}`);
+    for (const pid of left) process.kill(pid, 'SIGKILL');
+    if (process.env.KVASIR_EDITOR_KEEP) console.log(`editor tests: kept ${folder}`);
+    else rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+    if (names.length) throw new Error(`editor tests: left running after the editor had been stopped: ${names.join('; ')}`);
+  };
+
+  try {
+    run(process.execPath, [...common, '--install-extension', vsix], env);
+    const namespace = await loopbackOnly(env);
+    if (namespace.holder) started.push(namespace.holder);
+    const flags = ['--auth', 'none', '--disable-telemetry', '--disable-update-check', '--disable-workspace-trust', '--disable-getting-started-override', '--disable-proxy', '--reconnection-grace-time', '2', '-e'];
+    const [command = '', ...args] = [...namespace.enter, process.execPath, ...common, ...flags, path.join(folder, 'workspaces')];
+    const server = spawn(command, args, { env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    started.push(server);
+    await output(server, /HTTP server listening on/, 60_000, 'code-server');
+
+    // Playwright starts one file: a script that enters the namespace first.
+    const launcher = path.join(folder, 'chromium.sh');
+    writeFileSync(launcher, `#!/bin/sh\nexec ${[...namespace.enter, files.chromium].map((word) => `'${word}'`).join(' ')} "$@"\n`, { mode: 0o755 });
+    browser = await chromium.launchServer({
+      executablePath: launcher,
+      args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+      env: { ...env, ...files.chromiumEnv },
+      timeout: 60_000,
+    });
+    return { address: { url: `http://127.0.0.1:${port}`, browser: browser.wsEndpoint(), runId, folder, isolated: namespace.isolated }, stop };
+  } catch (error) {
+    await stop().catch(() => {});
+    throw error;
+  }
+}
+
+/**
+ * A process that holds a network namespace with loopback only and ends with this one (its input closes), and the words
+ * that start another process in there. As an ordinary user the namespace needs a user namespace around it.
+ */
+async function loopbackOnly(env: NodeJS.ProcessEnv): Promise<{ holder?: ChildProcess; enter: string[]; isolated: true | string }> {
+  const ways = [
+    { unshare: ['--net'], nsenter: ['--net'] },
+    { unshare: ['--map-root-user', '--net'], nsenter: ['--user', '--preserve-credentials', '--net'] },
+  ];
+  for (const way of ways) {
+    if (spawnSync('unshare', [...way.unshare, 'ip', 'link', 'set', 'lo', 'up']).status !== 0) continue;
+    const holder = spawn('unshare', [...way.unshare, 'sh', '-c', 'ip link set lo up && echo ready && exec cat'], { env, stdio: ['pipe', 'pipe', 'ignore'] });
+    await output(holder, /ready/, 10_000, 'unshare');
+    const enter = ['nsenter', ...way.nsenter, '--target', String(holder.pid), '--'];
+    if (spawnSync(enter[0] as string, [...enter.slice(1), 'true']).status === 0) return { holder, enter, isolated: true };
+    holder.kill('SIGKILL');
+  }
+  return { enter: [], isolated: 'this machine permits no network namespace (unshare, ip and nsenter are needed)' };
+}
+
+function run(command: string, args: string[], env: NodeJS.ProcessEnv): void {
+  try {
+    execFileSync(command, args, { env, stdio: 'pipe', encoding: 'utf8', timeout: 120_000 });
+  } catch (error) {
+    const { stderr, stdout, message } = error as Error & { stderr?: string; stdout?: string };
+    throw new Error(`editor tests: installing the extension failed: ${(stderr || stdout || message).trim().split('\n').at(-1)}`);
+  }
+}
+
+/** Resolves when the child has written `pattern`; what it writes later is read and dropped, so that it never blocks. */
+function output(child: ChildProcess, pattern: RegExp, timeoutMs: number, name: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let seen = '';
+    const fail = (reason: string) => reject(new Error(`editor tests: ${name} ${reason}: ${seen.trim().split('\n').at(-1) ?? ''}`));
+    const timer = setTimeout(() => fail(`was not ready within ${timeoutMs / 1000} s`), timeoutMs);
+    const read = (data: Buffer) => {
+      if (seen.length < 100_000) seen += data.toString();
+      if (pattern.test(seen)) {
+        clearTimeout(timer);
+        resolve();
+      }
+    };
+    child.stdout?.on('data', read);
+    child.stderr?.on('data', read);
+    child.once('error', (error) => fail(error.message));
+    child.once('exit', (code, signal) => {
+      clearTimeout(timer);
+      fail(`ended with ${code ?? signal}`);
+    });
+  });
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.stdin?.destroy();
+  child.kill('SIGTERM');
+  const timer = setTimeout(() => child.kill('SIGKILL'), 10_000);
+  await exited;
+  clearTimeout(timer);
+}
+
+async function waitUntilNone(list: () => number[], timeoutMs: number): Promise<number[]> {
+  const deadline = performance.now() + timeoutMs;
+  for (;;) {
+    const left = list();
+    if (!left.length || performance.now() > deadline) return left;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+}

@@ -1,0 +1,112 @@
+/**
+ * Fetches what a real VS Code and a browser to drive it need, from npm packages alone, into the git-ignored cache folder.
+ * Each part has a marker file that is written last: a part without its marker is removed and made anew, so an interrupted
+ * run leaves nothing half-made behind. Knows nothing of Kvasir; editor.ts starts what this file prepares.
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const CODE_SERVER_VERSION = '4.139.1';
+
+/** Absolute paths of what `prepareEditor` made. */
+export interface EditorFiles {
+  /** code-server's entry script, for Node 24. */
+  codeServer: string;
+  chromium: string;
+  /** Variables Chromium needs on a machine without its shared libraries and fonts. */
+  chromiumEnv: Record<string, string>;
+}
+
+/** Makes or reuses the parts under `cacheDir`; under a minute the first time, nothing to do after that. */
+export async function prepareEditor(cacheDir: string): Promise<EditorFiles> {
+  const require = createRequire(import.meta.url);
+  const chromiumEntry = require.resolve('@sparticuz/chromium');
+  const chromiumPackage = chromiumEntry.slice(0, chromiumEntry.lastIndexOf('build'));
+  const chromiumVersion = (JSON.parse(readFileSync(path.join(chromiumPackage, 'package.json'), 'utf8')) as { version: string }).version;
+  const codeServer = path.join(cacheDir, 'code-server');
+  const chromium = path.join(cacheDir, 'chromium');
+  await makeOnce(codeServer, `code-server ${CODE_SERVER_VERSION}`, () => installCodeServer(codeServer));
+  await makeOnce(chromium, `chromium ${chromiumVersion}`, () => unpackChromium(chromiumPackage, chromium));
+  const fonts = path.join(chromium, 'fonts.conf');
+  writeFileSync(fonts, fontConfiguration(chromium, codeServer));
+  return {
+    codeServer: path.join(codeServer, 'node_modules/code-server/out/node/entry.js'),
+    chromium: path.join(chromium, 'chromium'),
+    chromiumEnv: {
+      LD_LIBRARY_PATH: [path.join(chromium, 'al2023/lib'), chromium, process.env.LD_LIBRARY_PATH].filter(Boolean).join(':'),
+      FONTCONFIG_FILE: fonts,
+    },
+  };
+}
+
+/** A bare machine has no fonts: the browser's package brings a proportional one, code-server (in KaTeX) a monospaced one. */
+function fontConfiguration(chromium: string, codeServer: string): string {
+  const folders = [path.join(chromium, 'fonts/fonts'), path.join(codeServer, 'node_modules/code-server/lib/vscode/node_modules/katex/dist/fonts'), '/usr/share/fonts'];
+  const prefer = (family: string, ...others: string[]) => `<alias><family>${family}</family><prefer>${others.map((other) => `<family>${other}</family>`).join('')}</prefer></alias>`;
+  return `<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig>
+${folders.map((folder) => `<dir>${folder}</dir>`).join('')}<cachedir>${path.join(chromium, 'font-cache')}</cachedir>
+${prefer('sans-serif', 'Open Sans')}${prefer('system-ui', 'Open Sans')}${prefer('monospace', 'DejaVu Sans Mono', 'KaTeX_Typewriter')}
+</fontconfig>
+`;
+}
+
+async function makeOnce(folder: string, content: string, make: () => void | Promise<void>): Promise<void> {
+  const marker = path.join(folder, 'complete.txt');
+  if (existsSync(marker) && readFileSync(marker, 'utf8') === content) return;
+  const started = performance.now();
+  console.log(`editor tests: preparing ${content} in ${folder}`);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  await make();
+  writeFileSync(marker, content);
+  console.log(`editor tests: ${content} is ready after ${((performance.now() - started) / 1000).toFixed(0)} s`);
+}
+
+/** No package's install script runs: the native modules that the workbench needs come prebuilt. */
+function installCodeServer(folder: string): void {
+  writeFileSync(path.join(folder, 'package.json'), '{"private":true}\n');
+  npm(folder, ['install', '--save-exact', `code-server@${CODE_SERVER_VERSION}`]);
+  const vscode = path.join(folder, 'node_modules/code-server/lib/vscode');
+  npm(vscode, ['install', '--omit=dev']);
+  npm(path.join(vscode, 'extensions'), ['install', '--omit=dev']);
+  // It starts by itself and would pollute the ghost-text and network tests.
+  rmSync(path.join(vscode, 'extensions/copilot'), { recursive: true, force: true });
+}
+
+/**
+ * Runs npm with the user's own configuration (registry, proxy, certificates), but without what an outer `npm run` hands
+ * down: its `npm_config_*` variables describe this project and this project's flags, not the folder installed here.
+ */
+function npm(cwd: string, args: string[]): void {
+  const passedOn = /^npm_config_(registry|.*_registry|proxy|https?_proxy|noproxy|cafile|ca|strict_ssl|cache|userconfig|globalconfig)$/i;
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name) || passedOn.test(name)));
+  // An outer npm names itself; without one, the npm on the PATH.
+  const outer = process.env.npm_execpath?.replace(/npx-cli\.js$/, 'npm-cli.js');
+  const [command, first] = outer?.endsWith('npm-cli.js') && existsSync(outer) ? [process.execPath, [outer]] : ['npm', []];
+  const flags = ['--ignore-scripts', '--include=optional', '--no-audit', '--no-fund', '--no-progress', '--loglevel=error'];
+  const result = spawnSync(command, [...first, ...args, ...flags], { cwd, env, encoding: 'utf8', timeout: 600_000 });
+  if (result.status === 0) return;
+  const reason = result.error?.message ?? `${result.stderr}${result.stdout}`.split('\n').find((line) => /error/i.test(line)) ?? `exit status ${result.status ?? result.signal}`;
+  throw new Error(`editor tests: "npm ${args.join(' ')}" in ${cwd} failed: ${reason.trim()}`);
+}
+
+/**
+ * The package's own unpacker (a file it does not export, hence the path) writes to the temporary folder whatever it is
+ * told, and skips the shared libraries outside of AWS: so it is called archive by archive, with the folder in its place.
+ */
+async function unpackChromium(packageDir: string, folder: string): Promise<void> {
+  const { inflate } = (await import(pathToFileURL(path.join(packageDir, 'build/esm/lambdafs.js')).href)) as { inflate(file: string): Promise<string> };
+  const before = process.env.TMPDIR;
+  process.env.TMPDIR = folder;
+  try {
+    for (const archive of ['chromium.br', 'al2023.tar.br', 'fonts.tar.br', 'swiftshader.tar.br']) await inflate(path.join(packageDir, 'bin', archive));
+  } finally {
+    if (before === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = before;
+  }
+}
