@@ -200,7 +200,6 @@ export class Scheduler {
   }
 
   #hop(sequence: Sequence, lease: Lease): void {
-    if (lease.tail.length > 0) return;
     this.#cache.advance(lease, sequence.tokenIds, reusable(sequence));
     const reached = Math.min(numComputed(lease), sequence.numPromptTokens);
     sequence.cachedTokens += Math.max(0, reached - sequence.numReached);

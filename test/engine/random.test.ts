@@ -25,10 +25,10 @@ function compare(items: readonly WorkItem[], outcomes: ReadonlyMap<string, Outco
   }
 }
 
-test('2,500 requests under a tight ceiling equal the oracle, with hundreds of evictions and preemptions', async () => {
+test('2,000 requests under a tight ceiling equal the oracle, with hundreds of evictions and preemptions', async () => {
   const slots = 300;
   const maxContext = 280;
-  const items = makeWorkload({ seed: 1, numRequests: 2500, numTokens: VOCAB_SIZE, fileTokens: 50, maxTokens: 40, arrivalsPerStep: 0.6, tooLong: 0.01 });
+  const items = makeWorkload({ seed: 1, numRequests: 2000, numTokens: VOCAB_SIZE, fileTokens: 50, maxTokens: 40, arrivalsPerStep: 0.6, tooLong: 0.01 });
   const { engine, clock } = harness({ slots, maxContext, tokenBudget: 24 });
   const outcomes = await driveWorkload(engine, items, {
     detokenizer: numberDetokenizer,

@@ -78,6 +78,17 @@ test('a higher class leads: the lower one waits for the shared prefix, then hops
   expect(chat.sequence.cachedTokens).toBe(64);
 });
 
+test('who waits for a leader takes no slots and pushes nobody out', async () => {
+  const { engine } = harness({ slots: 150, tokenBudget: 64 });
+  const first = ask(engine, [...tokens(100), 1], { maxTokens: 5 });
+  const second = ask(engine, [...tokens(100), 2], { maxTokens: 5 });
+  await engine.step();
+  expect([first, second].map((one) => one.sequence.status)).toEqual(['running', 'waiting']);
+  await drain(engine);
+  expect(second.sequence.cachedTokens).toBe(100);
+  expect(engine.stats().events.preemptions).toBe(0);
+});
+
 test('preemption: the lowest class gives way, the latest of it first, and resumes exactly', async () => {
   const { engine } = harness({ slots: 120, tokenBudget: 64 });
   const summary = ask(engine, tokens(40, 1), { priority: 'summary', maxTokens: 15 });
@@ -112,8 +123,10 @@ test('abort at every step, before it and during it', async () => {
       for (let step = 0; engine.hasWork(); step++) {
         if (step === at && !during) engine.abort('a2');
         const stepped = engine.step();
+        const said = asked[1]!.tokenIds.length;
         if (step === at && during) engine.abort('a2');
         await stepped;
+        if (step === at) expect(asked[1]!.tokenIds).toHaveLength(said);
         engine.checkIntegrity();
       }
       expect(asked.map((one) => one.numEnds)).toEqual([1, 1, 1]);
