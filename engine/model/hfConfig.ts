@@ -4,7 +4,7 @@
  */
 import { invalid, unsupported } from './modelFolder.ts';
 
-export type Architecture = 'qwen2' | 'qwen3' | 'llama';
+type Architecture = 'qwen2' | 'qwen3' | 'llama';
 
 export type Rope =
   | { readonly type: 'default'; readonly theta: number }
@@ -21,7 +21,7 @@ export interface ModelConfig {
   /** Independent of hiddenSize / numHeads. */
   readonly headSize: number;
   readonly vocabSize: number;
-  /** Longest sequence the model was made for. */
+  /** Longest sequence: what the model was made for, at most MAX_CONTEXT. */
   readonly contextTokens: number;
   readonly rmsEps: number;
   readonly rope: Rope;
@@ -39,6 +39,8 @@ export interface ModelConfig {
 
 type Json = Record<string, unknown>;
 const FILE = 'config.json';
+/** The step graph sums up to this many products of 8-bit codes in 32 bits: 255 * 127 * 65,536 is just below 2^31. */
+const MAX_CONTEXT = 65_536;
 const FAMILIES: readonly Architecture[] = ['qwen2', 'qwen3', 'llama'];
 
 function isObject(value: unknown): value is Json {
@@ -152,7 +154,7 @@ export function parseConfig(config: Json, generation: Json | null = null): Model
   const numLayers = count(config, 'num_hidden_layers');
   const numHeads = count(config, 'num_attention_heads');
   const vocabSize = count(config, 'vocab_size');
-  const contextTokens = count(config, 'max_position_embeddings', architecture === 'llama' ? 2048 : 32_768);
+  const contextTokens = Math.min(MAX_CONTEXT, count(config, 'max_position_embeddings', architecture === 'llama' ? 2048 : 32_768));
   // A missing key and a null differ: the qwen config classes default to 32, null means "as many as query heads".
   const kvHeads = count(config, 'num_key_value_heads', config.num_key_value_heads === undefined && architecture !== 'llama' ? 32 : numHeads);
   if (numHeads % kvHeads !== 0) throw invalid(`${FILE}: num_key_value_heads is ${kvHeads}${config.num_key_value_heads === undefined ? ` (the default of ${architecture})` : ''}; num_attention_heads (${numHeads}) must be a multiple of it.`);

@@ -22,11 +22,8 @@ export interface RunnerOptions {
 
 type Module = typeof Ort;
 
-/** Longest sequence: 255 * 127 * 66,000 is about 2^31, the range of the integer sums over a sequence's values. */
-export const MAX_SEQUENCE_TOKENS = 65_536;
-
 /** All of a small machine; half of a large one, which is about its physical cores. */
-export function defaultThreads(): number {
+function defaultThreads(): number {
   const n = availableParallelism();
   return n <= 4 ? n : Math.max(4, Math.floor(n / 2));
 }
@@ -177,7 +174,6 @@ export class OnnxRunner implements ModelRunner {
     let t = 0;
     let s = 0;
     for (const { tokenIds, startIndex, numLogits } of batch) {
-      if (startIndex + tokenIds.length > MAX_SEQUENCE_TOKENS) throw new RequestError('contextTooLong', `A sequence may have at most ${MAX_SEQUENCE_TOKENS} tokens.`);
       rope.ensure(startIndex + tokenIds.length);
       for (let i = 0; i < tokenIds.length; i++, t++) {
         const id = tokenIds[i]!;

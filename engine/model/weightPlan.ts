@@ -7,14 +7,14 @@ import type { ModelConfig } from './hfConfig.ts';
 import type { DataTypeName, ExternalTensor } from './onnxWriter.ts';
 
 /** Consecutive output rows of a fused linear layer, taken from one [rows, width] tensor and multiplied by `factor`. */
-export interface RowSource {
+interface RowSource {
   readonly tensor: string;
   readonly rows: number;
   readonly factor: number;
 }
 
 /** Consecutive entries of a vector: `tensor` times `factor`, `repeat` times over; zeros when `tensor` is null. */
-export interface VectorSource {
+interface VectorSource {
   readonly tensor: string | null;
   readonly length: number;
   readonly factor: number;

@@ -98,7 +98,7 @@ export function random(seed: number): () => number {
 }
 
 /** Sequences in shuffled slots of one window, any of which may be part of a step. */
-export class Slots {
+class Slots {
   private readonly free: number[];
 
   constructor(numSlots: number, seed: number) {

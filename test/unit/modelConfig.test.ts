@@ -116,6 +116,10 @@ test('a sliding window that no token reaches is no reason to refuse', () => {
   expect(parseConfig({ ...base, use_sliding_window: true, sliding_window: 32, max_window_layers: 2 }).numLayers).toBe(2);
 });
 
+test('the context is limited to what the integer sums can hold', () => {
+  expect(parseConfig({ ...base, max_position_embeddings: 131_072 }).contextTokens).toBe(65_536);
+});
+
 test('end tokens: generation_config first, a number or a list, unknown ids dropped', () => {
   expect(parseConfig({ ...base, eos_token_id: 3 }, { eos_token_id: [5, 6, 9999] }).eosIds).toEqual([5, 6]);
   expect(parseConfig({ ...base, eos_token_id: 3 }, {}).eosIds).toEqual([3]);
