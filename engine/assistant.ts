@@ -114,7 +114,8 @@ export class Assistant {
         this.#files.pin(message.docId, message.pinned);
         return this.#loaded().engine.pin(message.docId, message.pinned ? this.#files.blockIds(this.#documents.get(message.docId), this.#loaded().layout) : null);
       case 'evict':
-        return this.#model?.engine.evict(message.docId === undefined ? undefined : this.#files.blockIds(this.#documents.get(message.docId), this.#model.layout));
+        // Everything that goes on from the file's header: its blocks, old and new, and what was asked about them.
+        return this.#model?.engine.evict(message.docId === undefined ? undefined : this.#model.layout.header(this.#documents.get(message.docId).path));
       case 'flush':
         this.#flushes.push(message.requestId);
         return this.#wake();

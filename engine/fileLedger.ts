@@ -43,6 +43,10 @@ export class FileLedger {
     this.#of(docId).pinned = pinned;
   }
 
+  isPinned(docId: string): boolean {
+    return this.#of(docId).pinned;
+  }
+
   forget(docId: string): void {
     this.#entries.delete(docId);
   }

@@ -36,6 +36,7 @@ export class IdleWork {
       const document = docId === undefined ? undefined : this.#documents.find(docId);
       if (docId === undefined || !document) continue;
       const block = this.#files.blockIds(document, model.layout);
+      if (this.#files.isPinned(docId)) model.engine.pin(docId, block);
       const cached = model.engine.describe(block).tokens;
       const promptIds = block.slice(0, cached + Math.floor(MAX_MULTIPLY_ADDS / model.info.parameters));
       if (cached >= promptIds.length || promptIds.length < 2) continue;

@@ -9,10 +9,11 @@ import { bytes, count, doneLine, printJson, statsLine, table } from './output.ts
 import { withClient } from './session.ts';
 
 const NAMES = ['completion', 'chat', 'summary'];
+const QUESTION = 'Which classes does this file define?';
 
-/** A file of this project, small enough for the built-in model's context, or the built-in model's own card. */
+/** A file of this project that fits the built-in model's context whole. */
 function defaultFile(): string {
-  const source = join(__dirname, '..', 'engine', 'cache', 'window.ts');
+  const source = join(__dirname, '..', 'engine', 'model', 'rope.ts');
   if (!existsSync(source)) throw new RequestError('badRequest', 'demo: this installation has no source file of its own; name one with --file');
   return source;
 }
@@ -46,10 +47,10 @@ export async function demo(line: CommandLine): Promise<number> {
     const read = await client.stats();
     say(`\n${basename(file)}: its file block of ${count(read.tokens.idleComputed)} tokens was computed once, in ${(performance.now() - started).toFixed(0)} ms. Now all three at once:\n`);
     const lineStart = typed.lastIndexOf('\n') + 1;
-    say(`  line ${typed.split('\n').length}: ${typed.slice(lineStart).trim()}▮   (in the file: ${cursor.rest.trim()})\n`);
+    say(`  line ${typed.split('\n').length}: ${typed.slice(lineStart).trim()}▮   (in the file: ${cursor.rest.trim()})`);
 
-    const question = 'What does this file do?';
-    const lanes = new Lanes([`completion`, `chat: ${question}`, 'summary']);
+    say(`  question: ${QUESTION}\n`);
+    const lanes = new Lanes(NAMES);
     const ask = (lane: number, task: Parameters<typeof client.generate>[0]) =>
       client.generate(task, {
         id: NAMES[lane]!,
@@ -57,7 +58,7 @@ export async function demo(line: CommandLine): Promise<number> {
       });
     const done = await Promise.all([
       ask(0, { kind: 'complete', docId, offset: cursor.offset }),
-      ask(1, { kind: 'chat', messages: [{ role: 'user', content: question }], docIds: [docId] }),
+      ask(1, { kind: 'chat', messages: [{ role: 'user', content: QUESTION }], docIds: [docId] }),
       ask(2, { kind: 'summarize', docId }),
     ]);
     const stats = await client.stats();
