@@ -4,7 +4,7 @@
  */
 import type { Priority } from './protocol.ts';
 
-export const CLASSES: readonly Priority[] = ['completion', 'chat', 'summary', 'idle'];
+const CLASSES: readonly Priority[] = ['completion', 'chat', 'summary', 'idle'];
 /** Waiting this long without being served lifts a sequence by one class. */
 export const AGEING_MS = 2000;
 

@@ -8,7 +8,8 @@
  *   stay in the tree; it waits and resumes where it was. The sequence of the highest standing always gets through.
  */
 import type { BatchSpan } from './batch.ts';
-import { type KvCache, type Lease, numComputed } from './cache/kvCache.ts';
+import type { KvCache } from './cache/kvCache.ts';
+import { type Lease, numComputed } from './cache/lease.ts';
 import { RequestError } from './errors.ts';
 import { type Computing, follows } from './leader.ts';
 import { byService, byStanding, classIndex } from './priorities.ts';

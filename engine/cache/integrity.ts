@@ -1,6 +1,6 @@
 /** The cache's invariants, checked after each step in tests. Throws at the first broken one; changes nothing. */
-import type { Lease } from './kvCache.ts';
 import type { KvMemory } from './kvMemory.ts';
+import type { Lease } from './lease.ts';
 import { endIndex, pathTo, type TreeNode } from './prefixTree.ts';
 
 function check(holds: boolean, message: string): asserts holds {

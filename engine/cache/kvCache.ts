@@ -6,20 +6,9 @@
 import type { Tier } from '../protocol.ts';
 import { checkCache } from './integrity.ts';
 import { KvMemory } from './kvMemory.ts';
+import { type Lease, numComputed } from './lease.ts';
 import { endIndex, type Match, pathTo, type TreeNode } from './prefixTree.ts';
 import type { KvWindow } from './window.ts';
-
-/** What a running sequence holds: the path that ends in `node`, all of it in the window, and slots after it. */
-export interface Lease {
-  node: TreeNode;
-  /** Slots of computed tokens that are not in the tree yet. */
-  readonly tail: number[];
-}
-
-/** Computed tokens of a lease. */
-export function numComputed(lease: Lease): number {
-  return endIndex(lease.node) + lease.tail.length;
-}
 
 export interface KvCacheOptions {
   window: KvWindow;

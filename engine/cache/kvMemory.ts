@@ -15,7 +15,7 @@ import type { KvWindow } from './window.ts';
 import { kvBytesPerToken } from './window.ts';
 
 /** P is a multiple of this, unless the ceiling itself is smaller. */
-export const WINDOW_STEP = 256;
+const WINDOW_STEP = 256;
 const INITIAL_SLOTS = 1024;
 /** Least number of tokens that leave the window at once, so that a decode does not evict one by one. */
 const RECLAIM_TOKENS = 32;

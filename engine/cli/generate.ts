@@ -9,7 +9,6 @@ import { doneLine, log, printJson, statsLine } from './output.ts';
 import { runTask, withClient } from './session.ts';
 
 interface Request {
-  id: string;
   task: Task;
   priority: Priority;
   sampling: SamplingParams;
@@ -57,8 +56,9 @@ async function requestLines(file: string): Promise<string[]> {
 async function runLine(line: CommandLine, client: Client, source: string, index: number, defaults: SamplingParams): Promise<boolean> {
   let id = String(index);
   try {
-    const request = requestOf(source, index, defaults);
-    id = request.id;
+    const value = objectOf(source, index);
+    if (value.id !== undefined) id = String(value.id);
+    const request = requestOf(value, index, defaults);
     if (request.arriveMs) await sleep(request.arriveMs);
     const done = await client.generate(request.task, {
       id,
@@ -82,24 +82,29 @@ function report(line: CommandLine, id: string, error: unknown): 1 {
   return 1;
 }
 
-/** One line of a requests file; a malformed one fails alone. */
-function requestOf(source: string, index: number, defaults: SamplingParams): Request {
-  const bad = (why: string) => new RequestError('badRequest', `line ${index + 1} of the requests: ${why}`);
-  let value: Record<string, unknown>;
+const badLine = (index: number, why: string) => new RequestError('badRequest', `line ${index + 1} of the requests: ${why}`);
+
+function objectOf(source: string, index: number): Record<string, unknown> {
+  let value: unknown;
   try {
     value = JSON.parse(source);
   } catch {
-    throw bad('not JSON');
+    throw badLine(index, 'not JSON');
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw bad('not an object');
-  const { id, ids, prompt, priority, arriveMs, ...sampling } = value;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw badLine(index, 'not an object');
+  return value as Record<string, unknown>;
+}
+
+/** One line of a requests file; a malformed one fails alone. */
+function requestOf(value: Record<string, unknown>, index: number, defaults: SamplingParams): Request {
+  const bad = (why: string) => badLine(index, why);
+  const { id: _, ids, prompt, priority, arriveMs, ...sampling } = value;
   if ((ids === undefined) === (prompt === undefined)) throw bad('exactly one of "ids" and "prompt" is needed');
   if (ids !== undefined && !(Array.isArray(ids) && ids.every((i) => Number.isInteger(i) && i >= 0))) throw bad('"ids" must be a list of token ids');
   if (prompt !== undefined && typeof prompt !== 'string') throw bad('"prompt" must be a string');
   if (priority !== undefined && !PRIORITIES.includes(priority as string)) throw bad(`"priority" must be one of ${PRIORITIES.join(', ')}`);
   if (arriveMs !== undefined && !(typeof arriveMs === 'number' && arriveMs >= 0 && arriveMs < 2 ** 31)) throw bad('"arriveMs" must be a number of milliseconds');
   return {
-    id: id === undefined ? String(index) : String(id),
     task: { kind: 'raw', prompt: (ids ?? prompt) as string | number[] },
     priority: (priority as Priority) ?? 'completion',
     sampling: { ...defaults, ...(sampling as SamplingParams) },

@@ -95,18 +95,18 @@ export function samplingOf(line: CommandLine): SamplingParams {
   return params;
 }
 
-export function choice<T extends string>(line: CommandLine, name: string, choices: readonly T[]): T | undefined {
+function choice<T extends string>(line: CommandLine, name: string, choices: readonly T[]): T | undefined {
   const given = text(line, name);
   if (given !== undefined && !choices.includes(given as T)) throw new UsageError(`--${name} ${given}: expected one of ${choices.join(', ')}`);
   return given as T | undefined;
 }
 
 /** The built-in model lies beside dist/, in the checkout as in the packaged extension. */
-export function builtInModelDir(): string {
+function builtInModelDir(): string {
   return join(__dirname, '..', 'model');
 }
 
-export function modelDirOf(line: CommandLine): string {
+function modelDirOf(line: CommandLine): string {
   return text(line, 'model') ?? builtInModelDir();
 }
 

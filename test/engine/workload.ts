@@ -20,7 +20,7 @@ export function seededRandom(seed: number): Random {
 }
 
 export const below = (random: Random, n: number): number => Math.floor(random() * n);
-export const pick = <T>(random: Random, items: readonly T[]): T => items[below(random, items.length)]!;
+const pick = <T>(random: Random, items: readonly T[]): T => items[below(random, items.length)]!;
 
 export interface WorkItem {
   id: string;

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { KvCache, type Lease, numComputed } from '../../engine/cache/kvCache.ts';
+import { KvCache } from '../../engine/cache/kvCache.ts';
+import { type Lease, numComputed } from '../../engine/cache/lease.ts';
 import { SlotAllocator } from '../../engine/cache/slots.ts';
 import { BLOCK_TOKENS, KvStore, sliceRows } from '../../engine/cache/store.ts';
 import { type KvRows, kvBytesPerToken, KvWindow, newKvRows } from '../../engine/cache/window.ts';

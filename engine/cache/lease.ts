@@ -1,0 +1,14 @@
+/** What a running sequence holds of the cache. */
+import { endIndex, type TreeNode } from './prefixTree.ts';
+
+/** The path that ends in `node`, all of it in the window, and slots after it. */
+export interface Lease {
+  node: TreeNode;
+  /** Slots of computed tokens that are not in the tree yet. */
+  readonly tail: number[];
+}
+
+/** Computed tokens of a lease. */
+export function numComputed(lease: Lease): number {
+  return endIndex(lease.node) + lease.tail.length;
+}

@@ -1,0 +1,143 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buildSync } from 'esbuild';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { defaultCacheDir } from '../../engine/cli/client.ts';
+import { offsetAt } from '../../engine/cli/complete.ts';
+import { pickCursor } from '../../engine/cli/demo.ts';
+import { wrap } from '../../engine/cli/lanes.ts';
+import { bytes, table } from '../../engine/cli/output.ts';
+import { definitionOf } from '../../engine/cli/summarize.ts';
+import { automaticCacheBytes } from '../../engine/memory.ts';
+
+describe('parts', () => {
+  test('a 1-based line and column is an offset, also behind CRLF, and never outside the line', () => {
+    expect(offsetAt('ab\ncd', 1, 1)).toBe(0);
+    expect(offsetAt('ab\ncd', 2, 3)).toBe(5);
+    expect(offsetAt('ab\r\ncd', 1, 3)).toBe(2);
+    expect(offsetAt('ab\r\ncd', 2, 1)).toBe(4);
+    expect(() => offsetAt('ab\r\ncd', 1, 4)).toThrow('--column 4: line 1 has 2 characters');
+    expect(() => offsetAt('ab', 2, 1)).toThrow('--line 2: the file has 1 lines');
+  });
+
+  test('a definition is its own lines, up to what closes it', () => {
+    const source = 'import x;\n\nexport async function read(file) {\n  if (file) {\n    return read(file);\n  }\n}\nconst after = 1;\n';
+    const { start, end } = definitionOf(source, 'read', 'f.ts');
+    expect(source.slice(start, end)).toBe('export async function read(file) {\n  if (file) {\n    return read(file);\n  }\n}');
+    const python = 'class A:\n    def go(self):\n        return 1\n\n    def stop(self):\n        pass\n';
+    const method = definitionOf(python, 'go', 'f.py');
+    expect(python.slice(method.start, method.end).trimEnd()).toBe('    def go(self):\n        return 1');
+    expect(() => definitionOf(source, 'rea', 'f.ts')).toThrow('f.ts: "rea" does not occur in this file');
+  });
+
+  test('the demo takes the rest of a line away past the middle of the file', () => {
+    const source = 'a\nb\nc\n  const total = sum(items, 0);\n}\n';
+    const { offset, rest } = pickCursor(source);
+    expect(source.slice(offset, offset + rest.length)).toBe(rest);
+    expect(source.slice(0, offset).endsWith('  const total = sum(')).toBe(true);
+    expect(pickCursor('')).toEqual({ offset: 0, rest: '' });
+  });
+
+  test('lines are broken at spaces where there are any', () => {
+    expect(wrap('one two three', 8)).toEqual(['one two', 'three']);
+    expect(wrap('abcdefghij', 4)).toEqual(['abcd', 'efgh', 'ij']);
+    expect(wrap('a\n\nb', 10)).toEqual(['a', '', 'b']);
+  });
+
+  test('sizes and tables read well', () => {
+    expect([0, 999, 1000, 1_234_567, 2e9].map(bytes)).toEqual(['0 B', '999 B', '1.0 kB', '1.2 MB', '2.0 GB']);
+    expect(table([['a', 'bb'], ['ccc', 'd']])).toBe('a    bb\nccc   d');
+  });
+
+  test('the cache folder and ceiling follow the system', () => {
+    expect(defaultCacheDir({ XDG_CACHE_HOME: '/x' }, 'linux')).toBe(join('/x', 'kvasir'));
+    expect(defaultCacheDir({ LOCALAPPDATA: 'L' }, 'win32')).toBe(join('L', 'kvasir', 'cache'));
+    expect(automaticCacheBytes(1e9)).toBe(6e8);
+    expect(automaticCacheBytes(64e9)).toBe(2e9);
+  });
+});
+
+describe('the program', () => {
+  const cli = join(process.cwd(), '.cache', 'cli-under-test', 'dist', 'cli.js');
+  const temporary = mkdtempSync(join(tmpdir(), 'kvasir-cli-'));
+  const run = (...args: string[]) => spawnSync(process.execPath, [cli, ...args, ...(args[0] === 'inspect' || args[0] === 'help' ? [] : ['--cache-dir', temporary, '--model', 'model'])], { encoding: 'utf8', timeout: 60_000 });
+  const lines = (output: string) => output.trim().split('\n').map((line) => JSON.parse(line));
+
+  beforeAll(() => {
+    buildSync({ entryPoints: ['engine/cli.ts'], outfile: cli, bundle: true, platform: 'node', format: 'cjs', external: ['onnxruntime-node'], logLevel: 'error' });
+  });
+  afterAll(() => rmSync(temporary, { recursive: true, force: true }));
+
+  test.each([
+    [['nonsense'], 'unknown command "nonsense"'],
+    [['complete', '--line', '1', '--column', '1'], '--file is missing'],
+    [['complete', '--file', 'x', '--line', 'one', '--column', '1'], '--line one: expected a whole number'],
+    [['generate'], 'exactly one of --prompt, --ids and --requests'],
+    [['generate', '--ids', '1,x'], '--ids 1,x'],
+    [['generate', '--prompt', 'x', '--frobnicate'], 'frobnicate'],
+    [['generate', '--prompt', 'x', '--precision', 'int2'], '--precision int2: expected one of int8, float32'],
+    [['eval', '--text', 'README.md', '--kv', 'int8,nothing'], 'unknown codec nothing'],
+  ])('wrong usage is status 2 and one line: %j', (args, message) => {
+    const { status, stdout, stderr } = run(...args);
+    expect(stderr).toContain(message);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+  });
+
+  test('what fails is status 1 and one line that says what, where and what to do', () => {
+    for (const [args, message] of [
+      [['inspect', 'test/fixtures/bad/cfg_no_hidden_size'], 'config.json: hidden_size'],
+      [['inspect', 'test/fixtures/unsupported/gemma3-config-only'], 'gemma3_text'],
+      [['complete', '--file', 'no/such.ts', '--line', '1', '--column', '1'], 'no/such.ts: no such file'],
+      [['summarize', 'package.json', '--symbol', 'zebra'], '"zebra" does not occur'],
+    ] as const) {
+      const { status, stdout, stderr } = run(...args);
+      expect(stderr).toContain(message);
+      expect(stderr.trim().split('\n')).toHaveLength(1);
+      expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    }
+  });
+
+  test('--json prints chunks, one done and the stats; text and ids agree', () => {
+    const { status, stdout } = run('generate', '--prompt', 'export function add(a: number, b: number) {\n  return a', '--max-tokens', '6', '--top-logprobs', '2', '--json');
+    expect(status).toBe(0);
+    const messages = lines(stdout);
+    const done = messages.filter((m) => m.type === 'done');
+    expect(done).toHaveLength(1);
+    expect(messages.at(-1)).toMatchObject({ type: 'stats', kvBytesPerToken: 1364 });
+    const chunks = messages.filter((m) => m.type === 'chunk');
+    expect(chunks.map((m) => m.text).join('')).toBe(done[0].text);
+    expect(done[0].topLogprobs).toHaveLength(done[0].tokenIds.length);
+    expect(done[0].usage).toMatchObject({ cachedTokens: 0, completionTokens: done[0].tokenIds.length });
+  });
+
+  test('requests of one file run together; bad ones fail alone and make the status 1', () => {
+    const file = join(temporary, 'requests.jsonl');
+    const prefix = Array.from({ length: 64 }, (_, i) => 300 + i);
+    const requests = [
+      ...Array.from({ length: 4 }, (_, i) => ({ id: `r${i}`, ids: [...prefix, 400 + i], maxTokens: 5, priority: ['completion', 'chat', 'summary'][i % 3], arriveMs: i })),
+      { id: 'long', ids: Array.from({ length: 4000 }, () => 5) },
+      { id: 'both', ids: [5], prompt: 'x' },
+    ];
+    writeFileSync(file, `${requests.map((r) => JSON.stringify(r)).join('\n')}\nnot json\n`);
+    const { status, stdout, stderr } = run('generate', '--requests', file, '--json');
+    const messages = lines(stdout);
+    const ends = messages.filter((m) => m.type === 'done' || m.type === 'error');
+    expect(ends.map((m) => m.id).sort()).toEqual(['6', 'both', 'long', 'r0', 'r1', 'r2', 'r3']);
+    expect(messages.filter((m) => m.type === 'error').map((m) => [m.id, m.code]).sort()).toEqual([['6', 'badRequest'], ['both', 'badRequest'], ['long', 'contextTooLong']]);
+    expect(messages.at(-1).tokens.promptComputed).toBeLessThanOrEqual(1.01 * (64 + 4));
+    expect(status).toBe(1);
+    expect(stderr).toContain('3 of 7 requests failed');
+  });
+
+  test('complete prints the text alone on stdout, the same every time', () => {
+    const first = run('complete', '--file', 'engine/model/rope.ts', '--line', '12', '--column', '20');
+    expect(first.status).toBe(0);
+    expect(run('complete', '--file', 'engine/model/rope.ts', '--line', '12', '--column', '20').stdout).toBe(first.stdout);
+    const three = lines(run('complete', '--file', 'engine/model/rope.ts', '--line', '12', '--column', '20', '--n', '3', '--json').stdout);
+    expect(three.filter((m) => m.type === 'done')).toHaveLength(3);
+    expect(three.find((m) => m.type === 'done').text).toBe(first.stdout.replace(/\n$/, ''));
+  });
+});
