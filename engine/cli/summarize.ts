@@ -56,11 +56,11 @@ async function sourceFiles(folder: string): Promise<string[]> {
   return files;
 }
 
-const escape = (name: string) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+const escapeForRegExp = (name: string) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
 /** The range of a name's definition: its first line that looks like one, and what is indented deeper below. */
 export function definitionOf(source: string, symbol: string, path: string): { start: number; end: number } {
-  const name = escape(symbol);
+  const name = escapeForRegExp(symbol);
   const defines = new RegExp(`^[ \\t]*(?:(?:export|default|public|private|protected|static|abstract|async|readonly|declare|override|get|set|pub|func|fn|def|class|function\\*?|interface|type|enum|struct|trait|impl|const|let|var|namespace|module)\\s+)+(?:\\([^)]*\\)\\s*)?${name}(?![\\w$])|^[ \\t]+${name}\\s*\\([^)]*\\)[^;]*\\{`, 'm');
   const found = defines.exec(source) ?? new RegExp(`(?<![\\w$])${name}(?![\\w$])`).exec(source);
   if (!found) throw new RequestError('badRequest', `${path}: "${symbol}" does not occur in this file`);

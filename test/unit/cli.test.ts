@@ -33,7 +33,7 @@ describe('parts', () => {
   });
 
   test('the demo takes the rest of a line away past the middle of the file', () => {
-    const source = 'a\nb\nc\n  const total = sum(items, 0);\n}\n';
+    const source = 'a\nb\nc\nd\ne\n  const total = sum(items, 0);\n}\n';
     const { offset, rest } = pickCursor(source);
     expect(source.slice(offset, offset + rest.length)).toBe(rest);
     expect(source.slice(0, offset).endsWith('  const total = sum(')).toBe(true);

@@ -104,7 +104,11 @@ describe('start', () => {
   test('the task is built when it is sent, after the load', async () => {
     const { client } = clientOf();
     const states: string[] = [];
-    await client.generate({ ...ASK, task: () => (states.push(client.state.kind), { kind: 'raw', prompt: '' }) });
+    const task: GenerateRequest['task'] = () => {
+      states.push(client.state.kind);
+      return { kind: 'raw', prompt: '' };
+    };
+    await client.generate({ ...ASK, task });
     expect(states).toEqual(['ready']);
   });
 
