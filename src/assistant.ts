@@ -2,7 +2,7 @@
  * Everything that `kvasir.enable` switches on: the features, made and registered together and disposed together. Making
  * them starts nothing; the engine starts with the first request.
  */
-import * as vscode from 'vscode';
+import * as vscode from './vscode.ts';
 import { Attachment } from './chat/attachment.ts';
 import { CHAT_VIEW, ChatView } from './chat/chatView.ts';
 import { DOCUMENTS } from './completion/filter.ts';

@@ -2,7 +2,7 @@
  * The only reader of settings. Defaults are those of package.json; values that make no sense (they may come from a
  * hand-edited file) are brought into range here, so that nothing behind this file has to doubt them.
  */
-import * as vscode from 'vscode';
+import * as vscode from './vscode.ts';
 
 export interface Config {
   enable: boolean;

@@ -3,7 +3,7 @@
  * the views. Owns the client; its features talk to `client` directly.
  */
 import path from 'node:path';
-import * as vscode from 'vscode';
+import * as vscode from './vscode.ts';
 import type { Settings } from './config.ts';
 import { EngineClient, type EngineState } from './engineClient.ts';
 import type { Log } from './log.ts';
@@ -16,6 +16,8 @@ export class EngineHost implements vscode.Disposable {
   readonly #state = new vscode.EventEmitter<EngineState>();
   readonly #activity = new vscode.EventEmitter<number>();
   readonly #subscription: vscode.Disposable;
+  /** Whether a view is showing the failure of its own request, so that a notification would say it twice. */
+  shownElsewhere: () => boolean = () => false;
   /** The failure that the user has been told of; told once until the engine has worked again. */
   #told = '';
 
@@ -72,7 +74,7 @@ export class EngineHost implements vscode.Disposable {
     if (state.kind === 'ready') this.#told = '';
     if (state.kind === 'failed' && state.message !== this.#told) {
       this.#told = state.message;
-      void this.#tell(state.message);
+      if (!this.shownElsewhere()) void this.#tell(state.message);
     }
   }
 

@@ -1,5 +1,5 @@
 /** The "Kvasir" output channel: the one place that says what happened and why nothing did. */
-import * as vscode from 'vscode';
+import * as vscode from './vscode.ts';
 
 export type Log = vscode.LogOutputChannel;
 

@@ -2,7 +2,7 @@
  * The file that the next question is about: the active editor's, unless the user has removed it. Files that are kept from
  * completions (secrets) are attached only by hand.
  */
-import * as vscode from 'vscode';
+import * as vscode from '../vscode.ts';
 import { DOCUMENTS, isSecret } from '../completion/filter.ts';
 import type { Settings } from '../config.ts';
 import type { EngineHost } from '../engineHost.ts';

@@ -3,7 +3,7 @@
  * Plain data only. The host's conversation is the truth; the page keeps a copy (setState) for a reload of the window.
  */
 
-export interface UserTurn {
+interface UserTurn {
   id: string;
   role: 'user';
   text: string;

@@ -1,6 +1,6 @@
 /** The chat view's HTML: a skeleton that src/webview/chat.ts fills. Nothing but our own script and style may load. */
 import { randomBytes } from 'node:crypto';
-import * as vscode from 'vscode';
+import * as vscode from '../vscode.ts';
 import type { Strings } from './chatMessages.ts';
 
 export function chatPage(webview: vscode.Webview, extensionUri: vscode.Uri): string {

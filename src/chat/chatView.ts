@@ -2,7 +2,7 @@
  * The view `kvasir.chat`: carries turns and the attached file to its page and the user's wishes back. The conversation
  * goes on while the view is hidden or closed.
  */
-import * as vscode from 'vscode';
+import * as vscode from '../vscode.ts';
 import type { Task } from '../../engine/protocol.ts';
 import type { Settings } from '../config.ts';
 import type { DocumentMirror } from '../documentMirror.ts';
@@ -28,6 +28,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
   #view: vscode.WebviewView | undefined;
   /** Messages mean something to the page only after its `ready`. */
   #pageReady = false;
+  #focusWanted = false;
 
   constructor(context: vscode.ExtensionContext, host: EngineHost, mirror: DocumentMirror, settings: Settings, attachment: Attachment, log: Log) {
     this.#context = context;
@@ -37,6 +38,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
     this.#attachment = attachment;
     this.#log = log;
     this.#conversation = new Conversation(host.client, vscode.l10n.t('Stopped.'), (change) => this.#post(change));
+    host.shownElsewhere = () => this.#conversation.busy && this.#view?.visible === true;
     this.#subscriptions = [
       attachment.onDidChange(() => this.#postContext()),
       host.onState(() => this.#postModel()),
@@ -63,8 +65,9 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
 
   /** Opens the view and puts the cursor into its input. */
   async open(): Promise<void> {
+    this.#focusWanted = true;
     await vscode.commands.executeCommand(`${CHAT_VIEW}.focus`);
-    this.#post({ type: 'focus' });
+    this.#postFocus();
   }
 
   /** Shows a turn about `document` whose answer is `task`'s, made where the request is sent. */
@@ -89,7 +92,8 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
         this.#conversation.restore(message.turns);
         this.#post({ type: 'turns', turns: [...this.#conversation.turns] });
         this.#postContext();
-        return this.#postModel();
+        this.#postModel();
+        return this.#postFocus();
       case 'ask':
         return this.#ask(message.text);
       case 'stop':
@@ -147,6 +151,12 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
       for (const selection of editor.selections) edit.replace(selection, text);
     });
     await vscode.window.showTextDocument(editor.document, editor.viewColumn);
+  }
+
+  #postFocus(): void {
+    if (!this.#pageReady || !this.#focusWanted) return;
+    this.#focusWanted = false;
+    this.#post({ type: 'focus' });
   }
 
   #postContext(): void {

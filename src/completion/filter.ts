@@ -1,5 +1,5 @@
 /** Which documents are completed. */
-import * as vscode from 'vscode';
+import * as vscode from '../vscode.ts';
 import type { Config } from '../config.ts';
 import type { SilentReason } from './record.ts';
 

@@ -3,7 +3,7 @@
  * returns what there is before the editor stops waiting; the rest is shown when it is ready. Says in the log why it
  * returns nothing. The text itself (how many lines, where it is cut) is the engine's.
  */
-import * as vscode from 'vscode';
+import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
 import type { Done } from '../connection.ts';
 import type { DocumentMirror } from '../documentMirror.ts';

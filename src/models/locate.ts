@@ -5,7 +5,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
-import * as vscode from 'vscode';
+import * as vscode from '../vscode.ts';
 
 export interface ModelLocation {
   modelDir: string;

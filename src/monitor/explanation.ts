@@ -1,5 +1,5 @@
 /** `Kvasir: Explain Last Completion` as a read-only document, so that it can be read, searched and copied. */
-import * as vscode from 'vscode';
+import * as vscode from '../vscode.ts';
 
 const SCHEME = 'kvasir-explanation';
 const PAGE = vscode.Uri.from({ scheme: SCHEME, path: '/Last Completion.md' });

@@ -2,7 +2,7 @@
  * The status bar item `kvasir.status`: what the engine is doing, what the cache holds, details in its hover. Asks the
  * engine for figures only while something is going on and shortly after; otherwise it has no timer.
  */
-import * as vscode from 'vscode';
+import * as vscode from '../vscode.ts';
 import type { EngineStats } from '../../engine/protocol.ts';
 import type { EngineState } from '../engineClient.ts';
 import type { EngineHost } from '../engineHost.ts';

@@ -1,5 +1,5 @@
 /** `Kvasir: Summarize File` and `Kvasir: Summarize Selection`: the request, shown as a turn of the chat. */
-import * as vscode from 'vscode';
+import * as vscode from '../vscode.ts';
 import type { ChatView } from '../chat/chatView.ts';
 
 /** `uri` comes from a menu; from the palette it is the active editor's file. */

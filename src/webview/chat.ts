@@ -36,6 +36,9 @@ const composer = new Composer(strings, {
 document.body.append(log, status, composer.root, live);
 
 const saved = vscode.getState();
+/** Between two savings while an answer streams. */
+const SAVE_MS = 1000;
+let saveSoon: ReturnType<typeof setTimeout> | undefined;
 let turns: Turn[] = saved?.turns ?? [];
 let questions: string[] = [];
 let model = { name: '', note: '' };
@@ -61,6 +64,8 @@ function receive(message: ToPage): void {
       if (turn?.role !== 'assistant') break;
       turn.text += message.text;
       turnList.update(turn);
+      // A reload in the middle of an answer keeps what there is of it.
+      saveSoon ??= setTimeout(save, SAVE_MS);
       break;
     }
     case 'turn': {
@@ -96,6 +101,8 @@ function changed(): void {
 }
 
 function save(): void {
+  clearTimeout(saveSoon);
+  saveSoon = undefined;
   vscode.setState({ turns, draft: composer.draft });
 }
 

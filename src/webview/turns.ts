@@ -123,7 +123,7 @@ function lastBlock(body: HTMLElement): Element | null {
 
 const END_PX = 40;
 
-export function isAtEnd(): boolean {
+function isAtEnd(): boolean {
   const scroller = document.getElementById('log');
   return !scroller || scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < END_PX;
 }
