@@ -11,13 +11,14 @@ export interface TurnActions {
   restart(): void;
 }
 
-/** Renders an answer at most once a frame, however fast its chunks come. */
+/** Renders an answer's first piece at once, and from then on at most once a frame, however fast its chunks come. */
 export class TurnList {
   readonly #root: HTMLElement;
   readonly #strings: Strings;
   readonly #actions: TurnActions;
   readonly #elements = new Map<string, HTMLElement>();
   readonly #stale = new Map<string, AssistantTurn>();
+  #inFrame = false;
 
   constructor(root: HTMLElement, strings: Strings, actions: TurnActions) {
     this.#root = root;
@@ -34,8 +35,14 @@ export class TurnList {
 
   /** An answer has grown or ended. */
   update(turn: AssistantTurn): void {
-    if (this.#stale.size === 0) requestAnimationFrame(() => this.#flush());
     this.#stale.set(turn.id, turn);
+    if (this.#inFrame) return;
+    this.#inFrame = true;
+    this.#flush();
+    requestAnimationFrame(() => {
+      this.#inFrame = false;
+      for (const late of this.#stale.values()) this.update(late);
+    });
   }
 
   #flush(): void {
