@@ -10,7 +10,7 @@ import { formatCount } from '../format.ts';
 import type { ContextChip } from './chatMessages.ts';
 import { exampleQuestions } from './questions.ts';
 
-/** Counting a larger file would hold up the engine's thread; its exact count comes with the first answer. */
+/** Counting a larger file would hold up the engine's thread, and no model of today takes it whole: its chip shows no number. */
 const MOST_COUNTED_CHARACTERS = 300_000;
 const COUNT_DELAY_MS = 400;
 
@@ -91,12 +91,6 @@ export class Attachment implements vscode.Disposable {
     if (watched) this.#update();
   }
 
-  /** The exact size of a document's block, as an answer has reported it. */
-  measured(document: vscode.TextDocument, version: number, tokens: number): void {
-    this.#counted = { docId: document.uri.toString(), version, tokens };
-    this.#changed.fire();
-  }
-
   dispose(): void {
     clearTimeout(this.#timer);
     for (const subscription of this.#subscriptions) subscription.dispose();
@@ -122,7 +116,9 @@ export class Attachment implements vscode.Disposable {
     // The block's header is one special token and the last two parts of the path.
     const path = document.uri.path.split('/').slice(-2).join('/');
     const tokens = await this.#host.client.countTokens(`${path}\n${text.replace(/\r\n?/g, '\n')}`).catch(() => null);
-    if (tokens !== null && document.version === version) this.measured(document, version, tokens + 1);
+    if (tokens === null || document.version !== version) return;
+    this.#counted = { docId: document.uri.toString(), version, tokens: tokens + 1 };
+    this.#changed.fire();
   }
 }
 
