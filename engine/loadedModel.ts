@@ -26,10 +26,11 @@ export type LoadProgress = (stage: 'import' | 'session', fraction: number) => vo
 export async function loadModel(options: LoadOptions, progress: LoadProgress = () => {}): Promise<LoadedModel> {
   const started = performance.now();
   const kv = options.kv ?? options.precision;
-  const [text, imported] = await Promise.all([
-    ModelText.load(options.modelDir),
-    importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision: options.precision, onProgress: (fraction) => progress('import', fraction) }),
-  ]);
+  // At the same time, but what is wrong with the model itself is said before what is wrong with its texts.
+  const reading = ModelText.load(options.modelDir);
+  reading.catch(() => undefined);
+  const imported = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision: options.precision, onProgress: (fraction) => progress('import', fraction) });
+  const text = await reading;
   const contextTokens = Math.min(imported.config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
   const shape = kvShape(imported.config, kv);
   const maxBytes = options.maxBytes || automaticCacheBytes();
