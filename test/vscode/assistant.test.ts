@@ -22,25 +22,38 @@ editorSuite('assistant', { 'src/inventory.ts': INVENTORY }, (editor) => {
     return { text: text.replace(footer, '').trim(), ...reuse(footer) };
   }
 
-  test('the first question about the open file is answered, streaming', async () => {
+  test('a completion has the file computed while the editor is idle; the hover names it', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts');
+    await window.goTo(37, 1);
+    await window.runCommand('Kvasir: Trigger Completion');
+    const tokensInHover = async () => {
+      const hover = await window.statusHover();
+      await window.unhover();
+      return Number(/inventory\.ts\s+([\d,]+)/.exec(hover)?.[1]?.replaceAll(',', '') ?? 0);
+    };
+    // A token is hardly ever more than four characters of code.
+    await expect.poll(tokensInHover, { timeout: PATIENCE }).toBeGreaterThan(INVENTORY.length / 4);
+  });
+
+  test('the first question about it reuses that, and its answer streams', async () => {
+    const window = editor();
     await window.runCommand('Kvasir: Open Chat');
-    const { text, prompt } = await askToTheEnd('What does the class Inventory do?');
+    const { text, reused, prompt } = await askToTheEnd('What is the base class of `OutOfStockError`?');
     expect(text).not.toBe('');
-    expect(prompt).toBeGreaterThan(0);
+    expect(reused).toBeGreaterThan(prompt / 2);
     const history = await window.answerHistory();
     expect(history.at(-1)?.state).toBe('done');
     expect(new Set(history.filter(({ state }) => state === 'streaming').map(({ length }) => length)).size).toBeGreaterThan(1);
   });
 
   test('a second question does not compute the file again', async () => {
-    const { reused, prompt } = await askToTheEnd('What does remove throw?');
+    const { reused, prompt } = await askToTheEnd('What does `totalValue` return?');
     expect(reused).toBeGreaterThan(prompt / 2);
     await editor().screenshot('chat');
   });
 
-  test('Summarize File gives a summary, over the same computed file', async () => {
+  test('Summarize File gives a summary, over the same file in the cache', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts');
     const summary = window.answers.nth(await window.answers.count());

@@ -5,43 +5,83 @@ import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
-const LINES = INVENTORY.split('\n');
-/** 1-based line and column after the text, which occurs in one line only. */
-function after(text: string): { line: number; column: number } {
-  const index = LINES.findIndex((line) => line.includes(text));
-  return { line: index + 1, column: (LINES[index] as string).indexOf(text) + text.length + 1 };
+/** A file around a cursor. */
+interface Place {
+  before: string;
+  after: string;
 }
 
-/** What `kvasir complete` prints at a position; one line break ends its output. */
-async function commandLineCompletion(file: string, { line, column }: { line: number; column: number }): Promise<string> {
+/** The sample with `text` written behind `anchor` and the cursor after it. */
+function insertion(anchor: string, text: string, after = ''): Place {
+  const at = INVENTORY.indexOf(anchor) + anchor.length;
+  return { before: INVENTORY.slice(0, at) + text, after: after + INVENTORY.slice(at) };
+}
+
+/** The sample without the rest of the line behind `anchor`, where the cursor is. */
+function unfinishedLine(anchor: string): Place {
+  const at = INVENTORY.indexOf(anchor) + anchor.length;
+  return { before: INVENTORY.slice(0, at), after: INVENTORY.slice(INVENTORY.indexOf('\n', at)) };
+}
+
+/** 1-based, as editors show them. */
+function cursorOf({ before }: Place): { line: number; column: number } {
+  const lines = before.split('\n');
+  return { line: lines.length, column: (lines.at(-1) as string).length + 1 };
+}
+
+/** What `kvasir complete` prints; one line break ends its output. */
+async function commandLineCompletion(file: string, place: Place): Promise<string> {
+  const { line, column } = cursorOf(place);
   const { stdout } = await promisify(execFile)(process.execPath, ['dist/cli.js', 'complete', '--file', file, '--line', String(line), '--column', String(column)]);
   return stdout.replace(/\n$/, '');
 }
 
-editorSuite('completion', { 'src/inventory.ts': INVENTORY, 'src/typed.ts': INVENTORY, '.env': 'TOKEN=secret\n' }, (editor) => {
+const NEW_METHOD = '\n  /** Whether there is any of an article. */\n  has(id: string): boolean {';
+const STUB = insertion('    return total;\n  }\n', NEW_METHOD, '\n  }\n');
+/** Places at which the built-in model has something to say, on the cursor's line and below it. */
+const PLACES: Record<string, Place> = {
+  'rest-of-line.ts': unfinishedLine('let total = '),
+  'arguments.ts': unfinishedLine('super('),
+  'statement.ts': insertion('    return total;\n  }\n', `${NEW_METHOD}\n    `, '\n  }\n'),
+  'condition.ts': insertion("throw new RangeError('count must be positive');\n    }\n", '    if (', '\n    }\n'),
+};
+const FILES = Object.fromEntries(Object.entries(PLACES).map(([name, { before, after }]) => [`src/${name}`, before + after]));
+
+editorSuite('completion', { ...FILES, 'src/typed.ts': STUB.before + STUB.after, '.env': 'TOKEN=secret\n' }, (editor) => {
+  // The first of them is asked for while there is no engine yet: it has to be shown when the model has been loaded.
+  test.for(Object.entries(PLACES))('ghost text in %s is what `kvasir complete` prints', async ([name, place]) => {
+    const window = editor();
+    const expected = await commandLineCompletion(window.file(`src/${name}`), place);
+    expect(expected, 'choose a place where the model says something').not.toBe('');
+    const { line, column } = cursorOf(place);
+    await window.openFile(`src/${name}`);
+    await window.goTo(line, column);
+    await window.runCommand('Kvasir: Trigger Completion');
+    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe(expected);
+  });
+
   test('ghost text appears while typing, Escape dismisses it, Tab accepts exactly what it shows', async () => {
     const window = editor();
-    const place = after('return entry ? entry.count : 0;');
+    const typed = { ...STUB, before: `${STUB.before}\n    ` };
+    const start = cursorOf(STUB);
     await window.openFile('src/typed.ts');
-    await window.goTo(place.line, place.column);
-    const typed = '    const value = ';
-    await window.type(`\n${typed}`);
+    await window.goTo(start.line, start.column);
+    await window.type('\n    ');
     await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');
     await window.screenshot('ghost-text');
 
     await window.press('Escape');
     await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe('');
-    const before = LINES.toSpliced(place.line, 0, typed).join('\n');
-    expect(await window.savedText('src/typed.ts')).toBe(before);
+    expect(await window.savedText('src/typed.ts')).toBe(typed.before + typed.after);
 
     // The editor may show the first part of a completion while the rest is decoded; the command line tells the whole.
-    const whole = await commandLineCompletion(window.file('src/typed.ts'), { line: place.line + 1, column: typed.length + 1 });
+    const whole = await commandLineCompletion(window.file('src/typed.ts'), typed);
     await window.runCommand('Kvasir: Trigger Completion');
     await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe(whole);
     await window.press('Tab');
     await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe('');
-    expect(await window.editorText()).toContain(`${typed}${whole.split('\n')[0]}`);
-    expect(await window.savedText('src/typed.ts')).toBe(before.replace(typed, () => typed + whole));
+    expect(await window.editorText()).toContain(`\n    ${whole}\n  }\n`);
+    expect(await window.savedText('src/typed.ts')).toBe(typed.before + whole + typed.after);
   });
 
   test('an excluded file gets none', async () => {
@@ -52,19 +92,5 @@ editorSuite('completion', { 'src/inventory.ts': INVENTORY, 'src/typed.ts': INVEN
     await window.runCommand('Kvasir: Trigger Completion');
     // An observation, not a wait for something.
     for (const end = performance.now() + 3_000; performance.now() < end; await window.page.waitForTimeout(100)) expect(await window.ghostText()).toBe('');
-  });
-
-  test.for([
-    after('const entry = this.entries.get(article.id);'),
-    after('let total = '),
-    after('total += '),
-    after('throw new OutOfStockError('),
-  ])('ghost text at $line:$column is what `kvasir complete` prints', async (place) => {
-    const window = editor();
-    const expected = await commandLineCompletion(window.file('src/inventory.ts'), place);
-    await window.openFile('src/inventory.ts');
-    await window.goTo(place.line, place.column);
-    await window.runCommand('Kvasir: Trigger Completion');
-    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe(expected);
   });
 });

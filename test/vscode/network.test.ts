@@ -1,7 +1,8 @@
 /** Nothing of Kvasir talks to the network: an extension host at work has no socket that an idle one has not. */
 import { expect, inject, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
-import { isLoopback, processTree, remoteAddresses } from './processes.ts';
+import { isLoopback, networkNamespace, processesWith, processTree, remoteAddresses } from './processes.ts';
+import { type EditorServerAddress, RUN_VARIABLE } from './server.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
@@ -25,7 +26,10 @@ editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
   const server = inject('server');
   const isolated = typeof server === 'string' ? server : server.isolated;
   test.skipIf(isolated !== true)(`all editor tests run in a network namespace with loopback only${isolated === true ? '' : ` (${isolated})`}`, () => {
-    // The server, this extension host and the browser are in there; what works in these tests works offline.
-    expect(remoteAddresses(processTree(editor().extensionHost)).every(isLoopback)).toBe(true);
+    // And the watch sees sockets at all: the browser talks to the server.
+    const everything = processesWith(RUN_VARIABLE, (server as EditorServerAddress).runId);
+    const addresses = remoteAddresses(everything);
+    expect(addresses.filter(isLoopback)).not.toEqual([]);
+    expect(everything.map(networkNamespace)).not.toContain(networkNamespace(process.pid));
   });
 });

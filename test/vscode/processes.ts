@@ -42,6 +42,9 @@ export function threadNames(pid: number): string[] {
   return quiet(() => readdirSync(`/proc/${pid}/task`), []).map((task) => text(`/proc/${pid}/task/${task}/comm`).trim());
 }
 
+/** Names the network namespace that the process lives in. */
+export const networkNamespace = (pid: number): string => quiet(() => readlinkSync(`/proc/${pid}/ns/net`), '');
+
 /**
  * Remote addresses ("127.0.0.1:80", "[::1]:80") of the TCP and UDP sockets that the given processes hold, listening ones
  * ("0.0.0.0:0") left out. Covers every network namespace, because each process is asked about its own.

@@ -48,6 +48,9 @@ const SETTINGS = {
   'editor.autoClosingQuotes': 'never',
   'editor.autoIndent': 'none',
   'editor.formatOnType': false,
+  // An open list of suggestions takes the place of ghost text that does not go on as its selected entry does.
+  'editor.quickSuggestions': { other: 'off', comments: 'off', strings: 'off' },
+  'editor.suggestOnTriggerCharacters': false,
   'window.restoreWindows': 'none',
   'files.autoSave': 'off',
 };
@@ -110,6 +113,9 @@ export async function startServer(files: EditorFiles, vsix: string): Promise<{ a
   }
 }
 
+/** Every address is behind loopback, where nobody answers: an attempt to reach one hangs and can be seen instead of failing at once. */
+const LOOPBACK_ONLY = 'ip link set lo up && ip route add default dev lo';
+
 /**
  * A process that holds a network namespace with loopback only and ends with this one (its input closes), and the words
  * that start another process in there. As an ordinary user the namespace needs a user namespace around it.
@@ -120,8 +126,8 @@ async function loopbackOnly(env: NodeJS.ProcessEnv): Promise<{ holder?: ChildPro
     { unshare: ['--map-root-user', '--net'], nsenter: ['--user', '--preserve-credentials', '--net'] },
   ];
   for (const way of ways) {
-    if (spawnSync('unshare', [...way.unshare, 'ip', 'link', 'set', 'lo', 'up']).status !== 0) continue;
-    const holder = spawn('unshare', [...way.unshare, 'sh', '-c', 'ip link set lo up && echo ready && exec cat'], { env, stdio: ['pipe', 'pipe', 'ignore'] });
+    if (spawnSync('unshare', [...way.unshare, 'sh', '-c', LOOPBACK_ONLY]).status !== 0) continue;
+    const holder = spawn('unshare', [...way.unshare, 'sh', '-c', `${LOOPBACK_ONLY} && echo ready && exec cat`], { env, stdio: ['pipe', 'pipe', 'ignore'] });
     await output(holder, /ready/, 10_000, 'unshare');
     const enter = ['nsenter', ...way.nsenter, '--target', String(holder.pid), '--'];
     if (spawnSync(enter[0] as string, [...enter.slice(1), 'true']).status === 0) return { holder, enter, isolated: true };
