@@ -38,7 +38,7 @@ function buildPackage(cache: string, target: string): string {
   mkdirSync(cache, { recursive: true });
   rmSync(vsix, { force: true });
   run('esbuild.mjs', '--minify', '--quiet');
-  run('node_modules/@vscode/vsce/vsce', 'package', '--target', target, '--out', vsix);
+  run('node_modules/@vscode/vsce/vsce', 'package', '--no-rewrite-relative-links', '--allow-missing-repository', '--target', target, '--out', vsix);
   return vsix;
 }
 
