@@ -91,8 +91,9 @@ function npm(cwd: string, args: string[]): void {
   const flags = ['--ignore-scripts', '--include=optional', '--no-audit', '--no-fund', '--no-progress', '--loglevel=error'];
   const result = spawnSync(command, [...first, ...args, ...flags], { cwd, env, encoding: 'utf8', timeout: 600_000 });
   if (result.status === 0) return;
-  const reason = result.error?.message ?? `${result.stderr}${result.stdout}`.split('\n').find((line) => /error/i.test(line)) ?? `exit status ${result.status ?? result.signal}`;
-  throw new Error(`editor tests: "npm ${args.join(' ')}" in ${cwd} failed: ${reason.trim()}`);
+  const said = result.stderr.split('\n').flatMap((line) => /^npm (?:error|ERR!) (.+)/.exec(line)?.[1] ?? []);
+  const reason = result.error?.message ?? (said.slice(0, 4).join(', ') || `exit status ${result.status ?? result.signal}`);
+  throw new Error(`editor tests: "npm ${args.join(' ')}" in ${cwd} failed: ${reason}`);
 }
 
 /**
