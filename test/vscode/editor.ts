@@ -192,7 +192,7 @@ export class Editor {
         if (!answer) return;
         const now = { state: answer.getAttribute('data-state') ?? '', length: answer.textContent?.length ?? 0 };
         const last = view.answerHistory.at(-1);
-        if (now.state !== last?.state || now.length !== last.length) view.answerHistory.push(now);
+        if (now.state !== last?.state || now.length !== last?.length) view.answerHistory.push(now);
       });
       observer.observe(body, { subtree: true, childList: true, characterData: true, attributes: true });
       view.answerObserver = observer;

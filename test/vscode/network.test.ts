@@ -9,7 +9,9 @@ editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
   test('a completion and a chat open no connection beyond loopback', async () => {
     const window = editor();
     const seen = new Set<string>();
-    const watch = setInterval(() => remoteAddresses(processTree(window.extensionHost)).forEach((address) => seen.add(address)), 50);
+    const watch = setInterval(() => {
+      for (const address of remoteAddresses(processTree(window.extensionHost))) seen.add(address);
+    }, 50);
     try {
       await window.openFile('src/inventory.ts');
       await window.goTo(37, 1);
