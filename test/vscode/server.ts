@@ -76,7 +76,14 @@ export async function startServer(files: EditorFiles, vsix: string): Promise<{ a
   const started: ChildProcess[] = [];
   let browser: BrowserServer | undefined;
 
+  // When the tests are interrupted, nobody calls `stop`.
+  const abandon = () => {
+    for (const pid of processesWith(RUN_VARIABLE, runId)) process.kill(pid, 'SIGKILL');
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  };
+  process.once('exit', abandon);
   const stop = async () => {
+    process.off('exit', abandon);
     await browser?.close().catch(() => {});
     for (const child of started.reverse()) await end(child);
     const left = await waitUntilNone(() => processesWith(RUN_VARIABLE, runId), 10_000);
