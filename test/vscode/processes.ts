@@ -13,7 +13,7 @@ const quiet = <T>(read: () => T, otherwise: T): T => {
 };
 const text = (file: string) => quiet(() => readFileSync(file, 'utf8'), '');
 
-export const allProcesses = (): number[] => readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number);
+const allProcesses = (): number[] => readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number);
 
 export const commandLine = (pid: number): string => text(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim();
 
