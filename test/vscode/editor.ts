@@ -44,7 +44,7 @@ export class Editor {
 
   /** Opens a new window on a new folder that holds `files` (relative path to content), with an extension host of its own. */
   static async open(address: EditorServerAddress, files: Record<string, string>): Promise<Editor> {
-    const folder = mkdtempSync(path.join(address.folder, 'workspaces', 'project-'));
+    const folder = path.join(mkdtempSync(path.join(address.folder, 'workspaces', 'window-')), 'warehouse');
     for (const [name, content] of Object.entries(files)) {
       mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
       writeFileSync(path.join(folder, name), content);
@@ -165,7 +165,7 @@ export class Editor {
   }
 
   async unhover(): Promise<void> {
-    await this.page.mouse.move(640, 10);
+    await this.page.mouse.move(1200, 400);
     await this.page.locator('.monaco-hover:visible').waitFor({ state: 'hidden' });
   }
 

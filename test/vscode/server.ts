@@ -42,6 +42,8 @@ const SETTINGS = {
   'npm.fetchOnlinePackageInfo': false,
   'typescript.disableAutomaticTypeAcquisition': true,
   'editor.minimap.enabled': false,
+  'problems.decorations.enabled': false,
+  'workbench.editor.enablePreviewFromQuickOpen': true,
   'editor.fontFamily': "'DejaVu Sans Mono', KaTeX_Typewriter, monospace",
   // Typed text has to stay what was typed.
   'editor.autoClosingBrackets': 'never',
