@@ -13,7 +13,7 @@ import { CompletionCache, type Place, withLineEnds } from './cache.ts';
 import { excluded } from './filter.ts';
 import { type CompletionRecord, logLine, type SilentReason } from './record.ts';
 import { extendSelection } from './selection.ts';
-import { DEADLINE_MS, silence, Trigger } from './trigger.ts';
+import { DEADLINE_MS, EXPLICIT_DEADLINE_MS, silence, Trigger } from './trigger.ts';
 
 export const ACCEPTED_COMMAND = 'kvasir.completionAccepted';
 
@@ -131,7 +131,9 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
       }
       const run = this.#run;
       run.numWaiting++;
-      const outcome = await Promise.race([run.ended, silence(DEADLINE_MS - (performance.now() - started), cancel.signal)]).finally(() => run.numWaiting--);
+      // Asked for by hand, it may take its time: the editor does not ask again at the same place, so an early nothing would be final.
+      const deadline = explicit ? EXPLICIT_DEADLINE_MS : DEADLINE_MS;
+      const outcome = await Promise.race([run.ended, silence(deadline - (performance.now() - started), cancel.signal)]).finally(() => run.numWaiting--);
       if (outcome === false) {
         if (run.numWaiting === 0) run.abort.abort();
         return silent('superseded by further typing');

@@ -2,6 +2,8 @@
 
 /** VS Code drops inline completions at about 750 ms; what is there by then is returned before. */
 export const DEADLINE_MS = 680;
+/** For a completion asked for by hand, the first of which may have to load a model. */
+export const EXPLICIT_DEADLINE_MS = 60_000;
 
 /**
  * The first request on a line goes out at once, the later ones after `debounceMs` of silence: the engine answers in well
