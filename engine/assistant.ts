@@ -26,7 +26,12 @@ export class Assistant {
   #model: LoadedModel | null = null;
   /** Messages that wait for a load or unload to end. */
   #held: HostMessage[] | null = null;
+  #loadCancelled = false;
+  /** The step loop, while there is work. */
   #stepping: Promise<void> | null = null;
+  #inStep = false;
+  /** A bug that came up while a step was under way. */
+  #fault: { reason: unknown } | null = null;
   /** Failures without a finished request in between; the second leaves the engine down. */
   #failures = 0;
   #idleTimer: NodeJS.Timeout | undefined;
@@ -49,6 +54,8 @@ export class Assistant {
 
   handle(message: HostMessage): void {
     if (this.#held) {
+      // Whoever waits behind an import that takes minutes no longer wants its result.
+      if (message.type === 'load' || message.type === 'unload' || message.type === 'shutdown') this.#loadCancelled = true;
       this.#held.push(message);
       return;
     }
@@ -60,11 +67,15 @@ export class Assistant {
     }
   }
 
-  /** A bug: every pending request ends with the reason, then the engine is rebuilt once. */
+  /** A bug: every pending request ends with the reason, then the engine is rebuilt once; never under a step. */
   fail(reason: unknown): void {
-    const { message } = explain(reason);
-    this.#requests.failAll(new RequestError('engineFailed', `the engine failed (${message}); it was restarted, please try again`));
+    this.#requests.failAll(new RequestError('engineFailed', `the engine failed (${explain(reason).message}); it was restarted, please try again`));
     this.#idle.forget();
+    if (this.#inStep) this.#fault = { reason };
+    else this.#mend(reason);
+  }
+
+  #mend(reason: unknown): void {
     const model = this.#model;
     if (!model) return;
     try {
@@ -72,7 +83,7 @@ export class Assistant {
       model.rebuild();
     } catch (again) {
       this.#model = null;
-      this.#emit({ type: 'error', code: 'engineFailed', message: `the engine is down: ${message}; ${explain(again).message}. Restart it, or choose another model` });
+      this.#emit({ type: 'error', code: 'engineFailed', message: `the engine is down: ${explain(reason).message}; ${explain(again).message}. Restart it, or choose another model` });
       model.dispose().catch(() => undefined);
     }
     this.#answerFlushes();
@@ -92,10 +103,12 @@ export class Assistant {
         });
       case 'configure':
         if (message.idleWork !== undefined) this.#idle.enabled = message.idleWork;
-        if (message.maxBytes) this.#model?.engine.setMaxBytes(message.maxBytes);
-        return;
+        if (!this.#idle.enabled) this.#idle.stop(this.#model);
+        if (message.maxBytes !== undefined) this.#model?.setMaxBytes(message.maxBytes);
+        return this.#wake();
       case 'generate':
-        if (this.#requests.has(message.requestId)) throw new Error(`request id "${message.requestId}" is in use`);
+        // Without the id: it belongs to the request that is running, which goes on.
+        if (this.#requests.has(message.requestId)) return this.#emit({ type: 'error', code: 'badRequest', message: `request id "${message.requestId}" is in use` });
         this.#requests.start(message, this.#loaded());
         return this.#wake();
       case 'abort':
@@ -104,12 +117,15 @@ export class Assistant {
         if ('text' in message) this.#documents.open(message.docId, message.version, message.path, message.text);
         else this.#documents.edit(message.docId, message.version, message.edits);
         this.#files.touch(message.docId);
+        this.#idle.stop(this.#model, message.docId);
         return this.#wake();
       case 'documentClosed':
+        this.#idle.stop(this.#model, message.docId);
+        this.#model?.engine.pin(message.docId, null);
         this.#documents.close(message.docId);
         return this.#files.forget(message.docId);
       case 'countTokens':
-        return this.#reply(message.requestId, { kind: 'count', numTokens: this.#loaded().text.tokenizer.encode(message.text).length });
+        return this.#reply(message.requestId, { kind: 'count', numTokens: this.#countTokens(message) });
       case 'pin':
         this.#files.pin(message.docId, message.pinned);
         return this.#loaded().engine.pin(message.docId, message.pinned ? this.#files.blockIds(this.#documents.get(message.docId), this.#loaded().layout) : null);
@@ -124,6 +140,11 @@ export class Assistant {
     }
   }
 
+  #countTokens(message: Extract<HostMessage, { type: 'countTokens' }>): number {
+    const { text, layout } = this.#loaded();
+    return 'docId' in message ? this.#files.blockIds(this.#documents.get(message.docId), layout).length : text.tokenizer.encode(message.text).length;
+  }
+
   // --- the step loop ---------------------------------------------------------
 
   #wake(): void {
@@ -136,11 +157,18 @@ export class Assistant {
   async #steps(): Promise<void> {
     try {
       while (this.#model?.engine.hasWork()) {
-        await this.#model.engine.step();
+        this.#inStep = true;
+        await this.#model.engine.step().finally(() => {
+          this.#inStep = false;
+        });
+        const fault = this.#fault;
+        this.#fault = null;
+        if (fault) throw fault.reason;
         // Messages get in between steps.
         await nextTurn();
       }
     } catch (error) {
+      this.#fault = null;
       this.fail(error);
     }
   }
@@ -177,8 +205,12 @@ export class Assistant {
   async #loadModel(message: Load): Promise<void> {
     const { type: _, requestId, ...options } = message;
     try {
+      this.#loadCancelled = false;
       await this.#free('another model was loaded');
-      this.#model = await this.#load(options, (stage, fraction) => this.#emit({ type: 'loadProgress', requestId, stage, fraction }));
+      this.#model = await this.#load(options, (stage, fraction) => {
+        if (this.#loadCancelled) throw new RequestError('notLoaded', 'loading was cancelled');
+        this.#emit({ type: 'loadProgress', requestId, stage, fraction });
+      });
       this.#failures = 0;
       this.#idle.forget();
       this.#reply(requestId, { kind: 'loaded', model: this.#model.info });

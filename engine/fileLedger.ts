@@ -16,6 +16,7 @@ interface Entry {
   pinned: boolean;
   /** Where the cursor last was: decides which part of a large file is the block. */
   cursor: number | undefined;
+  block: { layout: Layout; text: string; cursor: number | undefined; tokenIds: readonly number[] } | undefined;
 }
 
 export class FileLedger {
@@ -68,10 +69,15 @@ export class FileLedger {
     for (const entry of this.#entries.values()) entry.stale = true;
   }
 
-  /** The file block's tokens, around where the cursor last was. */
-  blockIds(document: SourceDocument, layout: Layout): number[] {
-    const cursor = this.#of(document.docId).cursor;
-    return layout.fileBlock(document, cursor === undefined ? {} : { cursorOffset: document.toLf(Math.min(cursor, document.text.length)) }).tokenIds;
+  /** The file block's tokens, around where the cursor last was; laid out once per text and cursor. */
+  blockIds(document: SourceDocument, layout: Layout): readonly number[] {
+    const entry = this.#of(document.docId);
+    const { text } = document;
+    if (!entry.block || entry.block.layout !== layout || entry.block.text !== text || entry.block.cursor !== entry.cursor) {
+      const options = entry.cursor === undefined ? {} : { cursorOffset: document.toLf(Math.min(entry.cursor, text.length)) };
+      entry.block = { layout, text, cursor: entry.cursor, tokenIds: layout.fileBlock(document, options).tokenIds };
+    }
+    return entry.block.tokenIds;
   }
 
   stats(documents: Documents, layout: Layout, engine: Engine): FileStats[] {
@@ -94,7 +100,7 @@ export class FileLedger {
   #of(docId: string): Entry {
     let entry = this.#entries.get(docId);
     if (!entry) {
-      entry = { hits: 0, blockTokens: 0, cachedTokens: 0, lastUse: performance.now(), stale: false, pinned: false, cursor: undefined };
+      entry = { hits: 0, blockTokens: 0, cachedTokens: 0, lastUse: performance.now(), stale: false, pinned: false, cursor: undefined, block: undefined };
       this.#entries.set(docId, entry);
     }
     return entry;

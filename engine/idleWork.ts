@@ -1,6 +1,7 @@
 /**
  * File blocks computed while nothing else runs, so that the first question about a file, or the next after an edit,
- * finds it read. At most one at a time, one per edit, capped in cost, given up as soon as a request arrives.
+ * finds it read. At most one at a time, one per edit, capped in cost; the scheduler lets it wait while there is any
+ * request, an edit of its file ends it.
  */
 import type { Documents } from './documents.ts';
 import type { FileLedger } from './fileLedger.ts';
@@ -17,7 +18,8 @@ export class IdleWork {
   readonly #documents: Documents;
   readonly #files: FileLedger;
   #numStarted = 0;
-  #running = false;
+  /** The sequence under way and its document. */
+  #running: { sequenceId: string; docId: string } | null = null;
 
   constructor(documents: Documents, files: FileLedger) {
     this.#documents = documents;
@@ -26,7 +28,7 @@ export class IdleWork {
 
   /** Whether some file has changed since its block was computed. */
   get due(): boolean {
-    return this.enabled && !this.#running && this.#files.hasStale;
+    return this.enabled && this.#running === null && this.#files.hasStale;
   }
 
   /** Puts the stale file used last into the engine; false when there is none. */
@@ -40,23 +42,23 @@ export class IdleWork {
       const cached = model.engine.describe(block).tokens;
       const promptIds = block.slice(0, cached + Math.floor(MAX_MULTIPLY_ADDS / model.info.parameters));
       if (cached >= promptIds.length || promptIds.length < 2) continue;
-      this.#running = true;
+      const sequenceId = `idle ${++this.#numStarted}`;
+      const ended = () => {
+        if (this.#running?.sequenceId === sequenceId) this.#running = null;
+      };
+      this.#running = { sequenceId, docId };
       model.engine.add(
         new Sequence({
-          id: `idle ${++this.#numStarted}`,
+          id: sequenceId,
           priority: 'idle',
           promptIds,
           sampling: { maxTokens: 0 },
           eosIds: [],
           detokenizer: model.text.tokenizer.createDetokenizer(),
           onToken: () => {},
-          onFinish: () => {
-            this.#running = false;
-          },
+          onFinish: ended,
           // Does not fit: requests for this file will say so themselves.
-          onError: () => {
-            this.#running = false;
-          },
+          onError: ended,
         }),
       );
       return true;
@@ -64,9 +66,17 @@ export class IdleWork {
     return false;
   }
 
+  /** Gives up what is under way, for one document or for any; what it has computed stays cached. */
+  stop(model: LoadedModel | null, docId?: string): void {
+    if (!this.#running || (docId !== undefined && docId !== this.#running.docId)) return;
+    const { sequenceId } = this.#running;
+    this.#files.touch(this.#running.docId);
+    model?.engine.abort(sequenceId);
+  }
+
   /** The engine was replaced: nothing of the old one's is running, and nothing is computed. */
   forget(): void {
-    this.#running = false;
+    this.#running = null;
     this.#files.touchAll();
   }
 }

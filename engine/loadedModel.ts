@@ -14,7 +14,9 @@ export interface LoadedModel {
   readonly layout: Layout;
   /** Replaced by `rebuild`. */
   readonly engine: Engine;
-  /** A new window and a new engine over the same session. Pending sequences must have been told before. */
+  /** Changes the ceiling of window + store, in bytes; 0 is automatic. Outlives `rebuild`. */
+  setMaxBytes(maxBytes: number): void;
+  /** A new engine over the same session and an empty cache. Pending sequences must have been told before. */
   rebuild(): void;
   /** Not during a step. */
   dispose(): Promise<void>;
@@ -33,11 +35,12 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   const text = await reading;
   const contextTokens = Math.min(imported.config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
   const shape = kvShape(imported.config, kv);
-  const maxBytes = options.maxBytes || automaticCacheBytes();
   progress('session', 0);
   const window = new KvWindow(shape, 0);
   const runner = await OnnxRunner.create(imported, window, { threads: options.threads });
   progress('session', 1);
+  // After the weights are in memory: they are not available any more.
+  let maxBytes = options.maxBytes || automaticCacheBytes();
   const makeEngine = () => new Engine({ runner, window, maxBytes, maxContext: contextTokens });
   const model = {
     info: {
@@ -59,6 +62,10 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
     text,
     layout: new Layout(text, { contextTokens, numParameters: imported.parameters }),
     engine: makeEngine(),
+    setMaxBytes(bytes: number) {
+      maxBytes = bytes || automaticCacheBytes();
+      model.engine.setMaxBytes(maxBytes);
+    },
     rebuild() {
       model.engine = makeEngine();
     },

@@ -109,13 +109,15 @@ export interface ModelInfo {
 export type HostMessage =
   | ({ type: 'load'; requestId: string } & LoadOptions)
   | { type: 'unload'; requestId: string }
-  | { type: 'configure'; maxBytes?: number; /** Whether file blocks may be computed while idle. */ idleWork?: boolean }
+  | { type: 'configure'; /** 0 lets the engine choose. */ maxBytes?: number; /** Whether file blocks may be computed while idle. */ idleWork?: boolean }
   | { type: 'generate'; requestId: string; task: Task; priority: Priority; sampling?: SamplingParams }
   | { type: 'abort'; requestId: string }
   | { type: 'documentChanged'; docId: string; version: number; /** As the editor shows it; the engine keeps the last two parts. */ path: string; text: string }
   | { type: 'documentChanged'; docId: string; version: number; edits: TextEdit[] }
   | { type: 'documentClosed'; docId: string }
+  /** Of a text, or of a mirrored document's file block. */
   | { type: 'countTokens'; requestId: string; text: string }
+  | { type: 'countTokens'; requestId: string; docId: string }
   | { type: 'pin'; docId: string; pinned: boolean }
   /** Drops a document's unreferenced KV, or all unreferenced KV. */
   | { type: 'evict'; docId?: string }

@@ -23,6 +23,11 @@ interface Live {
   sequenceIds: Set<string>;
 }
 
+function toRequestError(error: unknown): RequestError {
+  if (error instanceof RequestError) return error;
+  return new RequestError('engineFailed', error instanceof Error ? error.message : String(error));
+}
+
 export class Requests {
   readonly #live = new Map<string, Live>();
   readonly #documents: Documents;
@@ -55,7 +60,7 @@ export class Requests {
     const live = this.#open(requestId, (rawText, finished) => prepared.shape(rawText, finished), prepared.notes, prepared.sampling.topLogprobs > 0);
     this.#run(live, requestId, prepared, priority, model).then(
       (outcome) => this.#close(requestId, (request) => request.finish(outcome)),
-      (error: RequestError) => this.#close(requestId, (request) => request.fail(error)),
+      (error: unknown) => this.#close(requestId, (request) => request.fail(toRequestError(error))),
     );
   }
 
@@ -78,6 +83,8 @@ export class Requests {
         return prepareChat(layout, { messages: task.messages, docs: task.docIds.map((id) => this.#documents.get(id)), cursor: task.cursor }, sampling);
       case 'summarize':
         return prepareSummarize(layout, this.#documents.get(task.docId), task.range, sampling);
+      default:
+        throw new RequestError('badRequest', `unknown task ${JSON.stringify((task as Task).kind)}`);
     }
   }
 
@@ -91,7 +98,11 @@ export class Requests {
     const live = this.#live.get(requestId);
     if (!live) return;
     this.#live.delete(requestId);
-    end(live.request);
+    try {
+      end(live.request);
+    } catch (error) {
+      live.request.fail(toRequestError(error));
+    }
   }
 
   /** One sequence from start to end, its tokens going to `live`'s request unless `onText` takes the text. */
@@ -105,8 +116,14 @@ export class Requests {
         eosIds: prepared.stopTokenIds,
         detokenizer: model.text.tokenizer.createDetokenizer(),
         onToken: (token) => {
-          const complete = onText ? onText(token.text) : live.request.add(token);
-          if (complete) model.engine.stop(sequenceId);
+          try {
+            const complete = onText ? onText(token.text) : live.request.add(token);
+            if (complete) model.engine.stop(sequenceId);
+          } catch (error) {
+            // A fault in showing this text is this request's own; the step and the others go on.
+            model.engine.abort(sequenceId);
+            reject(toRequestError(error));
+          }
         },
         onFinish: (finishReason, rest) => {
           live.sequenceIds.delete(sequenceId);
@@ -173,7 +190,7 @@ export class Requests {
       }
       this.#close(requestId, (request) => request.finish(total));
     } catch (error) {
-      this.#close(requestId, (request) => request.fail(error instanceof RequestError ? error : new RequestError('engineFailed', String(error))));
+      this.#close(requestId, (request) => request.fail(toRequestError(error)));
     }
   }
 }

@@ -41,6 +41,8 @@ export interface SequenceOptions extends SequenceEvents {
   detokenizer: Detokenizer;
 }
 
+const NUMBERS = ['temperature', 'topP', 'topK', 'minP', 'repetitionPenalty', 'seed', 'maxTokens', 'topLogprobs'] as const;
+
 /** Fills in the defaults: greedy, 128 tokens. Throws a RequestError on values that make no sense. */
 export function resolveSampling(sampling: SamplingParams = {}): Required<SamplingParams> {
   const params: Required<SamplingParams> = {
@@ -58,6 +60,10 @@ export function resolveSampling(sampling: SamplingParams = {}): Required<Samplin
   const demand = (name: keyof SamplingParams, holds: boolean, what: string): void => {
     if (!holds) throw new RequestError('badRequest', `${name} is ${String(params[name])}; it must be ${what}.`);
   };
+  const isNumber = (value: unknown): value is number => typeof value === 'number';
+  for (const name of NUMBERS) demand(name, isNumber(params[name]), 'a number');
+  demand('stop', Array.isArray(params.stop) && params.stop.every((text) => typeof text === 'string'), 'a list of strings');
+  demand('ignoreEos', typeof params.ignoreEos === 'boolean', 'true or false');
   demand('temperature', params.temperature >= 0 && params.temperature < Infinity, 'a number from 0');
   demand('topP', params.topP > 0 && params.topP <= 1, 'above 0 and at most 1');
   demand('topK', Number.isInteger(params.topK) && params.topK >= 0, 'a whole number from 0');

@@ -1,5 +1,6 @@
 /** `kvasir chat`: one turn, or a conversation over the terminal, with files attached. */
 import { createInterface } from 'node:readline/promises';
+import { RequestError } from '../errors.ts';
 import type { ChatMessage } from '../protocol.ts';
 import { type CommandLine, samplingOf, text, texts } from './options.ts';
 import { log, printJson, statsLine } from './output.ts';
@@ -12,18 +13,33 @@ export async function chat(line: CommandLine): Promise<number> {
     const docIds: string[] = [];
     for (const file of texts(line, 'file')) docIds.push((await client.openFile(file)).docId);
     const messages: ChatMessage[] = [];
+    let running: string | null = null;
     const turn = async (content: string) => {
       messages.push({ role: 'user', content });
-      const answer = await runTask(line, client, { kind: 'chat', messages: [...messages], docIds }, { id: `chat-${(messages.length + 1) / 2}`, sampling });
-      messages.push({ role: 'assistant', content: answer });
+      running = `chat-${(messages.length + 1) / 2}`;
+      try {
+        const answer = await runTask(line, client, { kind: 'chat', messages: [...messages], docIds }, { id: running, sampling });
+        messages.push({ role: 'assistant', content: answer });
+      } catch (error) {
+        messages.pop();
+        throw error;
+      } finally {
+        running = null;
+      }
     };
     if (message !== undefined) await turn(message);
     else {
       if (model.note && !line.json) log(model.note);
       const terminal = createInterface({ input: process.stdin, output: process.stderr, prompt: '> ' });
+      // Ctrl+C stops the answer; at the prompt it ends the conversation.
+      terminal.on('SIGINT', () => (running === null ? terminal.close() : client.abort(running)));
       terminal.prompt();
       for await (const question of terminal) {
-        if (question.trim()) await turn(question);
+        if (question.trim())
+          await turn(question).catch((error: unknown) => {
+            if (!(error instanceof RequestError)) throw error;
+            log(error.message);
+          });
         terminal.prompt();
       }
     }

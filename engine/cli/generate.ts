@@ -15,6 +15,8 @@ interface Request {
   arriveMs: number;
 }
 
+/** What a request line may set; anything else in it is the caller's own. */
+const SAMPLING_KEYS: readonly (keyof SamplingParams)[] = ['temperature', 'topP', 'topK', 'minP', 'repetitionPenalty', 'seed', 'maxTokens', 'stop', 'ignoreEos', 'topLogprobs'];
 const PRIORITIES: readonly string[] = ['completion', 'chat', 'summary'];
 
 export async function generate(line: CommandLine): Promise<number> {
@@ -54,14 +56,15 @@ async function requestLines(file: string): Promise<string[]> {
 }
 
 async function runLine(line: CommandLine, client: Client, source: string, index: number, defaults: SamplingParams): Promise<boolean> {
-  let id = String(index);
+  // Reported as it was given, a number as a number.
+  let id: unknown = index;
   try {
     const value = objectOf(source, index);
-    if (value.id !== undefined) id = String(value.id);
+    if (value.id !== undefined) id = value.id;
     const request = requestOf(value, index, defaults);
     if (request.arriveMs) await sleep(request.arriveMs);
     const done = await client.generate(request.task, {
-      id,
+      id: String(id),
       priority: request.priority,
       sampling: request.sampling,
       onChunk: line.json ? (chunk) => printJson({ type: 'chunk', id, text: chunk.text, tokenIds: chunk.tokenIds, logprobs: chunk.logprobs }) : undefined,
@@ -75,7 +78,7 @@ async function runLine(line: CommandLine, client: Client, source: string, index:
   }
 }
 
-function report(line: CommandLine, id: string, error: unknown): 1 {
+function report(line: CommandLine, id: unknown, error: unknown): 1 {
   const { code, message } = error instanceof RequestError ? error : { code: 'engineFailed', message: String(error) };
   if (line.json) printJson({ type: 'error', id, code, message });
   else log(`[${id}] ${message}`);
@@ -98,7 +101,7 @@ function objectOf(source: string, index: number): Record<string, unknown> {
 /** One line of a requests file; a malformed one fails alone. */
 function requestOf(value: Record<string, unknown>, index: number, defaults: SamplingParams): Request {
   const bad = (why: string) => badLine(index, why);
-  const { id: _, ids, prompt, priority, arriveMs, ...sampling } = value;
+  const { ids, prompt, priority, arriveMs } = value;
   if ((ids === undefined) === (prompt === undefined)) throw bad('exactly one of "ids" and "prompt" is needed');
   if (ids !== undefined && !(Array.isArray(ids) && ids.every((i) => Number.isInteger(i) && i >= 0))) throw bad('"ids" must be a list of token ids');
   if (prompt !== undefined && typeof prompt !== 'string') throw bad('"prompt" must be a string');
@@ -107,7 +110,7 @@ function requestOf(value: Record<string, unknown>, index: number, defaults: Samp
   return {
     task: { kind: 'raw', prompt: (ids ?? prompt) as string | number[] },
     priority: (priority as Priority) ?? 'completion',
-    sampling: { ...defaults, ...(sampling as SamplingParams) },
+    sampling: { ...defaults, ...Object.fromEntries(SAMPLING_KEYS.filter((key) => value[key] !== undefined).map((key) => [key, value[key]])) },
     arriveMs: (arriveMs as number) ?? 0,
   };
 }

@@ -11,7 +11,7 @@ export function log(text: string): void {
 }
 
 /** The `done` line of `--json` (stable: outside programs read it). */
-export function doneLine(id: string, done: Done): object {
+export function doneLine(id: unknown, done: Done): object {
   const { finishReason, text, tokenIds, logprobs, topLogprobs, usage, timings, diagnostics } = done;
   return { type: 'done', id, finishReason, text, tokenIds, logprobs, topLogprobs: topLogprobs ?? [], usage, timings, diagnostics };
 }

@@ -39,12 +39,23 @@ async function folderTask(client: Client, path: string): Promise<Task> {
   if (!files.length) throw new RequestError('badRequest', `${path}: no source files in this folder`);
   if (files.length > MOST_FILES) log(`note: ${files.length} source files, the first ${MOST_FILES} are summarised`);
   const docIds: string[] = [];
-  for (const file of files.slice(0, MOST_FILES)) docIds.push((await client.openFile(file)).docId);
+  for (const file of files.slice(0, MOST_FILES)) {
+    try {
+      docIds.push((await client.openFile(file)).docId);
+    } catch (error) {
+      log(`note: ${(error as Error).message}`);
+    }
+  }
+  if (!docIds.length) throw new RequestError('badRequest', `${path}: none of its files can be read as source code`);
   return { kind: 'summarizeFolder', path, docIds };
 }
 
 async function sourceFiles(folder: string): Promise<string[]> {
-  const entries = (await readdir(folder, { withFileTypes: true })).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const found = await readdir(folder, { withFileTypes: true }).catch((error: Error) => {
+    log(`note: ${error.message}`);
+    return [];
+  });
+  const entries = found.sort((a, b) => (a.name < b.name ? -1 : 1));
   const files: string[] = [];
   for (const entry of entries) {
     if (entry.name.startsWith('.')) continue;

@@ -64,6 +64,28 @@ const done = (end: EngineMessage) => {
   return end;
 };
 
+/** Loads the real model, then makes the n-th steps named fail, counted over all loads. */
+const failingAt = (...steps: number[]): typeof loadModel => {
+  let count = 0;
+  return (options, progress) => loadModel(options, progress).then(failing);
+  function failing(model: LoadedModel): LoadedModel {
+    const arm = () => {
+      const step = model.engine.step.bind(model.engine);
+      model.engine.step = async () => {
+        if (steps.includes(++count)) throw new Error('injected fault');
+        return step();
+      };
+    };
+    const { rebuild } = model;
+    model.rebuild = () => {
+      rebuild();
+      arm();
+    };
+    arm();
+    return model;
+  }
+};
+
 test('completion, chat and summary of one file share its block, computed once, also after an edit near the end', async () => {
   const talk = inThread();
   talk.post(LOAD);
@@ -138,6 +160,64 @@ test('bad requests fail alone, aborts end as done, and every request ends once',
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
+test('what is wrong with one message is that message\'s own affair', async () => {
+  const talk = inThread();
+  talk.post(LOAD);
+  const first = talk.generate('same', { kind: 'raw', prompt: [300, 301] }, { maxTokens: 30, ignoreEos: true });
+  talk.post({ type: 'generate', requestId: 'same', priority: 'chat', task: { kind: 'raw', prompt: [5] } });
+  expect(await talk.generate('odd', { kind: 'dance' } as never)).toMatchObject({ type: 'error', code: 'badRequest', message: expect.stringContaining('dance') });
+  expect(await talk.generate('stop', { kind: 'raw', prompt: [5] }, { stop: 'x' })).toMatchObject({ type: 'error', code: 'badRequest', message: expect.stringContaining('stop') });
+  expect(await talk.generate('text', { kind: 'raw', prompt: [5] }, { temperature: '0.5' })).toMatchObject({ type: 'error', code: 'badRequest' });
+  expect(done(await first).tokenIds).toHaveLength(30);
+  expect(talk.ends('same')).toHaveLength(1);
+  expect(talk.messages.filter((m) => m.type === 'error' && m.requestId === undefined)).toMatchObject([{ code: 'badRequest', message: expect.stringContaining('"same" is in use') }]);
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
+});
+
+test('the ceiling survives a rebuilt engine, 0 makes it automatic again', async () => {
+  const talk = inThread(failingAt(3));
+  talk.post(LOAD);
+  talk.post({ type: 'configure', maxBytes: 5e6 });
+  expect((await talk.stats()).maxBytes).toBe(5e6);
+  expect((await talk.generate('a', { kind: 'raw', prompt: [300, 301, 302] }, { maxTokens: 20, ignoreEos: true })).type).toBe('error');
+  expect((await talk.stats()).maxBytes).toBe(5e6);
+  talk.post({ type: 'configure', maxBytes: 0 });
+  expect((await talk.stats()).maxBytes).toBeGreaterThan(5e6);
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
+});
+
+test('a pin holds a file\'s block until it is released or the file closed', async () => {
+  const talk = inThread();
+  talk.post(LOAD);
+  talk.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
+  await talk.ask({ type: 'flush', requestId: 'flush' });
+  expect(await talk.ask({ type: 'countTokens', requestId: 'count', docId: 'd' })).toMatchObject({ value: { kind: 'count', numTokens: (await talk.stats()).tokens.idleComputed } });
+  talk.post({ type: 'pin', docId: 'd', pinned: true });
+  talk.post({ type: 'evict' });
+  expect((await talk.stats()).windowSlots.held).toBeGreaterThan(500);
+  talk.post({ type: 'documentClosed', docId: 'd' });
+  talk.post({ type: 'evict' });
+  expect((await talk.stats()).windowSlots.held).toBe(0);
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
+});
+
+test('idle work stops when it is switched off, and what waits behind a load cancels it', async () => {
+  const talk = inThread();
+  talk.post(LOAD);
+  talk.post({ type: 'configure', idleWork: false });
+  talk.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
+  await talk.ask({ type: 'flush', requestId: 'flush' });
+  expect((await talk.stats()).tokens.idleComputed).toBe(0);
+  talk.post({ type: 'configure', idleWork: true });
+  await talk.ask({ type: 'flush', requestId: 'flush2' });
+  expect((await talk.stats()).tokens.idleComputed).toBeGreaterThan(500);
+  await rm(join(cacheDir, 'fresh'), { recursive: true, force: true });
+  const load = talk.ask({ ...LOAD, requestId: 'slow', cacheDir: join(cacheDir, 'fresh') });
+  const bye = talk.ask({ type: 'shutdown', requestId: 'bye' });
+  expect(await load).toMatchObject({ type: 'error', code: 'notLoaded' });
+  expect((await bye).type).toBe('reply');
+});
+
 test('a model that cannot be loaded is one error, and another can be loaded after it', async () => {
   const talk = inThread();
   expect(await talk.ask({ ...LOAD, requestId: 'bad', modelDir: 'test/fixtures/bad/st_truncated' })).toMatchObject({ type: 'error', code: 'modelInvalid', message: expect.stringContaining('model.safetensors') });
@@ -145,28 +225,6 @@ test('a model that cannot be loaded is one error, and another can be loaded afte
   expect(await talk.ask(LOAD)).toMatchObject({ type: 'reply', value: { kind: 'loaded', model: { name: 'kvasir-starter', precision: 'int8', contextTokens: 2048 } } });
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
-
-/** Loads the real model, then makes the n-th steps named fail, counted over all loads. */
-const failingAt = (...steps: number[]): typeof loadModel => {
-  let count = 0;
-  return (options, progress) => loadModel(options, progress).then(failing);
-  function failing(model: LoadedModel): LoadedModel {
-    const arm = () => {
-      const step = model.engine.step.bind(model.engine);
-      model.engine.step = async () => {
-        if (steps.includes(++count)) throw new Error('injected fault');
-        return step();
-      };
-    };
-    const { rebuild } = model;
-    model.rebuild = () => {
-      rebuild();
-      arm();
-    };
-    arm();
-    return model;
-  }
-};
 
 test('a bug in a step ends all pending requests, the engine is rebuilt and the next request works', async () => {
   const talk = inThread(failingAt(3));
