@@ -57,7 +57,7 @@ async function requestLines(file: string): Promise<string[]> {
 
 async function runLine(line: CommandLine, client: Client, source: string, index: number, defaults: SamplingParams): Promise<boolean> {
   // Reported as it was given, a number as a number.
-  let id: unknown = index;
+  let id: unknown = String(index);
   try {
     const value = objectOf(source, index);
     if (value.id !== undefined) id = value.id;
