@@ -24,9 +24,10 @@ export class Assistant {
     const host = new EngineHost(context, settings, log);
     const mirror = new DocumentMirror(host.client);
     const completion = new CompletionProvider(host.client, mirror, settings, log);
-    const attachment = new Attachment(host, settings);
+    const attachment = new Attachment(host, mirror, settings);
     const chat = new ChatView(context, host, mirror, settings, attachment, log);
-    const explanation = new Explanation(() => explain(completion.last));
+    const explanation = new Explanation(() => explain(completion.last, vscode.l10n.t));
+    const status = new StatusItem(host);
     const command = (name: string, run: (...args: never[]) => unknown) => vscode.commands.registerCommand(name, run);
     this.#host = host;
     this.#disposables = [
@@ -35,7 +36,7 @@ export class Assistant {
       attachment,
       mirror,
       explanation,
-      new StatusItem(host),
+      status,
       vscode.languages.registerInlineCompletionItemProvider(DOCUMENTS, completion),
       vscode.window.registerWebviewViewProvider(CHAT_VIEW, chat),
       command(ACCEPTED_COMMAND, () => completion.accepted()),
@@ -48,6 +49,7 @@ export class Assistant {
       command('kvasir.clearCache', () => {
         completion.forget();
         host.client.notify({ type: 'evict' });
+        status.refresh();
         void vscode.window.showInformationMessage(vscode.l10n.t('Kvasir: the cache is cleared.'));
       }),
       command('kvasir.restartEngine', () => host.restart().catch(() => {})),

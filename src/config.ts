@@ -4,6 +4,10 @@
  */
 import * as vscode from './vscode.ts';
 
+/** How the engine is reached; each has its entry in engineHost.ts. */
+const TRANSPORTS = ['thread'] as const;
+export type TransportName = (typeof TRANSPORTS)[number];
+
 export interface Config {
   enable: boolean;
   /** Folder of a model; empty is the built-in one. */
@@ -12,7 +16,7 @@ export interface Config {
   cacheMaxBytes: number;
   /** 0 lets the engine choose. */
   threads: number;
-  transport: 'thread';
+  transport: TransportName;
   completion: {
     enable: boolean;
     debounceMs: number;
@@ -78,7 +82,7 @@ function read(): Config {
     model: text('model'),
     cacheMaxBytes: count('cache.maxBytes', Number.MAX_SAFE_INTEGER),
     threads: count('engine.threads', 256),
-    transport: 'thread',
+    transport: TRANSPORTS.find((name) => name === text('engine.transport')) ?? TRANSPORTS[0],
     completion: {
       enable: flag('completion.enable'),
       debounceMs: count('completion.debounceMs', 2000),

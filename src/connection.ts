@@ -4,6 +4,7 @@
  * start, load and restart is engineClient.ts.
  */
 import { type EngineMessage, type ErrorCode, type HostMessage, PROTOCOL_VERSION, type ReplyValue } from '../engine/protocol.ts';
+import type { Translate } from './translate.ts';
 import type { Transport } from './transport.ts';
 
 export type Done = Extract<EngineMessage, { type: 'done' }>;
@@ -44,6 +45,7 @@ export class Connection {
   /** Settles when the engine has said that it speaks our protocol. */
   readonly opened: Promise<void>;
   readonly #transport: Transport;
+  readonly #t: Translate;
   readonly #events: ConnectionEvents;
   readonly #pending = new Map<string, Pending>();
   readonly #readyTimer: ReturnType<typeof setTimeout>;
@@ -51,15 +53,16 @@ export class Connection {
   #numRequests = 0;
   #ended: string | undefined;
 
-  constructor(transport: Transport, events: ConnectionEvents) {
+  constructor(transport: Transport, t: Translate, events: ConnectionEvents) {
     this.#transport = transport;
+    this.#t = t;
     this.#events = events;
     this.opened = new Promise((resolve, reject) => {
       this.#open = { resolve, reject };
     });
     // Whoever starts the engine awaits `opened`; without that, its rejection is no unhandled one.
     this.opened.catch(() => {});
-    this.#readyTimer = setTimeout(() => this.#end(`it did not start within ${READY_MS / 1000} s`), READY_MS);
+    this.#readyTimer = setTimeout(() => this.#end(t('it did not start within {0} s', READY_MS / 1000)), READY_MS);
     transport.onMessage((message) => this.#receive(message));
     transport.onExit((reason) => this.#end(reason));
   }
@@ -142,7 +145,7 @@ export class Connection {
   #greet(version: number): void {
     clearTimeout(this.#readyTimer);
     if (version === PROTOCOL_VERSION) this.#open.resolve();
-    else this.#end(`it speaks version ${version} of the protocol and the editor version ${PROTOCOL_VERSION}; reinstall the extension`, true);
+    else this.#end(this.#t('it speaks version {0} of the protocol and the editor version {1}; reinstall the extension', version, PROTOCOL_VERSION), true);
   }
 
   /** `idle`: the engine is known not to be computing. */
@@ -164,6 +167,6 @@ export class Connection {
   }
 
   #failure(reason: string): EngineError {
-    return new EngineError('engineFailed', `The engine stopped: ${reason}.`);
+    return new EngineError('engineFailed', this.#t('The engine stopped: {0}.', reason));
   }
 }

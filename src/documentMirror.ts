@@ -10,6 +10,8 @@ interface Mirrored {
   version: number;
   length: number;
   eol: vscode.EndOfLine;
+  /** The engine may hold something else: the next request sends the whole text. */
+  stale: boolean;
 }
 
 export class DocumentMirror implements vscode.Disposable {
@@ -26,7 +28,8 @@ export class DocumentMirror implements vscode.Disposable {
   sync(document: vscode.TextDocument): string {
     this.#follow();
     const docId = document.uri.toString();
-    if (this.#mirrored.get(docId)?.version !== document.version) this.#sendText(docId, document);
+    const known = this.#mirrored.get(docId);
+    if (!known || known.stale || known.version !== document.version) this.#sendText(docId, document);
     return docId;
   }
 
@@ -37,10 +40,9 @@ export class DocumentMirror implements vscode.Disposable {
   }
 
   #follow(): void {
-    // A new engine knows no documents.
     if (this.#epoch !== this.#client.epoch) {
       this.#epoch = this.#client.epoch;
-      this.#mirrored.clear();
+      for (const known of this.#mirrored.values()) known.stale = true;
     }
     if (this.#subscriptions.length) return;
     this.#subscriptions = [
@@ -52,19 +54,20 @@ export class DocumentMirror implements vscode.Disposable {
   #changed({ document, contentChanges }: vscode.TextDocumentChangeEvent): void {
     const docId = document.uri.toString();
     const known = this.#mirrored.get(docId);
-    if (!known || this.#epoch !== this.#client.epoch || known.version === document.version) return;
-    const edits = known.eol === document.eol ? toEdits(contentChanges) : null;
+    if (!known || known.stale || this.#epoch !== this.#client.epoch || known.version === document.version) return;
+    // Several undo steps may come as one event: its version then skips, and its changes follow one another.
+    const edits = document.version === known.version + 1 && known.eol === document.eol ? toEdits(contentChanges) : null;
     if (!edits || lengthAfter(known.length, edits) !== lengthOf(document)) {
       this.#sendText(docId, document);
       return;
     }
     this.#remember(docId, document);
-    if (edits.length) this.#client.notify({ type: 'documentChanged', docId, version: document.version, edits });
+    this.#client.notify({ type: 'documentChanged', docId, version: document.version, edits });
   }
 
   #closed(document: vscode.TextDocument): void {
     const docId = document.uri.toString();
-    if (this.#mirrored.delete(docId) && this.#epoch === this.#client.epoch) this.#client.notify({ type: 'documentClosed', docId });
+    if (this.#mirrored.delete(docId)) this.#client.notify({ type: 'documentClosed', docId });
   }
 
   #sendText(docId: string, document: vscode.TextDocument): void {
@@ -73,7 +76,7 @@ export class DocumentMirror implements vscode.Disposable {
   }
 
   #remember(docId: string, document: vscode.TextDocument): void {
-    this.#mirrored.set(docId, { version: document.version, length: lengthOf(document), eol: document.eol });
+    this.#mirrored.set(docId, { version: document.version, length: lengthOf(document), eol: document.eol, stale: false });
   }
 }
 

@@ -5,6 +5,7 @@
  */
 import type { EngineStats, HostMessage, LoadOptions, ModelInfo } from '../engine/protocol.ts';
 import { Connection, type Done, EngineError, type Generate, type LoadStage } from './connection.ts';
+import type { Translate } from './translate.ts';
 import type { Transport } from './transport.ts';
 
 export type EngineState =
@@ -29,6 +30,7 @@ export interface EngineClientOptions {
   /** A generate request has started or ended; `numPending` counts those under way. */
   onActivity(numPending: number): void;
   log(level: 'info' | 'warn' | 'error', text: string): void;
+  t: Translate;
 }
 
 /** A second crash this soon after an automatic restart is the same fault. */
@@ -42,6 +44,9 @@ export class EngineClient {
   #lastCrash = Number.NEGATIVE_INFINITY;
   #numPending = 0;
   #epoch = 0;
+  /** Changes whenever the engine is stopped or breaks down: a load that began before is nobody's. */
+  #generation = 0;
+  #disposed = false;
 
   constructor(options: EngineClientOptions) {
     this.#options = options;
@@ -55,16 +60,18 @@ export class EngineClient {
     return this.#numPending;
   }
 
-  /** Changes with every new engine: what an earlier one had been told, this one has not. */
+  /** Changes with every new engine, and when it has lost track of a document: whatever was sent before has to be sent again. */
   get epoch(): number {
     return this.#epoch;
   }
 
   /** Starts the engine and loads the model, if that has not been done. */
   ready(): Promise<ModelInfo> {
+    if (this.#disposed) return Promise.reject(new EngineError('notLoaded', this.#options.t('Kvasir is switched off.')));
     if (this.#state.kind === 'failed' && !this.#state.retry) return Promise.reject(new EngineError('engineFailed', this.#state.message));
     // Later, so that a failure in its first lines finds `#loading` set.
-    this.#loading ??= Promise.resolve().then(() => this.#load());
+    const generation = this.#generation;
+    this.#loading ??= Promise.resolve().then(() => this.#load(generation));
     return this.#loading;
   }
 
@@ -75,7 +82,18 @@ export class EngineClient {
     try {
       const aborted = signal && new Promise<null>((resolve) => signal.addEventListener('abort', () => resolve(null), { once: true }));
       if (signal?.aborted || (await (aborted ? Promise.race([this.ready(), aborted]) : this.ready())) === null || signal?.aborted) return ABORTED;
-      return await this.#connection!.generate({ ...rest, task: task() }, onChunk, signal);
+      const send = () => this.#connected().generate({ ...rest, task: task() }, onChunk, signal);
+      const { epoch } = this;
+      return await send().catch((error: unknown) => {
+        if (!isDocumentError(error) || signal?.aborted) throw error;
+        // Once more, with the documents as they are now; nothing has been written yet. Requests sent together lose track together.
+        if (this.#epoch === epoch) this.#epoch++;
+        return send();
+      });
+    } catch (error) {
+      // Switched off: whoever asked is being taken down, too.
+      if (this.#disposed) return ABORTED;
+      throw error;
     } finally {
       this.#count(-1);
     }
@@ -86,10 +104,12 @@ export class EngineClient {
     if (this.#state.kind === 'ready') this.#connection?.notify(message);
   }
 
-  /** null while no model is loaded: counting must not start the engine. */
-  async countTokens(text: string): Promise<number | null> {
+  /** Tokens of a mirrored document's file block; null while no model is loaded: counting must not start the engine. */
+  async countTokens(docId: () => string): Promise<number | null> {
     if (this.#state.kind !== 'ready' || !this.#connection) return null;
-    const value = await this.#connection.ask((requestId) => ({ type: 'countTokens', requestId, text }));
+    // Before the question, as this may send the document.
+    const id = docId();
+    const value = await this.#connection.ask((requestId) => ({ type: 'countTokens', requestId, docId: id }));
     return value.kind === 'count' ? value.numTokens : null;
   }
 
@@ -103,32 +123,60 @@ export class EngineClient {
   /** Ends the engine; the next request starts a new one. */
   async stop(reason: string): Promise<void> {
     const connection = this.#connection;
-    this.#connection = null;
-    this.#loading = null;
+    this.#abandon();
     this.#lastCrash = Number.NEGATIVE_INFINITY;
     this.#setState({ kind: 'stopped' });
     await connection?.close(reason);
   }
 
-  async #load(): Promise<ModelInfo> {
-    let connection: Connection | null = null;
+  /** Stops for good: later requests end as aborted and start nothing. */
+  dispose(reason: string): Promise<void> {
+    this.#disposed = true;
+    return this.stop(reason);
+  }
+
+  get disposed(): boolean {
+    return this.#disposed;
+  }
+
+  /** What was under way is no longer this client's. */
+  #abandon(): void {
+    this.#generation++;
+    this.#connection = null;
+    this.#loading = null;
+  }
+
+  #connected(): Connection {
+    // Stopped between the load's end and the request's turn.
+    if (!this.#connection) throw this.#stopped();
+    return this.#connection;
+  }
+
+  #stopped(): EngineError {
+    return new EngineError('notLoaded', this.#options.t('The engine was stopped before the request could be sent.'));
+  }
+
+  async #load(generation: number): Promise<ModelInfo> {
+    if (generation !== this.#generation) throw this.#stopped();
     try {
       const options = this.#options.loadOptions();
-      connection = this.#connection ??= this.#connect();
+      const connection = (this.#connection ??= this.#connect());
       this.#setState({ kind: 'starting', stage: 'thread', fraction: 0 });
       await connection.opened;
+      if (generation !== this.#generation) throw this.#stopped();
       const value = await connection.ask(
         (requestId) => ({ type: 'load', requestId, ...options }),
         (stage, fraction) => this.#setState({ kind: 'starting', stage, fraction }),
       );
-      if (value.kind !== 'loaded') throw new EngineError('engineFailed', `The engine answered "load" by "${value.kind}".`);
+      if (generation !== this.#generation) throw this.#stopped();
+      if (value.kind !== 'loaded') throw new EngineError('engineFailed', this.#options.t('The engine answered "load" by "{0}".', value.kind));
       const { model } = value;
       this.#options.log('info', `loaded ${model.name} (${model.precision}, ${model.contextTokens} tokens) in ${Math.round(model.loadMs)} ms${model.imported ? ', imported' : ''}`);
       this.#setState({ kind: 'ready', model });
       return model;
     } catch (error) {
       // After a crash or a stop the state is no longer this attempt's to set.
-      if (this.#connection === connection) {
+      if (generation === this.#generation) {
         this.#loading = null;
         this.#fail(error instanceof Error ? error.message : String(error), true);
       }
@@ -138,26 +186,28 @@ export class EngineClient {
 
   #connect(): Connection {
     this.#epoch++;
-    const connection: Connection = new Connection(this.#options.createTransport(), {
+    const connection: Connection = new Connection(this.#options.createTransport(), this.#options.t, {
       onClosed: (reason) => {
         if (this.#connection === connection) this.#crashed(reason);
       },
       onError: (error) => {
-        this.#options.log('error', error.message);
+        this.#options.log(isDocumentError(error) ? 'warn' : 'error', error.message);
+        if (this.#connection !== connection) return;
+        // The next request sends its documents whole.
+        if (isDocumentError(error)) this.#epoch++;
         // The engine has rebuilt itself once already and now stays down.
-        if (error.code === 'engineFailed' && this.#connection === connection) this.#fail(error.message, false);
+        if (error.code === 'engineFailed') this.#fail(error.message, false);
       },
     });
     return connection;
   }
 
   #crashed(reason: string): void {
-    this.#connection = null;
-    this.#loading = null;
+    this.#abandon();
     const again = Date.now() - this.#lastCrash < SAME_FAULT_MS;
     this.#lastCrash = Date.now();
     if (again) {
-      this.#fail(`The engine stopped again after a restart: ${reason}.`, false);
+      this.#fail(this.#options.t('The engine stopped again after a restart: {0}.', reason), false);
       return;
     }
     this.#options.log('warn', `the engine stopped: ${reason}; it is being restarted`);
@@ -179,6 +229,11 @@ export class EngineClient {
     this.#numPending += change;
     this.#options.onActivity(this.#numPending);
   }
+}
+
+/** The engine's copy of a document is missing or of no use. */
+function isDocumentError(error: unknown): boolean {
+  return error instanceof EngineError && (error.code === 'unknownDocument' || (error.code === 'badRequest' && error.message.includes('send the whole text')));
 }
 
 const ABORTED: Done = {

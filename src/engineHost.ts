@@ -4,14 +4,21 @@
  */
 import path from 'node:path';
 import * as vscode from './vscode.ts';
-import type { Settings } from './config.ts';
+import type { Settings, TransportName } from './config.ts';
 import { EngineClient, type EngineState } from './engineClient.ts';
 import type { Log } from './log.ts';
 import { locateModel, modelCacheDir } from './models/locate.ts';
 import { ThreadTransport } from './threadTransport.ts';
+import type { Transport } from './transport.ts';
+
+/** By the setting kvasir.engine.transport. `script` is the engine's bundle. */
+const TRANSPORTS: Record<TransportName, (script: string, onOutput: (text: string) => void) => Transport> = {
+  thread: (script, onOutput) => new ThreadTransport(script, vscode.l10n.t, onOutput),
+};
 
 export class EngineHost implements vscode.Disposable {
   readonly client: EngineClient;
+  readonly #settings: Settings;
   readonly #log: Log;
   readonly #state = new vscode.EventEmitter<EngineState>();
   readonly #activity = new vscode.EventEmitter<number>();
@@ -20,26 +27,29 @@ export class EngineHost implements vscode.Disposable {
   shownElsewhere: () => boolean = () => false;
   /** The failure that the user has been told of; told once until the engine has worked again. */
   #told = '';
+  /** The ceiling that the engine has been given. */
+  #maxBytes = 0;
 
   constructor(context: vscode.ExtensionContext, settings: Settings, log: Log) {
+    this.#settings = settings;
     this.#log = log;
     this.client = new EngineClient({
-      createTransport: () => new ThreadTransport(path.join(context.extensionPath, 'dist', 'worker.js'), (text) => log.info(`engine: ${text.trimEnd()}`)),
+      createTransport: () => TRANSPORTS[settings.current.transport](path.join(context.extensionPath, 'dist', 'worker.js'), (text) => log.info(`engine: ${text.trimEnd()}`)),
       loadOptions: () => ({
         modelDir: locateModel(settings.current.model, context.extensionPath).modelDir,
         cacheDir: modelCacheDir(context.globalStorageUri),
         precision: 'int8',
-        maxBytes: settings.current.cacheMaxBytes,
+        maxBytes: (this.#maxBytes = settings.current.cacheMaxBytes),
         threads: settings.current.threads,
       }),
       onState: (state) => this.#follow(state),
       onActivity: (numPending) => this.#activity.fire(numPending),
       log: (level, text) => log[level](text),
+      t: vscode.l10n.t,
     });
     this.#subscription = settings.onDidChange(({ before, now }) => {
-      const other = before.model !== now.model || before.threads !== now.threads || (before.cacheMaxBytes !== now.cacheMaxBytes && now.cacheMaxBytes === 0);
-      if (other) void this.client.stop('the settings of the engine were changed');
-      else if (before.cacheMaxBytes !== now.cacheMaxBytes) this.client.notify({ type: 'configure', maxBytes: now.cacheMaxBytes });
+      if (before.model !== now.model || before.threads !== now.threads || before.transport !== now.transport) void this.client.stop(vscode.l10n.t('the settings of the engine were changed'));
+      else this.#applyMaxBytes();
     });
   }
 
@@ -53,14 +63,16 @@ export class EngineHost implements vscode.Disposable {
   }
 
   async restart(): Promise<void> {
-    await this.client.stop('the engine was restarted');
+    // Asked for by a notification that is older than switching off.
+    if (this.client.disposed) return;
+    await this.client.stop(vscode.l10n.t('the engine was restarted'));
     await this.client.ready();
   }
 
   /** Stops the engine; settles when it has freed its memory. */
   async stop(): Promise<void> {
     this.dispose();
-    await this.client.stop('Kvasir was switched off');
+    await this.client.dispose(vscode.l10n.t('Kvasir was switched off'));
   }
 
   dispose(): void {
@@ -71,17 +83,28 @@ export class EngineHost implements vscode.Disposable {
 
   #follow(state: EngineState): void {
     this.#state.fire(state);
-    if (state.kind === 'ready') this.#told = '';
+    if (state.kind === 'ready') {
+      this.#told = '';
+      // The setting may have changed while the model was loading.
+      this.#applyMaxBytes();
+    }
     if (state.kind === 'failed' && state.message !== this.#told) {
       this.#told = state.message;
       if (!this.shownElsewhere()) void this.#tell(state.message);
     }
   }
 
+  #applyMaxBytes(): void {
+    const { cacheMaxBytes } = this.#settings.current;
+    if (cacheMaxBytes === this.#maxBytes || this.client.state.kind !== 'ready') return;
+    this.#maxBytes = cacheMaxBytes;
+    this.client.notify({ type: 'configure', maxBytes: cacheMaxBytes });
+  }
+
   async #tell(message: string): Promise<void> {
     const showLog = vscode.l10n.t('Show Log');
     const restart = vscode.l10n.t('Restart');
-    const chosen = await vscode.window.showErrorMessage(`Kvasir: ${message}`, showLog, restart);
+    const chosen = await vscode.window.showErrorMessage(`Kvasir: ${withoutLinks(message)}`, showLog, restart);
     if (chosen === showLog) this.#log.show();
     // A new failure sets the state again and is told there.
     if (chosen === restart) {
@@ -89,4 +112,9 @@ export class EngineHost implements vscode.Disposable {
       await this.restart().catch(() => {});
     }
   }
+}
+
+/** The message as text: a notification would make a link, or a command, of `[text](target)`, and parts of it may come from a model's files. */
+function withoutLinks(message: string): string {
+  return message.replace(/\]\(/g, '] (');
 }

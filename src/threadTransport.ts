@@ -1,14 +1,17 @@
 /** The engine in a worker thread of the extension host. The thread exists from construction to `dispose`. */
 import { Worker } from 'node:worker_threads';
 import type { EngineMessage, HostMessage } from '../engine/protocol.ts';
+import type { Translate } from './translate.ts';
 import type { Transport } from './transport.ts';
 
 export class ThreadTransport implements Transport {
   readonly #worker: Worker;
+  readonly #t: Translate;
   #disposed = false;
 
   /** `onOutput` takes what the engine and its libraries print. */
-  constructor(script: string, onOutput: (text: string) => void) {
+  constructor(script: string, t: Translate, onOutput: (text: string) => void) {
+    this.#t = t;
     // The extension host's own flags (--inspect-port and the like) are not for the engine.
     this.#worker = new Worker(script, { name: 'kvasir-engine', execArgv: [], stdout: true, stderr: true });
     this.#worker.stdout.setEncoding('utf8').on('data', onOutput);
@@ -31,7 +34,7 @@ export class ThreadTransport implements Transport {
       reason = error.message;
     });
     this.#worker.on('exit', (code) => {
-      if (!this.#disposed) listener(reason ?? `its thread ended with code ${code}`);
+      if (!this.#disposed) listener(reason ?? this.#t('its thread ended with code {0}', code));
     });
   }
 

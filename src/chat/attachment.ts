@@ -5,6 +5,7 @@
 import * as vscode from '../vscode.ts';
 import { DOCUMENTS, isSecret } from '../completion/filter.ts';
 import type { Settings } from '../config.ts';
+import type { DocumentMirror } from '../documentMirror.ts';
 import type { EngineHost } from '../engineHost.ts';
 import { formatCount } from '../format.ts';
 import type { ContextChip } from './chatMessages.ts';
@@ -12,10 +13,12 @@ import { exampleQuestions } from './questions.ts';
 
 /** Counting a larger file would hold up the engine's thread, and no model of today takes it whole: its chip shows no number. */
 const MOST_COUNTED_CHARACTERS = 300_000;
-const COUNT_DELAY_MS = 400;
+/** Silence after which an edited file is looked at again, and any file's tokens are counted. */
+const DELAY_MS = 400;
 
 export class Attachment implements vscode.Disposable {
   readonly #host: EngineHost;
+  readonly #mirror: DocumentMirror;
   readonly #settings: Settings;
   readonly #changed = new vscode.EventEmitter<void>();
   readonly #subscriptions: vscode.Disposable[];
@@ -27,8 +30,9 @@ export class Attachment implements vscode.Disposable {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #watched = false;
 
-  constructor(host: EngineHost, settings: Settings) {
+  constructor(host: EngineHost, mirror: DocumentMirror, settings: Settings) {
     this.#host = host;
+    this.#mirror = mirror;
     this.#settings = settings;
     this.#editor = codeEditor(vscode.window.activeTextEditor);
     this.#subscriptions = [
@@ -38,7 +42,7 @@ export class Attachment implements vscode.Disposable {
         this.#update();
       }),
       vscode.workspace.onDidChangeTextDocument((event) => {
-        if (event.document === this.#editor?.document && event.contentChanges.length) this.#update();
+        if (event.document === this.#editor?.document && event.contentChanges.length) this.#updateSoon();
       }),
       host.onState((state) => {
         if (state.kind === 'ready') this.#update();
@@ -98,26 +102,37 @@ export class Attachment implements vscode.Disposable {
   }
 
   #update(): void {
-    if (!this.#watched) return;
-    const { document } = this;
-    const counted = document && this.#counted?.docId === document.uri.toString() && this.#counted.version === document.version;
-    if (!counted && document && document.offsetAt(document.lineAt(document.lineCount - 1).range.end) > MOST_COUNTED_CHARACTERS) this.#counted = undefined;
-    this.#changed.fire();
     clearTimeout(this.#timer);
-    if (document && !counted && this.#host.client.state.kind === 'ready') this.#timer = setTimeout(() => void this.#count(), COUNT_DELAY_MS);
+    if (!this.#watched) return;
+    this.#changed.fire();
+    this.#timer = setTimeout(() => void this.#count(), DELAY_MS);
+  }
+
+  /** After the last of a row of keys. */
+  #updateSoon(): void {
+    clearTimeout(this.#timer);
+    if (!this.#watched) return;
+    this.#timer = setTimeout(() => {
+      this.#changed.fire();
+      void this.#count();
+    }, DELAY_MS);
   }
 
   async #count(): Promise<void> {
     const { document } = this;
     if (!document) return;
     const { version } = document;
-    const text = document.getText();
-    if (text.length > MOST_COUNTED_CHARACTERS) return;
-    // The block's header is one special token and the last two parts of the path.
-    const path = document.uri.path.split('/').slice(-2).join('/');
-    const tokens = await this.#host.client.countTokens(`${path}\n${text.replace(/\r\n?/g, '\n')}`).catch(() => null);
-    if (tokens === null || document.version !== version) return;
-    this.#counted = { docId: document.uri.toString(), version, tokens: tokens + 1 };
+    const docId = document.uri.toString();
+    if (this.#counted?.docId === docId && this.#counted.version === version) return;
+    if (document.offsetAt(document.lineAt(document.lineCount - 1).range.end) > MOST_COUNTED_CHARACTERS) {
+      const shown = this.#counted?.docId === docId;
+      this.#counted = undefined;
+      if (shown) this.#changed.fire();
+      return;
+    }
+    const tokens = await this.#host.client.countTokens(() => this.#mirror.sync(document)).catch(() => null);
+    if (tokens === null || document.version !== version || document !== this.document) return;
+    this.#counted = { docId, version, tokens };
     this.#changed.fire();
   }
 }

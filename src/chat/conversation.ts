@@ -24,7 +24,9 @@ export class Conversation {
   readonly #onChange: (change: ConversationChange) => void;
   readonly #stoppedNote: string;
   #turns: Turn[] = [];
-  #running = new Map<string, AbortController>();
+  #running = new Map<string, { abort: AbortController; priority: Priority }>();
+  /** Whether a page's turns may still be taken over. */
+  #restorable = true;
   #numTurns = 0;
 
   /** `stoppedNote` is shown under an answer that the user stopped. */
@@ -53,11 +55,13 @@ export class Conversation {
     return messages;
   }
 
-  /** Adds the question and streams its answer; settles when that has ended, never rejects. */
+  /** Adds the question and streams its answer; settles when that has ended, never rejects. One question at a time: a second (a double click) is ignored. */
   async run(ask: Ask): Promise<void> {
+    if (ask.priority === 'chat' && [...this.#running.values()].some(({ priority }) => priority === 'chat')) return;
+    this.#restorable = false;
     const answer: AssistantTurn = { id: this.#nextId(), role: 'assistant', text: '', state: 'streaming', notes: [] };
     const abort = new AbortController();
-    this.#running.set(answer.id, abort);
+    this.#running.set(answer.id, { abort, priority: ask.priority });
     this.#turns.push({ id: this.#nextId(), role: 'user', text: ask.question, ...(ask.file === undefined ? {} : { file: ask.file }) }, answer);
     this.#onChange({ type: 'turns', turns: this.#turns });
     try {
@@ -88,18 +92,20 @@ export class Conversation {
   }
 
   stop(): void {
-    for (const abort of this.#running.values()) abort.abort();
+    for (const { abort } of this.#running.values()) abort.abort();
   }
 
   clear(): void {
     this.stop();
+    this.#restorable = false;
     this.#turns = [];
     this.#onChange({ type: 'turns', turns: this.#turns });
   }
 
-  /** Takes over what a page had kept across a reload of the window, unless there is a newer conversation here. */
+  /** Takes over what a page had kept across a reload of the window: once, and not after anything has happened here. */
   restore(turns: Turn[]): void {
-    if (this.#turns.length) return;
+    if (!this.#restorable) return;
+    this.#restorable = false;
     // Answers that the reload cut off are over.
     this.#turns = turns.map((turn) => (turn.role === 'assistant' && turn.state === 'streaming' ? { ...turn, state: 'done', notes: [...turn.notes, this.#stoppedNote] } : turn));
     this.#numTurns = turns.reduce((most, turn) => Math.max(most, Number(turn.id.slice(1)) || 0), 0);

@@ -1,4 +1,4 @@
-/** The line under an answer: what it cost and what the cache saved. Pure. */
+/** The line under an answer: what it cost and what the cache saved. Pure. Its wording is a fixed format that outside checks read, so it is not translated. */
 import type { Timings, Usage } from '../../engine/protocol.ts';
 import { formatCount } from '../format.ts';
 

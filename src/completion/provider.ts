@@ -20,14 +20,34 @@ export const ACCEPTED_COMMAND = 'kvasir.completionAccepted';
 /** One request to the engine, which may outlive the editor's question for it. */
 interface Run {
   place: Place;
+  /** Of the document when it had `place.text`. */
   version: number;
   abort: AbortController;
   /** Questions of the editor that wait for it; cancelling the last of them aborts it. */
   numWaiting: number;
   /** What has been decoded so far. */
   text: string;
+  /** Set when the editor has been answered before the end, to show the whole then; `returned` is what it got. */
+  late?: { record: CompletionRecord; returned: string | undefined };
   ended: Promise<Done>;
 }
+
+/** Where the editor asks; its text is taken only when it is needed. */
+interface Question {
+  docId: string;
+  version: number;
+  offset: number;
+}
+
+/** Reasons that stay the same from key to key; each is logged once for a document. */
+const STEADY: ReadonlySet<SilentReason | undefined> = new Set<SilentReason>([
+  'automatic completions are off (kvasir.completion.enable)',
+  'the language is not in kvasir.completion.languages',
+  'the file matches kvasir.completion.exclude',
+  'not a document that is completed (scheme)',
+  'the engine is down',
+  'the model cannot complete',
+]);
 
 export class CompletionProvider implements vscode.InlineCompletionItemProvider {
   readonly #client: EngineClient;
@@ -38,7 +58,10 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
   readonly #trigger = new Trigger();
   #run: Run | null = null;
   /** Set while we ourselves make the editor ask again. */
-  #refreshing: Place | null = null;
+  #refreshing: Question | null = null;
+  readonly #disposed = new AbortController();
+  /** The steady reason that was logged last. */
+  readonly #logged = new WeakMap<vscode.TextDocument, SilentReason>();
   last: CompletionRecord | undefined;
 
   constructor(client: EngineClient, mirror: DocumentMirror, settings: Settings, log: Log) {
@@ -50,8 +73,8 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
 
   async provideInlineCompletionItems(document: vscode.TextDocument, position: vscode.Position, context: vscode.InlineCompletionContext, token: vscode.CancellationToken): Promise<vscode.InlineCompletionItem[]> {
     const started = performance.now();
-    const place: Place = { docId: document.uri.toString(), text: document.getText(), offset: document.offsetAt(position) };
-    const refresh = this.#refreshing !== null && samePlace(this.#refreshing, place);
+    const question: Question = { docId: document.uri.toString(), version: document.version, offset: document.offsetAt(position) };
+    const refresh = this.#refreshing !== null && sameQuestion(this.#refreshing, question);
     const explicit = !refresh && context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke;
     const record: CompletionRecord = {
       place: `${vscode.workspace.asRelativePath(document.uri)}:${position.line + 1}:${position.character + 1}`,
@@ -64,7 +87,10 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
     // The late answer's cost stays with it.
     if (refresh && this.last) Object.assign(record, { usage: this.last.usage, timings: this.last.timings, diagnostics: this.last.diagnostics });
     try {
-      const insert = await this.#find(document, place, position.line, record, started, token);
+      record.reason = this.#refusal(document, record);
+      if (record.reason) return [];
+      const place: Place = { docId: question.docId, text: document.getText(), offset: question.offset };
+      const insert = await this.#find(document, place, question.version, position.line, record, started, token);
       return insert === undefined ? [] : this.#items(document, place, position, insert, context.selectedCompletionInfo, record);
     } catch (error) {
       record.detail = error instanceof Error ? error.message : String(error);
@@ -73,9 +99,34 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
     } finally {
       record.totalMs = performance.now() - started;
       this.last = record;
-      if (record.reason === 'superseded by further typing') this.#log.debug(logLine(record));
-      else this.#log.info(logLine(record));
+      this.#tell(document, record);
     }
+  }
+
+  #tell(document: vscode.TextDocument, record: CompletionRecord): void {
+    const { reason } = record;
+    const known = this.#logged.get(document) === reason;
+    if (reason === 'superseded by further typing' || (STEADY.has(reason) && known)) {
+      this.#log.debug(logLine(record));
+      return;
+    }
+    if (reason && STEADY.has(reason)) this.#logged.set(document, reason);
+    else this.#logged.delete(document);
+    this.#log.info(logLine(record));
+  }
+
+  /** Why nothing is offered in this document, whatever its text. */
+  #refusal(document: vscode.TextDocument, record: CompletionRecord): SilentReason | undefined {
+    const settings = this.#settings.current.completion;
+    const explicit = record.trigger === 'explicit';
+    if (!settings.enable && !explicit) return 'automatic completions are off (kvasir.completion.enable)';
+    const reason = excluded(document, settings);
+    if (reason) return reason;
+    const { state } = this.#client;
+    if (state.kind === 'ready' && !state.model.canComplete) return 'the model cannot complete';
+    if (state.kind !== 'failed' || explicit) return undefined;
+    record.detail = state.message;
+    return 'the engine is down';
   }
 
   accepted(): void {
@@ -89,45 +140,39 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
   }
 
   dispose(): void {
+    this.#disposed.abort();
     this.#run?.abort.abort();
     this.#cache.clear();
   }
 
   /** The text to insert at `place`; undefined after noting the reason in `record`. */
-  async #find(document: vscode.TextDocument, place: Place, line: number, record: CompletionRecord, started: number, token: vscode.CancellationToken): Promise<string | undefined> {
+  async #find(document: vscode.TextDocument, place: Place, version: number, line: number, record: CompletionRecord, started: number, token: vscode.CancellationToken): Promise<string | undefined> {
     const silent = (reason: SilentReason): undefined => {
       record.reason = reason;
       return undefined;
     };
     const settings = this.#settings.current.completion;
     const explicit = record.trigger === 'explicit';
-    if (!settings.enable && !explicit) return silent('automatic completions are off (kvasir.completion.enable)');
-    const reason = excluded(document, settings);
-    if (reason) return silent(reason);
-
     const known = this.#cache.lookup(place);
     if (known !== undefined) {
       record.source = 'typed as suggested';
       return known;
     }
     if (record.trigger === 'refresh') return silent('the answer came after the cursor had moved');
-    const { state } = this.#client;
-    if (state.kind === 'failed' && !explicit) {
-      record.detail = state.message;
-      return silent('the engine is down');
-    }
-    if (state.kind === 'ready' && !state.model.canComplete) return silent('the model cannot complete');
 
     const cancel = new AbortController();
-    const subscription = token.onCancellationRequested(() => cancel.abort());
+    const end = () => cancel.abort();
+    const subscription = token.onCancellationRequested(end);
+    this.#disposed.signal.addEventListener('abort', end);
+    if (token.isCancellationRequested || this.#disposed.signal.aborted) end();
     try {
       if (!this.#run || this.#run.abort.signal.aborted || !samePlace(this.#run.place, place)) {
         this.#run?.abort.abort();
-        if (!(await silence(token.isCancellationRequested ? 0 : this.#trigger.delay(place.docId, line, settings.debounceMs, explicit), cancel.signal)) || token.isCancellationRequested) {
-          return silent('superseded by further typing');
-        }
+        const quiet = await silence(this.#trigger.delay(place.docId, line, settings.debounceMs, explicit), cancel.signal);
+        // The editor does not always cancel: what would be computed now is another text's.
+        if (!quiet || cancel.signal.aborted || document.version !== version || document.isClosed) return silent('superseded by further typing');
         record.waitedMs = performance.now() - started;
-        this.#run = this.#start(document, place, settings.maxTokens);
+        this.#run = this.#start(document, place, version, settings.maxTokens);
       }
       const run = this.#run;
       run.numWaiting++;
@@ -148,12 +193,13 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
       return withLineEnds(outcome.text, lineEnd(document));
     } finally {
       subscription.dispose();
+      this.#disposed.signal.removeEventListener('abort', end);
     }
   }
 
-  #start(document: vscode.TextDocument, place: Place, maxTokens: number): Run {
+  #start(document: vscode.TextDocument, place: Place, version: number, maxTokens: number): Run {
     const abort = new AbortController();
-    const run: Run = { place, version: document.version, abort, numWaiting: 0, text: '', ended: Promise.resolve(null as never) };
+    const run: Run = { place, version, abort, numWaiting: 0, text: '', ended: Promise.resolve(null as never) };
     run.ended = this.#client
       .generate({
         task: () => ({ kind: 'complete', docId: this.#mirror.sync(document), offset: place.offset }),
@@ -183,25 +229,31 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
 
   /** The first part of a run that goes on; the whole of it is shown when it has ended, if nothing has changed by then. */
   #late(run: Run, document: vscode.TextDocument, record: CompletionRecord): string | undefined {
-    void run.ended.then(
-      async (done) => {
-        const editor = vscode.window.activeTextEditor;
-        if (done.finishReason === 'abort' || !done.text || editor?.document !== document || document.version !== run.version || document.offsetAt(editor.selection.active) !== run.place.offset) return;
-        record.usage = done.usage;
-        record.timings = done.timings;
-        record.diagnostics = done.diagnostics;
-        this.#refreshing = run.place;
-        try {
-          await vscode.commands.executeCommand('editor.action.inlineSuggest.trigger');
-        } finally {
-          this.#refreshing = null;
-        }
-      },
-      () => {},
-    );
-    if (!run.text.trim()) return undefined;
-    record.source = 'engine, first part';
-    return withLineEnds(run.text, lineEnd(document));
+    const returned = run.text.trim() ? withLineEnds(run.text, lineEnd(document)) : undefined;
+    // One handler for a run, however often the editor asks; the last answer is the one that is on the screen.
+    if (!run.late) void run.ended.then((done) => this.#refresh(run, document, done)).catch(() => {});
+    run.late = { record, returned };
+    if (returned !== undefined) record.source = 'engine, first part';
+    return returned;
+  }
+
+  /** Makes the editor ask again, now that the whole is there, if that shows more than it has. */
+  async #refresh(run: Run, document: vscode.TextDocument, done: Done): Promise<void> {
+    const { late } = run;
+    const editor = vscode.window.activeTextEditor;
+    if (!late || done.finishReason === 'abort' || !done.text || editor?.document !== document || document.version !== run.version || document.offsetAt(editor.selection.active) !== run.place.offset) return;
+    const { record, returned } = late;
+    record.usage = done.usage;
+    record.timings = done.timings;
+    record.diagnostics = done.diagnostics;
+    const whole = withLineEnds(done.text, lineEnd(document));
+    if (returned !== undefined && (whole === returned || !whole.startsWith(returned))) return;
+    this.#refreshing = { docId: run.place.docId, version: run.version, offset: run.place.offset };
+    try {
+      await vscode.commands.executeCommand('editor.action.inlineSuggest.trigger');
+    } finally {
+      this.#refreshing = null;
+    }
   }
 
   #items(document: vscode.TextDocument, place: Place, position: vscode.Position, insert: string, selected: vscode.SelectedCompletionInfo | undefined, record: CompletionRecord): vscode.InlineCompletionItem[] {
@@ -219,6 +271,10 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
     record.shown = text;
     return [{ insertText: text, range, command }];
   }
+}
+
+function sameQuestion(a: Question, b: Question): boolean {
+  return a.docId === b.docId && a.version === b.version && a.offset === b.offset;
 }
 
 function samePlace(a: Place, b: Place): boolean {

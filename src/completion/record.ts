@@ -1,5 +1,6 @@
 /** What became of the last completion, for the log and for `Kvasir: Explain Last Completion`. Pure. */
 import type { Timings, Usage } from '../../engine/protocol.ts';
+import type { Translate } from '../translate.ts';
 
 /** Why nothing was returned to the editor. */
 export type SilentReason =
@@ -33,28 +34,33 @@ export interface CompletionRecord {
   diagnostics: string[];
 }
 
-/** One line for the log. */
+/** One line for the log, which people send to others: what was written is counted, not quoted. */
 export function logLine(record: CompletionRecord): string {
-  const what = record.reason ? `nothing shown: ${record.reason}${record.detail ? ` (${record.detail})` : ''}` : `${JSON.stringify(clip(record.shown ?? ''))} from ${record.source}`;
+  const shown = record.shown ?? '';
+  const what = record.reason ? `nothing shown: ${record.reason}${record.detail ? ` (${record.detail})` : ''}` : `${shown.length} characters, ${shown.split('\n').length} lines from ${record.source}`;
   const cost = record.usage ? `; ${record.usage.cachedTokens} of ${record.usage.promptTokens} tokens reused` : '';
   return `completion at ${record.place} (${record.trigger}): ${what}; ${Math.round(record.totalMs)} ms${cost}`;
 }
 
-/** A page of Markdown. */
-export function explain(record: CompletionRecord | undefined): string {
-  if (!record) return '# Last completion\n\nNone has been asked for since Kvasir started.\n';
-  const lines = ['# Last completion', '', `- Where: \`${record.place}\``, `- When: ${record.at.toLocaleTimeString()}, ${record.trigger === 'explicit' ? 'asked for' : record.trigger === 'typing' ? 'after typing' : 'when a late answer was ready'}`];
-  if (record.reason) lines.push(`- **Nothing was shown: ${record.reason}.**${record.detail ? ` ${record.detail}` : ''}`);
-  else lines.push(`- Returned to the editor from: ${record.source}${record.accepted ? '; accepted' : ''}`);
-  lines.push(`- Time: ${Math.round(record.totalMs)} ms, of which ${Math.round(record.waitedMs)} ms waiting for a pause in typing`);
+/** A page of Markdown in the user's language. */
+export function explain(record: CompletionRecord | undefined, t: Translate): string {
+  const title = `# ${t('Last completion')}`;
+  if (!record) return `${title}\n\n${t('None has been asked for since Kvasir started.')}\n`;
+  const trigger = { explicit: t('asked for'), typing: t('after typing'), refresh: t('when a late answer was ready') }[record.trigger];
+  const lines = [title, '', `- ${t('Where: {0}', `\`${record.place}\``)}`, `- ${t('When: {0}, {1}', record.at.toLocaleTimeString(), trigger)}`];
+  if (record.reason) lines.push(`- **${t('Nothing was shown: {0}.', t(record.reason))}**${record.detail ? ` ${record.detail}` : ''}`);
+  else lines.push(`- ${t('Returned to the editor from: {0}', t(record.source ?? ''))}${record.accepted ? `; ${t('accepted')}` : ''}`);
+  lines.push(`- ${t('Time: {0} ms, of which {1} ms waiting for a pause in typing', Math.round(record.totalMs), Math.round(record.waitedMs))}`);
   const { timings, usage } = record;
-  if (timings) lines.push(`- Engine: ${timings.queueMs.toFixed(0)} ms queued, first token after ${timings.ttftMs.toFixed(0)} ms, ${timings.tpotMs.toFixed(1)} ms for each further token`);
-  if (usage) lines.push(`- Prompt: ${usage.promptTokens} tokens, ${usage.cachedTokens} of them reused from the cache, ${usage.blockTokens} from the file block; ${usage.completionTokens} tokens written`);
-  for (const note of record.diagnostics) lines.push(`- Note: ${note}`);
-  if (record.shown) lines.push('', '```', record.shown, '```');
+  if (timings) lines.push(`- ${t('Engine: {0} ms queued, first token after {1} ms, {2} ms for each further token', timings.queueMs.toFixed(0), timings.ttftMs.toFixed(0), timings.tpotMs.toFixed(1))}`);
+  if (usage) lines.push(`- ${t('Prompt: {0} tokens, {1} of them reused from the cache, {2} from the file block; {3} tokens written', usage.promptTokens, usage.cachedTokens, usage.blockTokens, usage.completionTokens)}`);
+  for (const note of record.diagnostics) lines.push(`- ${t('Note: {0}', note)}`);
+  if (record.shown) lines.push('', ...fenced(record.shown));
   return `${lines.join('\n')}\n`;
 }
 
-function clip(text: string): string {
-  return text.length > 60 ? `${text.slice(0, 57)}...` : text;
+/** In a fence that is longer than any within the text. */
+function fenced(text: string): string[] {
+  const fence = '`'.repeat(Math.max(3, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length + 1)));
+  return [fence, text, fence];
 }

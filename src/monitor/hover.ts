@@ -1,12 +1,10 @@
 /** The status bar's hover as Markdown. Pure. */
 import type { EngineStats, Tier } from '../../engine/protocol.ts';
 import { formatBytes, formatCount, formatShare } from '../format.ts';
+import type { Translate } from '../translate.ts';
 
 /** A hover is read at a glance; the rest is counted. */
 const MOST_FILES = 8;
-
-/** Texts in the user's language; `{0}` and so on are filled here. */
-export type Translate = (text: string, ...values: (string | number)[]) => string;
 
 export function hoverMarkdown(stats: EngineStats, t: Translate): string {
   const lines: string[] = [];
@@ -30,11 +28,11 @@ export function hoverMarkdown(stats: EngineStats, t: Translate): string {
 }
 
 /** The one line of the status bar, without its icon. */
-export function statusText(stats: EngineStats, busy: boolean): string {
+export function statusText(stats: EngineStats, busy: boolean, t: Translate): string {
   const parts: string[] = [];
   if (busy && stats.tokensPerSecond > 0) parts.push(`${formatCount(stats.tokensPerSecond)} tok/s`);
   parts.push(formatBytes(stats.windowBytes + stats.storeBytes));
-  if (stats.tokens.prompt > 0) parts.push(`${formatShare(stats.tokens.promptCached / stats.tokens.prompt)} reused`);
+  if (stats.tokens.prompt > 0) parts.push(t('{0} reused', formatShare(stats.tokens.promptCached / stats.tokens.prompt)));
   return parts.join(' · ');
 }
 
@@ -42,6 +40,7 @@ function shortPath(path: string): string {
   return path.split(/[\\/]/).slice(-2).join('/');
 }
 
-function escapeMarkdown(text: string): string {
-  return text.replace(/[\\`*_{}[\]()#+!|<>~-]/g, '\\$&');
+/** As plain text on one line: names come from a model's files, messages may quote them. */
+export function escapeMarkdown(text: string): string {
+  return text.replace(/\s+/g, ' ').replace(/[!-.:-@[-`{-~]/g, '\\$&');
 }

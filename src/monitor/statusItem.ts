@@ -6,7 +6,7 @@ import * as vscode from '../vscode.ts';
 import type { EngineStats } from '../../engine/protocol.ts';
 import type { EngineState } from '../engineClient.ts';
 import type { EngineHost } from '../engineHost.ts';
-import { hoverMarkdown, statusText } from './hover.ts';
+import { escapeMarkdown, hoverMarkdown, statusText } from './hover.ts';
 
 const POLL_MS = 500;
 /** Idle work (a file's block is computed ahead) follows an edit by a second and takes a moment. */
@@ -19,6 +19,7 @@ export class StatusItem implements vscode.Disposable {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #pollUntil = 0;
   #stats: EngineStats | null = null;
+  #disposed = false;
 
   constructor(host: EngineHost) {
     this.#host = host;
@@ -37,52 +38,66 @@ export class StatusItem implements vscode.Disposable {
   }
 
   dispose(): void {
+    this.#disposed = true;
     clearTimeout(this.#timer);
     for (const subscription of this.#subscriptions) subscription.dispose();
     this.#item.dispose();
   }
 
+  /** Figures as they are now, once. */
+  refresh(): void {
+    this.#ask(0);
+  }
+
   /** Figures from now on until it has been quiet for a while. */
   #poll(): void {
     this.#pollUntil = Date.now() + AFTERGLOW_MS;
+    this.#ask(0);
+  }
+
+  #ask(delayMs: number): void {
     if (this.#timer !== undefined) return;
-    const ask = async () => {
-      this.#stats = (await this.#host.client.stats().catch(() => null)) ?? this.#stats;
-      const working = this.#host.client.numPending > 0;
-      if (working) this.#pollUntil = Date.now() + AFTERGLOW_MS;
-      this.#timer = Date.now() < this.#pollUntil && this.#host.client.state.kind !== 'failed' ? setTimeout(ask, POLL_MS) : undefined;
+    this.#timer = setTimeout(async () => {
+      const { client } = this.#host;
+      const stats = await client.stats().catch(() => null);
+      this.#timer = undefined;
+      if (this.#disposed) return;
+      this.#stats = stats ?? this.#stats;
+      if (client.numPending > 0) this.#pollUntil = Date.now() + AFTERGLOW_MS;
+      if (Date.now() < this.#pollUntil && client.state.kind !== 'failed') this.#ask(POLL_MS);
       this.#draw();
-    };
-    this.#timer = setTimeout(ask, 0);
+    }, delayMs);
   }
 
   #draw(): void {
     const { state } = this.#host.client;
     const failed = state.kind === 'failed';
-    const { text, hover } = this.#content(state);
+    const { text, hover, label } = this.#content(state);
     this.#item.text = text;
-    this.#item.accessibilityInformation = { label: `Kvasir: ${text.replace(/\$\([^)]*\)/g, '').replace('Kvasir', state.kind).trim()}`, role: 'button' };
+    this.#item.accessibilityInformation = { label: `Kvasir: ${label}`, role: 'button' };
     this.#item.tooltip = new vscode.MarkdownString(hover, true);
     this.#item.backgroundColor = failed ? new vscode.ThemeColor('statusBarItem.errorBackground') : undefined;
     this.#item.command = failed ? 'kvasir.showLog' : 'kvasir.openChat';
   }
 
-  #content(state: EngineState): { text: string; hover: string } {
+  /** `label` is what a screen reader says. */
+  #content(state: EngineState): { text: string; hover: string; label: string } {
     const t = vscode.l10n.t;
     switch (state.kind) {
       case 'stopped':
-        return { text: '$(database) Kvasir', hover: t('**Kvasir**: ready, not loaded. The model is loaded with the first request.') };
+        return { text: '$(database) Kvasir', hover: t('**Kvasir**: ready, not loaded. The model is loaded with the first request.'), label: t('not loaded') };
       case 'starting':
         return state.stage === 'import'
-          ? { text: `$(loading~spin) Kvasir ${Math.round(state.fraction * 100)}%`, hover: t('**Kvasir** is importing the model. This is done once.') }
-          : { text: '$(loading~spin) Kvasir', hover: t('**Kvasir** is loading the model.') };
+          ? { text: `$(loading~spin) Kvasir ${Math.round(state.fraction * 100)}%`, hover: t('**Kvasir** is importing the model. This is done once.'), label: t('importing the model') }
+          : { text: '$(loading~spin) Kvasir', hover: t('**Kvasir** is loading the model.'), label: t('loading the model') };
       case 'failed':
-        return { text: '$(error) Kvasir', hover: t('**Kvasir** is not working: {0}', state.message) };
+        return { text: '$(error) Kvasir', hover: t('**Kvasir** is not working: {0}', escapeMarkdown(state.message)), label: t('not working') };
       case 'ready': {
         const busy = this.#host.client.numPending > 0;
         const icon = busy ? '$(sync~spin)' : '$(database)';
-        if (!this.#stats) return { text: `${icon} Kvasir`, hover: state.model.name };
-        return { text: `${icon} ${statusText(this.#stats, busy)}`, hover: hoverMarkdown(this.#stats, t) };
+        if (!this.#stats) return { text: `${icon} Kvasir`, hover: escapeMarkdown(state.model.name), label: t('ready') };
+        const figures = statusText(this.#stats, busy, t);
+        return { text: `${icon} ${figures}`, hover: hoverMarkdown(this.#stats, t), label: figures };
       }
     }
   }

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type CompletionRecord, explain, logLine } from '../../src/completion/record.ts';
 import { extendSelection } from '../../src/completion/selection.ts';
 import { silence, Trigger } from '../../src/completion/trigger.ts';
+import { t } from './translate.ts';
 
 test('the first request on a line goes out at once, the later ones after silence, explicit ones always at once', () => {
   const trigger = new Trigger();
@@ -52,6 +53,6 @@ describe('the suggestion selected in the list', () => {
 test('a record says in one line why nothing is shown', () => {
   const record: CompletionRecord = { place: 'a.ts:1:2', at: new Date(0), trigger: 'typing', waitedMs: 0, totalMs: 1.4, diagnostics: [], reason: 'the model has nothing to add here' };
   expect(logLine(record)).toBe('completion at a.ts:1:2 (typing): nothing shown: the model has nothing to add here; 1 ms');
-  expect(explain(record)).toContain('Nothing was shown: the model has nothing to add here.');
-  expect(explain(undefined)).toContain('None has been asked for');
+  expect(explain(record, t)).toContain('Nothing was shown: the model has nothing to add here.');
+  expect(explain(undefined, t)).toContain('None has been asked for');
 });

@@ -75,6 +75,20 @@ describe('conversation', () => {
   });
 });
 
+test('a cleared conversation stays cleared, whatever a page that comes back has kept', () => {
+  const { conversation } = conversationOf(speak);
+  conversation.clear();
+  conversation.restore([{ id: 't1', role: 'user', text: 'Hi' }]);
+  expect(conversation.turns).toEqual([]);
+});
+
+test('a second question while the first is being answered is ignored; a summary is not', async () => {
+  const { conversation, ask } = conversationOf(speak);
+  const summary = () => conversation.run({ question: 'S', task: () => ({ kind: 'raw', prompt: '' }), priority: 'summary' });
+  await Promise.all([ask('Hi'), ask('Hi'), summary()]);
+  expect(conversation.turns.filter((turn) => turn.role === 'user').map((turn) => turn.text)).toEqual(['Hi', 'S']);
+});
+
 test('the footer leaves the rate out for a single token', () => {
   expect(footerOf({ usage: DONE.usage, timings: { ...DONE.timings, tpotMs: 0 } })).toBe('8,112 of 8,164 tokens reused · first token 61 ms');
 });

@@ -3,7 +3,8 @@ import { expect, test } from 'vitest';
 import type { EngineStats } from '../../engine/protocol.ts';
 import { lengthAfter, toEdits } from '../../src/documentEdits.ts';
 import { formatBytes, formatShare } from '../../src/format.ts';
-import { hoverMarkdown, statusText } from '../../src/monitor/hover.ts';
+import { escapeMarkdown, hoverMarkdown, statusText } from '../../src/monitor/hover.ts';
+import { t } from './translate.ts';
 
 test('changes ordered last to first become edits; any other order asks for the whole text', () => {
   const edits = toEdits([{ rangeOffset: 9, rangeLength: 0, text: 'xy' }, { rangeOffset: 2, rangeLength: 3, text: '' }]);
@@ -26,9 +27,13 @@ test('the status line and the hover', () => {
     tokens: { prompt: 1000, promptCached: 960 },
     files: [{ docId: 'a', path: '/home/me/a|b.ts', tokens: 500, bytes: 700_000, tier: 'window', hits: 2, hitRate: 0.96 }],
   } as unknown as EngineStats;
-  expect(statusText(stats, false)).toBe('1.4 MB · 96% reused');
-  expect(statusText(stats, true)).toBe('44 tok/s · 1.4 MB · 96% reused');
-  const hover = hoverMarkdown(stats, (text, ...values) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])));
+  expect(statusText(stats, false, t)).toBe('1.4 MB · 96% reused');
+  expect(statusText(stats, true, t)).toBe('44 tok/s · 1.4 MB · 96% reused');
+  const hover = hoverMarkdown(stats, t);
   expect(hover).toContain('**kvasir\\-starter** · int8 · 11.6 MB · 2,048 tokens of context');
-  expect(hover).toContain('| me/a\\|b.ts | 500 | 700 kB | window | 96% |');
+  expect(hover).toContain('| me/a\\|b\\.ts | 500 | 700 kB | window | 96% |');
+});
+
+test('what a model’s files say is text in the hover: no link, no icon, no second line', () => {
+  expect(escapeMarkdown('[x](command:y)\n$(zap) <b>')).toBe('\\[x\\]\\(command\\:y\\) \\$\\(zap\\) \\<b\\>');
 });

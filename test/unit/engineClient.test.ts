@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type EngineMessage, type HostMessage, type LoadOptions, type ModelInfo, PROTOCOL_VERSION } from '../../engine/protocol.ts';
 import { EngineClient, type EngineState, type GenerateRequest } from '../../src/engineClient.ts';
 import type { Transport } from '../../src/transport.ts';
+import { t } from './translate.ts';
 
 const MODEL = { name: 'scripted', precision: 'int8', contextTokens: 128, loadMs: 1, imported: false } as ModelInfo;
 const OPTIONS: LoadOptions = { modelDir: '/model', cacheDir: '/cache', precision: 'int8', maxBytes: 0, threads: 0 };
@@ -52,7 +53,7 @@ class ScriptedEngine implements Transport {
 const WORKING = (message: HostMessage, say: (message: EngineMessage) => void): void => {
   if (message.type === 'load') say({ type: 'reply', requestId: message.requestId, value: { kind: 'loaded', model: MODEL } });
   else if (message.type === 'shutdown') say({ type: 'reply', requestId: message.requestId, value: { kind: 'ok' } });
-  else if (message.type === 'countTokens') say({ type: 'reply', requestId: message.requestId, value: { kind: 'count', numTokens: message.text.length } });
+  else if (message.type === 'countTokens') say({ type: 'reply', requestId: message.requestId, value: { kind: 'count', numTokens: 'docId' in message ? message.docId.length : 0 } });
   else if (message.type === 'generate') {
     const { requestId } = message;
     for (const text of ['a', 'b']) say({ type: 'chunk', requestId, text, tokenIds: [1], logprobs: [0] });
@@ -80,6 +81,7 @@ function clientOf(answers = WORKING, version?: number) {
     onState: (state: EngineState) => states.push(state.kind),
     onActivity: (numPending) => activity.push(numPending),
     log: () => {},
+    t,
   });
   return { client, engines, states, activity, script };
 }
@@ -91,14 +93,14 @@ describe('start', () => {
   test('nothing is started before the first request; then one engine and one load for all', async () => {
     const { client, engines, states } = clientOf();
     expect(await client.stats()).toBeNull();
-    expect(await client.countTokens('abc')).toBeNull();
+    expect(await client.countTokens(() => 'abc')).toBeNull();
     client.notify({ type: 'evict' });
     expect(engines).toEqual([]);
     await Promise.all([client.generate(ASK), client.generate(ASK)]);
     expect(engines.length).toBe(1);
     expect(engines[0]!.sent.map((m) => m.type)).toEqual(['load', 'generate', 'generate']);
     expect(states).toEqual(['starting', 'ready']);
-    expect(await client.countTokens('abc')).toBe(3);
+    expect(await client.countTokens(() => 'abc')).toBe(3);
   });
 
   test('the task is built when it is sent, after the load', async () => {
@@ -270,5 +272,80 @@ describe('stop', () => {
     vi.advanceTimersByTime(10_000);
     await stopped;
     expect(engines[0]!.disposed).toBe(false);
+  });
+});
+
+describe('switched off', () => {
+  test('a stop in the same tick as the first request starts no engine', async () => {
+    const { client, engines } = clientOf();
+    const pending = client.ready().catch((error: Error) => error.message);
+    await client.stop('test');
+    expect(await pending).toMatch('was stopped before');
+    expect(engines).toEqual([]);
+    expect(client.state.kind).toBe('stopped');
+  });
+
+  test('stop and start in the same tick: one engine, one load', async () => {
+    const { client, engines } = clientOf();
+    client.ready().catch(() => {});
+    void client.stop('test');
+    await client.ready();
+    expect(engines.map((engine) => engine.sent.map((m) => m.type))).toEqual([['load']]);
+  });
+
+  test('a stop between the greeting and the load sends no load to the engine that ends', async () => {
+    const { client, engines } = clientOf();
+    const pending = client.ready().catch(() => 'over');
+    await Promise.resolve();
+    await Promise.resolve();
+    expect(engines.length).toBe(1);
+    await client.stop('test');
+    expect(await pending).toBe('over');
+    expect(engines[0]!.sent.map((m) => m.type)).toEqual(['shutdown']);
+    expect(client.state.kind).toBe('stopped');
+  });
+
+  test('dispose is final: requests end as aborted, nothing is started, nothing is said', async () => {
+    const { client, engines, states } = clientOf(SLOW);
+    const pending = client.generate(ASK);
+    await client.ready();
+    await settle();
+    await client.dispose('test');
+    expect((await pending).finishReason).toBe('abort');
+    await expect(client.ready()).rejects.toMatchObject({ code: 'notLoaded' });
+    expect((await client.generate(ASK)).finishReason).toBe('abort');
+    expect(engines.length).toBe(1);
+    expect(states).toEqual(['starting', 'ready', 'stopped']);
+  });
+});
+
+describe('documents that the engine has lost track of', () => {
+  test('an error about one, of no request, has them all sent again', async () => {
+    const { client, engines } = clientOf();
+    await client.ready();
+    const { epoch } = client;
+    engines[0]!.say({ type: 'error', code: 'badRequest', message: 'edits for version 3 of a do not follow version 1; send the whole text' });
+    expect(client.epoch).toBe(epoch + 1);
+    expect(client.state.kind).toBe('ready');
+    engines[0]!.say({ type: 'error', code: 'badRequest', message: 'request id "g1" is in use' });
+    expect(client.epoch).toBe(epoch + 1);
+  });
+
+  test('a request that fails by it is built and sent once more', async () => {
+    const { client, script } = clientOf();
+    await client.ready();
+    const { epoch } = client;
+    let numSent = 0;
+    script.answers = (message, say) => {
+      if (message.type === 'generate' && numSent++ === 0) say({ type: 'error', requestId: message.requestId, code: 'unknownDocument', message: 'a is not open; send its text first' });
+      else WORKING(message, say);
+    };
+    const epochs: number[] = [];
+    const task: GenerateRequest['task'] = () => {
+      epochs.push(client.epoch);
+      return { kind: 'raw', prompt: '' };
+    };
+    expect((await client.generate({ ...ASK, task })).text).toBe('ab');
+    expect(epochs).toEqual([epoch, epoch + 1]);
   });
 });

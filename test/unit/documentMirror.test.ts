@@ -1,0 +1,124 @@
+/** The engine's copy of a document against a random editor: whatever the events look like, the texts are equal. */
+import fc from 'fast-check';
+import { expect, test, vi } from 'vitest';
+import { Documents } from '../../engine/documents.ts';
+import type { HostMessage } from '../../engine/protocol.ts';
+import type { DocumentMirror as Mirror } from '../../src/documentMirror.ts';
+import type { EngineClient } from '../../src/engineClient.ts';
+
+const listeners = vi.hoisted(() => ({ changed: new Set<(event: unknown) => void>(), closed: new Set<(document: unknown) => void>() }));
+vi.mock('../../src/vscode.ts', () => {
+  const event = (all: Set<(value: unknown) => void>) => (listener: (value: unknown) => void) => {
+    all.add(listener);
+    return { dispose: () => all.delete(listener) };
+  };
+  return { workspace: { onDidChangeTextDocument: event(listeners.changed), onDidCloseTextDocument: event(listeners.closed) } };
+});
+const { DocumentMirror } = await import('../../src/documentMirror.ts');
+
+interface Change { rangeOffset: number; rangeLength: number; text: string }
+
+/** As much of a document and its editor as the mirror sees. */
+class FakeDocument {
+  readonly uri = { toString: () => 'file:///a/b.ts', path: '/a/b.ts' };
+  text: string;
+  version = 1;
+  eol = 1;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  getText = () => this.text;
+  lineCount = 1;
+  lineAt = () => ({ range: { end: this.text.length } });
+  offsetAt = (offset: number) => offset;
+
+  /** Applies `changes` one after the other and tells of them in one event `skip` versions later. */
+  change(changes: Change[], skip = 1): void {
+    for (const { rangeOffset, rangeLength, text } of changes) this.text = this.text.slice(0, rangeOffset) + text + this.text.slice(rangeOffset + rangeLength);
+    this.version += skip;
+    for (const listener of listeners.changed) listener({ document: this, contentChanges: changes });
+  }
+}
+
+function mirrorOf(document: FakeDocument) {
+  listeners.changed.clear();
+  listeners.closed.clear();
+  const documents = new Documents();
+  const sent: HostMessage[] = [];
+  const client = {
+    epoch: 1,
+    notify(message: HostMessage) {
+      sent.push(message);
+      if (message.type === 'documentClosed') documents.close(message.docId);
+      else if (message.type === 'documentChanged') {
+        if ('text' in message) documents.open(message.docId, message.version, message.path, message.text);
+        else documents.edit(message.docId, message.version, message.edits);
+      }
+    },
+  };
+  const mirror: Mirror = new DocumentMirror(client as unknown as EngineClient);
+  const sync = () => mirror.sync(document as never);
+  return { client, sync, sent, mirrored: () => documents.get(document.uri.toString()).text };
+}
+
+const place = fc.record({ at: fc.nat(100), length: fc.nat(4), text: fc.constantFrom('', 'x', 'ab', '\n', '\r\n', '😀') });
+const step = fc.oneof(
+  fc.record({ kind: fc.constant('cursors' as const), places: fc.array(place, { minLength: 1, maxLength: 3 }) }),
+  fc.record({ kind: fc.constant('undo' as const), places: fc.array(place, { minLength: 1, maxLength: 3 }), skip: fc.integer({ min: 2, max: 3 }) }),
+  fc.record({ kind: fc.constant('eol' as const) }),
+  fc.record({ kind: fc.constant('nothing' as const) }),
+  fc.record({ kind: fc.constant('sync' as const) }),
+);
+
+test('a random editor: several cursors, merged undo steps, line ends, versions that skip', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
+      const document = new FakeDocument('one\ntwo\nthree\n');
+      const { sync, mirrored } = mirrorOf(document);
+      sync();
+      const within = ({ at, length, text }: { at: number; length: number; text: string }): Change => {
+        const rangeOffset = Math.min(at, document.text.length);
+        return { rangeOffset, rangeLength: Math.min(length, document.text.length - rangeOffset), text };
+      };
+      for (const step of steps) {
+        if (step.kind === 'sync') sync();
+        else if (step.kind === 'nothing') document.change([]);
+        else if (step.kind === 'eol') {
+          document.eol = 3 - document.eol;
+          document.text = document.eol === 2 ? document.text.replace(/\r?\n/g, '\r\n') : document.text.replace(/\r\n/g, '\n');
+          document.change([]);
+        } else if (step.kind === 'cursors') {
+          const changes = step.places.map(within).sort((a, b) => b.rangeOffset - a.rangeOffset);
+          document.change(changes.filter((change, i) => changes.slice(0, i).every((later) => change.rangeOffset + change.rangeLength <= later.rangeOffset)));
+        } else {
+          // Each step's offsets are those of the text that the step before has left.
+          const changes: Change[] = [];
+          const whole = document.text;
+          for (const each of step.places) {
+            const change = within(each);
+            changes.push(change);
+            document.text = document.text.slice(0, change.rangeOffset) + change.text + document.text.slice(change.rangeOffset + change.rangeLength);
+          }
+          document.text = whole;
+          document.change(changes, step.skip);
+        }
+        expect(mirrored()).toBe(document.text);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('the engine has lost track: the next request sends the whole text, no edit goes out before', () => {
+  const document = new FakeDocument('abc');
+  const { client, sync, sent } = mirrorOf(document);
+  sync();
+  client.epoch++;
+  document.change([{ rangeOffset: 0, rangeLength: 1, text: 'x' }]);
+  expect(sent.length).toBe(1);
+  sync();
+  document.change([{ rangeOffset: 0, rangeLength: 1, text: 'y' }]);
+  expect(sent.slice(1)).toMatchObject([{ text: 'xbc' }, { edits: [{ start: 0, end: 1, text: 'y' }] }]);
+});
