@@ -2,7 +2,7 @@
  * config.json and generation_config.json of a Hugging Face folder -> ModelConfig. Owns every spelling and default of the
  * three families; whatever the engine cannot do is refused by name, never guessed. Does not look at weights.
  */
-import { invalid, unsupported } from './modelFolder.ts';
+import { invalid, unsupported } from '../modelFolder.ts';
 
 type Architecture = 'qwen2' | 'qwen3' | 'llama';
 

@@ -1,16 +1,19 @@
 /**
  * The cache folder of imported models: one folder per key, complete or absent. An entry is built in a temporary folder
  * and renamed, so a crash or a second process in the middle leaves nothing broken; an entry whose files do not have the
- * recorded sizes is removed and built again. Does not know what the files are.
+ * recorded sizes is removed and built again. Every process that uses an entry leaves a mark in it, so that others know.
+ * Does not know what the files are.
  */
 import { randomBytes } from 'node:crypto';
-import { mkdir, open, readFile, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
+import { mkdir, open, readFile, readdir, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { RequestError } from '../errors.ts';
-import { isMissing, reasonOf } from './modelFolder.ts';
+import { isMissing, reasonOf } from '../modelFolder.ts';
 
 const MANIFEST = 'manifest.json';
 const TEMPORARY = /^\.import-(\d+)-[0-9a-f]+$/;
+/** Mark of a process that uses the entry; never removed on its own, as nobody knows when a process is done with it. */
+const USER = /^used-by-(\d+)$/;
 /** A temporary folder of a dead process is left alone this long: another machine may share the folder. */
 const STALE_MS = 10 * 60_000;
 
@@ -56,6 +59,35 @@ async function removeStale(cacheDir: string): Promise<void> {
   }
 }
 
+function temporary(cacheDir: string): string {
+  return path.join(cacheDir, `.import-${process.pid}-${randomBytes(6).toString('hex')}`);
+}
+
+/** Without the mark the entry works as well. */
+async function markUsed(dir: string): Promise<void> {
+  await writeFile(path.join(dir, `used-by-${process.pid}`), '').catch(() => {});
+}
+
+/**
+ * Removes the entries whose recorded value is `outdated`, but for `key` and those that another live process has opened;
+ * this process must be done with them. Whatever cannot be removed stays. An entry is renamed first: where files in use
+ * cannot be removed (Windows) it stays whole.
+ */
+export async function removeEntries(cacheDir: string, key: string, outdated: (value: Record<string, unknown>) => boolean): Promise<void> {
+  for (const name of await readdir(cacheDir).catch(() => [])) {
+    const dir = path.join(cacheDir, name);
+    if (name === key || name.startsWith('.')) continue;
+    const value = await readEntry<Record<string, unknown>>(dir);
+    if (value === null || !outdated(value)) continue;
+    const users = (await readdir(dir).catch(() => [])).map((file) => Number(USER.exec(file)?.[1]));
+    if (users.some((pid) => pid > 0 && pid !== process.pid && isAlive(pid))) continue;
+    const aside = temporary(cacheDir);
+    await rename(dir, aside)
+      .then(() => rm(aside, { recursive: true, force: true }))
+      .catch(() => {});
+  }
+}
+
 async function sync(file: string): Promise<void> {
   const handle = await open(file, 'r+');
   try {
@@ -63,6 +95,13 @@ async function sync(file: string): Promise<void> {
   } finally {
     await handle.close();
   }
+}
+
+export interface Recipe<T> {
+  /** Expected size of the entry. */
+  readonly bytes: number;
+  /** Fills the folder. */
+  readonly build: (dir: string) => Promise<T>;
 }
 
 export interface Entry<T> {
@@ -73,15 +112,18 @@ export interface Entry<T> {
 }
 
 /**
- * The complete entry of `key`, built by `build` if need be: it fills the folder it is given and returns what the entry's
- * manifest shall hold (JSON). @param bytes expected size, for the check of free space.
+ * The complete entry of `key`, built if need be: `build` fills the folder it is given and returns what the entry's
+ * manifest shall hold (JSON). @param prepare called if it must be built; its `bytes` are for the check of free space.
  */
-export async function cacheEntry<T>(cacheDir: string, key: string, bytes: number, build: (dir: string) => Promise<T>): Promise<Entry<T>> {
+export async function cacheEntry<T>(cacheDir: string, key: string, prepare: () => Promise<Recipe<T>>): Promise<Entry<T>> {
   const dir = path.join(cacheDir, key);
   const found = await readEntry<T>(dir);
-  if (found) return { dir, value: found, reused: true };
-  const temporary = () => path.join(cacheDir, `.import-${process.pid}-${randomBytes(6).toString('hex')}`);
-  const scratch = temporary();
+  if (found) {
+    await markUsed(dir);
+    return { dir, value: found, reused: true };
+  }
+  const { bytes, build } = await prepare();
+  const scratch = temporary(cacheDir);
   try {
     await mkdir(cacheDir, { recursive: true });
     await removeStale(cacheDir);
@@ -94,6 +136,7 @@ export async function cacheEntry<T>(cacheDir: string, key: string, bytes: number
       await sync(path.join(scratch, name));
       sizes[name] = (await stat(path.join(scratch, name))).size;
     }
+    await markUsed(scratch);
     const text = `${JSON.stringify({ sizes, value } satisfies Manifest<T>, null, 1)}\n`;
     const handle = await open(path.join(scratch, MANIFEST), 'wx');
     try {
@@ -109,9 +152,12 @@ export async function cacheEntry<T>(cacheDir: string, key: string, bytes: number
       } catch (error) {
         // Someone else was first, or a broken entry is in the way: take theirs, or move it aside and try again.
         const other = await readEntry<T>(dir);
-        if (other) return { dir, value: other, reused: true };
+        if (other) {
+          await markUsed(dir);
+          return { dir, value: other, reused: true };
+        }
         if (attempt === 3) throw error;
-        const aside = temporary();
+        const aside = temporary(cacheDir);
         await rename(dir, aside).catch((e: unknown) => {
           if (!isMissing(e)) throw e;
         });

@@ -3,21 +3,21 @@
  * together: config, weights, plan, conversion, graph, cache entry. Does not run anything.
  */
 import { createHash } from 'node:crypto';
-import { open, writeFile } from 'node:fs/promises';
+import { open, realpath, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { kvBytesPerToken } from '../cache/window.ts';
 import type { KvShape } from '../cache/window.ts';
 import type { KvPrecision, Precision } from '../protocol.ts';
 import { convertWeights, isTied } from './convertWeights.ts';
 import { type ModelConfig, parseConfig } from './hfConfig.ts';
-import { cacheEntry } from './importCache.ts';
-import { ModelFolder, invalid } from './modelFolder.ts';
+import { cacheEntry, removeEntries } from './importCache.ts';
+import { ModelFolder, invalid, parseJsonObject } from '../modelFolder.ts';
 import { Weights } from './safetensors.ts';
 import { buildStepGraph } from './stepGraph.ts';
 import { HEAD, type WeightPlan, planWeights } from './weightPlan.ts';
 
 /** Part of every key: raise it whenever graph, layout or quantisation change. */
-const FORMAT = 1;
+const FORMAT = 2;
 const WEIGHT_FILE = 'weights.bin';
 const JSON_FILES = ['config.json', 'generation_config.json', 'tokenizer.json', 'tokenizer_config.json', 'model.safetensors.index.json'];
 /** Room for the graphs beside the weights, in the check of free space. */
@@ -48,7 +48,7 @@ export interface ImportedModel {
   readonly imported: boolean;
 }
 
-/** What a model folder is, found without reading its tensors. */
+/** What a model folder is, found without reading its tensors, but for those two that may be one (see isTied). */
 export interface ModelInspection {
   readonly name: string;
   readonly architecture: string;
@@ -76,7 +76,6 @@ export function graphFile(precision: Precision, kv: KvPrecision, narrow: boolean
 interface OpenModel {
   readonly config: ModelConfig;
   readonly weights: Weights;
-  readonly tied: boolean;
   /** Over the JSON files' texts and the weight files' fingerprint. */
   readonly fingerprint: string;
   readonly tokenizerText: string;
@@ -102,9 +101,8 @@ async function openModel(modelDir: string): Promise<OpenModel> {
     // Shapes first: comparing a head with the embedding needs both to be what the config says.
     const untied = planWeights(parsed, 'int8', false).needed;
     for (const [name, shape] of untied) if (name !== HEAD || weights.has(HEAD)) weights.check(name, shape);
-    const tied = await isTied(weights, parsed.tied, HEAD);
-    if (!tied && !weights.has(HEAD)) throw invalid(`config.json: tie_word_embeddings is false or missing, but ${weights.files.join(', ')} has no tensor ${HEAD}; either an output head or tied embeddings are needed.`);
-    return { config: parsed, weights, tied, fingerprint: hash.digest('hex'), tokenizerText };
+    if (!parsed.tied && !weights.has(HEAD)) throw invalid(`config.json: tie_word_embeddings is false or missing, but ${weights.files.join(', ')} has no tensor ${HEAD}; either an output head or tied embeddings are needed.`);
+    return { config: parsed, weights, fingerprint: hash.digest('hex'), tokenizerText };
   } catch (error) {
     await weights.close();
     throw error;
@@ -112,18 +110,22 @@ async function openModel(modelDir: string): Promise<OpenModel> {
 }
 
 function checkTokenizer(text: string): void {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw invalid('tokenizer.json is not valid JSON; the Hugging Face tokenizers format is supported.');
-  }
-  const model = typeof value === 'object' && value !== null ? (value as Record<string, unknown>).model : undefined;
+  const { model } = parseJsonObject('tokenizer.json', text);
   if (typeof model !== 'object' || model === null) throw invalid('tokenizer.json: model is missing; the Hugging Face tokenizers format is supported.');
 }
 
-/** Fills a cache entry's folder. @returns what its manifest records. */
-async function build(dir: string, model: OpenModel, plan: WeightPlan, onProgress: (fraction: number) => void): Promise<{ contentHash: string }> {
+/** What a cache entry's manifest records. */
+interface ImportRecord {
+  readonly contentHash: string;
+  /** Kept because finding it out may mean to read two large tensors. */
+  readonly tied: boolean;
+  readonly precision: Precision;
+  /** The model folder it was made from, to know which entries a newer one replaces. */
+  readonly source: string;
+}
+
+/** Fills a cache entry's folder. @returns the hash of the tensors. */
+async function build(dir: string, model: OpenModel, plan: WeightPlan, onProgress: (fraction: number) => void): Promise<string> {
   const file = await open(path.join(dir, WEIGHT_FILE), 'wx');
   let contentHash: string;
   try {
@@ -136,11 +138,12 @@ async function build(dir: string, model: OpenModel, plan: WeightPlan, onProgress
       await writeFile(path.join(dir, graphFile(plan.precision, kv, narrow)), buildStepGraph(model.config, plan, { kv, narrow, weightFile: WEIGHT_FILE }));
     }
   }
-  return { contentHash };
+  return contentHash;
 }
 
 /**
  * Imports a model, or finds it in the cache folder. Safe against a crash and against other processes doing the same.
+ * A new import replaces earlier ones of the same folder and precision that no other live process has opened.
  * @throws RequestError modelInvalid or modelUnsupported: one sentence that names file and field; engineFailed: the cache
  * folder cannot be written.
  */
@@ -148,21 +151,29 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
   const { modelDir, cacheDir, precision } = options;
   const model = await openModel(modelDir);
   try {
-    const plan = planWeights(model.config, precision, model.tied);
     const key = `${precision}-${model.fingerprint.slice(0, 32)}`;
-    const entry = await cacheEntry(cacheDir, key, plan.bytes + GRAPH_BYTES, async (dir) => {
+    const source = await realpath(modelDir);
+    const entry = await cacheEntry<ImportRecord>(cacheDir, key, async () => {
       checkTokenizer(model.tokenizerText);
-      return build(dir, model, plan, options.onProgress ?? (() => {}));
+      const tied = await isTied(model.weights, model.config.tied, HEAD);
+      const plan = planWeights(model.config, precision, tied);
+      return {
+        bytes: plan.bytes + GRAPH_BYTES,
+        build: async (dir) => ({ contentHash: await build(dir, model, plan, options.onProgress ?? (() => {})), tied, precision, source }),
+      };
     });
+    if (!entry.reused) await removeEntries(cacheDir, key, (older) => older.source === source && older.precision === precision);
+    const { contentHash, tied } = entry.value;
+    const plan = planWeights(model.config, precision, tied);
     return {
       dir: entry.dir,
       key,
       config: model.config,
       precision,
-      tied: model.tied,
+      tied,
       parameters: plan.parameters,
       weightsBytes: plan.bytes,
-      contentHash: entry.value.contentHash,
+      contentHash,
       imported: !entry.reused,
     };
   } finally {
@@ -170,12 +181,13 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
   }
 }
 
-/** What the folder is. @throws RequestError with the one reason why it cannot be loaded (bad tensor values aside). */
+/** What the folder is; reads no tensors but the embedding and a head of its own that may be a copy. @throws RequestError with the one reason why it cannot be loaded (bad tensor values aside). */
 export async function inspectModel(modelDir: string): Promise<ModelInspection> {
   const model = await openModel(modelDir);
   try {
     checkTokenizer(model.tokenizerText);
-    const { config, tied } = model;
+    const { config } = model;
+    const tied = await isTied(model.weights, config.tied, HEAD);
     const plans = { int8: planWeights(config, 'int8', tied), float32: planWeights(config, 'float32', tied) };
     return {
       name: path.basename(path.resolve(modelDir)),

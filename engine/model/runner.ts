@@ -67,6 +67,12 @@ async function saturates(ort: Module): Promise<boolean> {
   }
 }
 
+/** `buffer` or one in its place that holds `length` values: a large one is not kept for steps that need far less. */
+export function fittingBuffer(buffer: Float32Array<ArrayBuffer>, length: number): Float32Array<ArrayBuffer> {
+  const isWaste = buffer.byteLength > 4e6 && buffer.length > 4 * length;
+  return buffer.length < length || isWaste ? new Float32Array(length) : buffer;
+}
+
 let narrowHere: Promise<boolean> | null = null;
 
 export class OnnxRunner implements ModelRunner {
@@ -207,7 +213,7 @@ export class OnnxRunner implements ModelRunner {
   private mask(batch: readonly BatchSpan[], T: number): Ort.Tensor {
     const P = this.window.numSlots;
     const width = P + T;
-    if (this.maskBuffer.length < T * width) this.maskBuffer = new Float32Array(T * width);
+    this.maskBuffer = fittingBuffer(this.maskBuffer, T * width);
     const mask = this.maskBuffer.subarray(0, T * width);
     mask.fill(Number.NEGATIVE_INFINITY);
     let t = 0;

@@ -4,7 +4,7 @@
  */
 import { type Hash, createHash } from 'node:crypto';
 import { RequestError } from '../errors.ts';
-import { type ModelFolder, type OpenFile, invalid, reasonOf, unsupported } from './modelFolder.ts';
+import { type ModelFolder, type OpenFile, invalid, reasonOf, unsupported } from '../modelFolder.ts';
 
 const SINGLE = 'model.safetensors';
 const INDEX = 'model.safetensors.index.json';

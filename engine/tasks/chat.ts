@@ -4,7 +4,7 @@ import type { ChatMessage, SamplingParams } from '../protocol.ts';
 import { chatPrompt } from '../text/chatPrompt.ts';
 import type { Layout } from '../text/layout.ts';
 import type { SourceDocument } from '../text/sourceDocument.ts';
-import { type PreparedRequest, type Shaped, answerRoom, resolveSampling } from './preparedRequest.ts';
+import { type PreparedRequest, type Shaped, answerRoom, samplingFor } from './preparedRequest.ts';
 import { runaway } from './repetition.ts';
 
 export interface ChatOptions {
@@ -37,7 +37,7 @@ export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: Sa
     promptIds: prompt.promptIds,
     blockTokens: prompt.numBlockTokens,
     docId: doc?.docId ?? null,
-    sampling: resolveSampling(sampling, defaults, prompt.promptIds.length, layout.contextTokens),
+    sampling: samplingFor(sampling, defaults, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.chatStopIds,
     shape: shapeAnswer,
     notes: prompt.notes,

@@ -5,7 +5,7 @@ import { completionPrompt } from '../text/completionPrompt.ts';
 import type { Layout } from '../text/layout.ts';
 import type { SourceDocument } from '../text/sourceDocument.ts';
 import { type CursorContext, shapeCompletion } from './completionText.ts';
-import { type PreparedRequest, answerRoom, resolveSampling } from './preparedRequest.ts';
+import { type PreparedRequest, answerRoom, samplingFor } from './preparedRequest.ts';
 
 export interface CompleteOptions {
   /** Of the host's text. */
@@ -28,7 +28,7 @@ export function prepareComplete(layout: Layout, doc: SourceDocument, options: Co
     promptIds: prompt.promptIds,
     blockTokens: prompt.numBlockTokens,
     docId: doc.docId,
-    sampling: resolveSampling(sampling, { maxTokens, temperature: 0 }, prompt.promptIds.length, layout.contextTokens),
+    sampling: samplingFor(sampling, { maxTokens, temperature: 0 }, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.completionStopIds,
     shape: (rawText, finished) => shapeCompletion(context, rawText, finished),
     notes: prompt.notes,

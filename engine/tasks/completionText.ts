@@ -90,11 +90,17 @@ function cutOverlap(context: CursorContext, cut: Cut): Cut {
     const trimmed = text.slice(0, cut.ended ? text.length : cut.shown).trimEnd();
     return cut.ended ? { ...cut, text: trimmed } : { ...cut, shown: trimmed.length };
   }
-  let overlap = Math.min(cut.text.length, rest.length);
-  while (overlap > 0 && !cut.text.endsWith(rest.slice(0, overlap))) overlap--;
-  const start = cut.text.length - overlap;
-  if (!cut.ended) return { ...cut, shown: Math.min(cut.shown, start) };
-  return { ...cut, text: cut.text.slice(0, Math.max(start, endOfOwnClosers(cut.text))) };
+  // What is held may all be cut off as a repetition, so the overlap counts from where the text would then end, which is
+  // `shown` or later: overlapStart never moves back as its text grows.
+  if (!cut.ended) return { ...cut, shown: overlapStart(cut.text.slice(0, cut.shown), rest) };
+  return { ...cut, text: cut.text.slice(0, Math.max(overlapStart(cut.text, rest), endOfOwnClosers(cut.text))) };
+}
+
+/** Where the longest end of `text` starts that `rest` starts with. */
+function overlapStart(text: string, rest: string): number {
+  let overlap = Math.min(text.length, rest.length);
+  while (overlap > 0 && !text.endsWith(rest.slice(0, overlap))) overlap--;
+  return text.length - overlap;
 }
 
 /** Offset after the last bracket or quote that closes one opened in the same text. */

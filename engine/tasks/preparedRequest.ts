@@ -25,8 +25,11 @@ export interface PreparedRequest {
   notes: string[];
 }
 
-/** Fills in what is left out; `maxTokens` never exceeds what the context leaves. Throws `contextTooLong`. */
-export function resolveSampling(given: SamplingParams | undefined, defaults: SamplingParams, numPromptTokens: number, contextTokens: number): Required<SamplingParams> {
+/**
+ * The task's defaults for what is not given, and never more tokens than the context leaves. Whether values make sense is
+ * the sequence's to check. Throws `contextTooLong`.
+ */
+export function samplingFor(given: SamplingParams | undefined, defaults: SamplingParams, numPromptTokens: number, contextTokens: number): Required<SamplingParams> {
   const left = contextTokens - numPromptTokens;
   if (left < 1) throw new RequestError('contextTooLong', `the prompt takes ${numPromptTokens} tokens, but this model reads ${contextTokens} with its answer`);
   const wanted: Required<SamplingParams> = {
@@ -34,7 +37,9 @@ export function resolveSampling(given: SamplingParams | undefined, defaults: Sam
     ...withoutUndefined(defaults),
     ...withoutUndefined(given ?? {}),
   };
-  return { ...wanted, maxTokens: Math.min(wanted.maxTokens, left) };
+  // Whoever asks twice with temperature wants two answers.
+  const seed = given?.seed ?? defaults.seed ?? (wanted.temperature > 0 ? Math.floor(Math.random() * 2 ** 32) : 0);
+  return { ...wanted, seed, maxTokens: wanted.maxTokens > left ? left : wanted.maxTokens };
 }
 
 /** Tokens to keep free for an answer of that length: never most of the context. */

@@ -3,12 +3,11 @@
  * them looks like a control token is kept as text by a guard character that is put inside it before rendering and taken
  * out when the ids are made. Which file goes where in a prompt is layout's business.
  */
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { Template } from '@huggingface/jinja';
 import { RequestError } from '../errors.ts';
+import { type ModelFolder, reasonOf, withoutByteOrderMark } from '../modelFolder.ts';
 import type { ChatMessage } from '../protocol.ts';
-import { type Tokenizer, readJson } from './tokenizer.ts';
+import { type Tokenizer, tokenText } from './tokenizer.ts';
 
 /** What a template may see of a message; fields beyond these are passed on as they are. */
 export type TemplateMessage = Omit<ChatMessage, 'role'> & { role: string };
@@ -22,28 +21,33 @@ export interface RenderOptions {
 /** Part of the reasoning that a model writes itself and that its template looks for in earlier answers. */
 const OWN_MARKS = ['<think>', '</think>'];
 
+/**
+ * A template is a program of the model's. It cannot be stopped while it renders, so it is kept small, its ranges are
+ * bounded, each and all of one rendering together, and it does not run before the first chat or summary. What remains:
+ * loops nested over one list that is kept in a variable, or over the messages, still take as long as they take.
+ */
+const MAX_CHARACTERS = 65_536;
+const MAX_RANGE = 10_000;
+const MAX_RANGES_TOGETHER = 1_000_000;
+/** Renders to nothing: the library lets its globals be hidden by a variable only. */
+const HEAD = '{% set range = boundedRange %}\n';
+
 export class ChatTemplate {
-  /** Id of the token that ends an assistant's turn, if the template writes one. */
-  readonly endOfTurnId: number | undefined;
-  /** Whether the template takes a system turn. */
-  readonly takesSystem: boolean;
   readonly #source: string;
   readonly #template: Template;
   readonly #tokenizer: Tokenizer;
   readonly #named: Record<string, string>;
+  /** What the template writes for trial messages; undefined until somebody asks. */
+  #found: { endOfTurnId: number | undefined; takesSystem: boolean } | undefined;
 
   /** chat_template.jinja, or chat_template of tokenizer_config.json; undefined when the model has neither. */
-  static async load(dir: string, tokenizer: Tokenizer): Promise<ChatTemplate | undefined> {
-    const config = (await readJson(dir, 'tokenizer_config.json')) ?? {};
-    let file = 'chat_template.jinja';
-    let source: string | undefined;
-    try {
-      source = await readFile(join(dir, file), 'utf8');
-    } catch {
-      file = 'tokenizer_config.json';
-      source = templateOf(config.chat_template);
-    }
+  static async read(folder: ModelFolder, tokenizer: Tokenizer): Promise<ChatTemplate | undefined> {
+    const config = (await folder.readJson('tokenizer_config.json'))?.value ?? {};
+    const own = await folder.readText('chat_template.jinja');
+    const file = own === null ? 'tokenizer_config.json' : 'chat_template.jinja';
+    const source = own === null ? templateOf(config.chat_template) : withoutByteOrderMark(own);
     if (source === undefined) return undefined;
+    if (source.length > MAX_CHARACTERS) throw new RequestError('modelInvalid', `${file}: the chat template has ${source.length} characters; at most ${MAX_CHARACTERS} are read`);
     const named: Record<string, string> = {};
     for (const name of ['bos_token', 'eos_token', 'pad_token', 'unk_token']) {
       const token = tokenText(config[name]);
@@ -52,24 +56,40 @@ export class ChatTemplate {
     try {
       return new ChatTemplate(source, tokenizer, named);
     } catch (error) {
-      throw new RequestError('modelInvalid', `${file}: the chat template cannot be read (${error instanceof Error ? error.message : String(error)})`);
+      throw new RequestError('modelInvalid', `${file}: the chat template cannot be read (${reasonOf(error)})`);
     }
   }
 
   constructor(source: string, tokenizer: Tokenizer, named: Record<string, string>) {
     this.#source = source;
-    this.#template = new Template(source);
+    this.#template = new Template(HEAD + source);
     this.#tokenizer = tokenizer;
     this.#named = named;
-    this.endOfTurnId = this.#findEndOfTurn();
-    this.takesSystem = this.#tries([{ role: 'system', content: 'KVASIR' }, { role: 'user', content: 'x' }])?.includes('KVASIR') ?? false;
+  }
+
+  /** Id of the token that ends an assistant's turn, if the template writes one. */
+  get endOfTurnId(): number | undefined {
+    return this.#probe().endOfTurnId;
+  }
+
+  /** Whether the template takes a system turn. */
+  get takesSystem(): boolean {
+    return this.#probe().takesSystem;
+  }
+
+  #probe(): { endOfTurnId: number | undefined; takesSystem: boolean } {
+    this.#found ??= {
+      endOfTurnId: this.#findEndOfTurn(),
+      takesSystem: this.#tries([{ role: 'system', content: 'KVASIR' }, { role: 'user', content: 'x' }])?.includes('KVASIR') ?? false,
+    };
+    return this.#found;
   }
 
   /** The rendered text; `badRequest` with the template's own words when it refuses the messages. */
   render(messages: readonly TemplateMessage[], options: RenderOptions = {}): string {
     const { addGenerationPrompt = true, tools } = options;
     try {
-      return this.#template.render({ ...this.#named, messages: [...messages], add_generation_prompt: addGenerationPrompt, ...(tools === undefined ? {} : { tools }) });
+      return this.#template.render({ ...this.#named, boundedRange: boundedRange(), messages: [...messages], add_generation_prompt: addGenerationPrompt, ...(tools === undefined ? {} : { tools }) });
     } catch (error) {
       throw new RequestError('badRequest', `chat template: ${error instanceof Error ? error.message : String(error)}`);
     }
@@ -115,16 +135,22 @@ export class ChatTemplate {
   }
 }
 
+/** The `range` of one rendering. */
+function boundedRange(): (first: number, second?: number, step?: number) => number[] {
+  let left = MAX_RANGES_TOGETHER;
+  return (first, second, step = 1) => {
+    const [start, stop] = second === undefined ? [0, first] : [first, second];
+    const count = Math.max(0, Math.ceil((stop - start) / step));
+    left -= count;
+    // Also false for what is no number.
+    if (!(step !== 0 && count <= MAX_RANGE && left >= 0)) throw new Error(`range(${start}, ${stop}, ${step}) is not supported: a range has at most ${MAX_RANGE} numbers, all of them together ${MAX_RANGES_TOGETHER}`);
+    return Array.from({ length: count }, (_, i) => start + i * step);
+  };
+}
+
 /** A private-use character that the text does not hold. */
 function unusedCharacter(text: string): string {
   for (let code = 0xe000; ; code++) if (!text.includes(String.fromCharCode(code))) return String.fromCharCode(code);
-}
-
-/** The string of a token in tokenizer_config.json: plain, or an object with `content`. */
-export function tokenText(value: unknown): string | undefined {
-  if (typeof value === 'string') return value;
-  const content = (value as { content?: unknown } | null | undefined)?.content;
-  return typeof content === 'string' ? content : undefined;
 }
 
 function templateOf(value: unknown): string | undefined {

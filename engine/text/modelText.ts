@@ -1,12 +1,14 @@
 /**
  * Everything about a model folder that has to do with text, loaded together: tokenizer, chat template, FIM family,
- * manifest, and the ids that end a generation. Reads JSON files only, never weights.
+ * manifest, and the ids that end a generation. Reads all of them
+ * through one opened folder, never weights.
  */
 import { basename, resolve } from 'node:path';
-import { ChatTemplate, tokenText } from './chatTemplate.ts';
+import { ModelFolder } from '../modelFolder.ts';
+import { ChatTemplate } from './chatTemplate.ts';
 import { Fim } from './fim.ts';
 import { type Manifest, defaultManifest, invalid, parseManifest } from './manifest.ts';
-import { Tokenizer, readJson } from './tokenizer.ts';
+import { Tokenizer, tokenText } from './tokenizer.ts';
 
 export class ModelText {
   readonly tokenizer: Tokenizer;
@@ -20,9 +22,10 @@ export class ModelText {
 
   /** `modelInvalid` or `modelUnsupported` names the file and the field. */
   static async load(dir: string): Promise<ModelText> {
-    const tokenizer = await Tokenizer.load(dir);
-    const chatTemplate = await ChatTemplate.load(dir, tokenizer);
-    const config = (await readJson(dir, 'tokenizer_config.json')) ?? {};
+    const folder = await ModelFolder.open(dir);
+    const tokenizer = await Tokenizer.read(folder);
+    const chatTemplate = await ChatTemplate.read(folder, tokenizer);
+    const config = (await folder.readJson('tokenizer_config.json'))?.value ?? {};
     const bosTokenId = idOfToken(tokenizer, config.bos_token);
 
     const found = Fim.of(tokenizer, { bosTokenId });
@@ -31,15 +34,15 @@ export class ModelText {
       chatTemplate: chatTemplate !== undefined,
       readsRepository: found?.repositoryHead('', [], '') !== undefined,
     });
-    const json = await readJson(dir, 'kvasir.json');
-    const manifest = json === undefined ? defaults : parseManifest(json, defaults);
+    const json = await folder.readJson('kvasir.json');
+    const manifest = json === null ? defaults : parseManifest(json.value, defaults);
     if (manifest.can.complete && found === undefined) throw invalid('can.complete', 'is true, but the tokenizer has no fill-in-the-middle tokens');
     if ((manifest.can.chat || manifest.can.summarize) && chatTemplate === undefined) throw invalid('can.chat', 'is true, but the model has no chat template');
     if (manifest.fileBlock === 'fileSeparator' && fileSeparator(tokenizer) === undefined) throw invalid('fileBlock', 'is "fileSeparator", but the tokenizer has no <|file_sep|>');
 
     const endTokenIds = new Set<number>();
     for (const name of ['generation_config.json', 'config.json']) {
-      for (const id of [(await readJson(dir, name))?.eos_token_id].flat()) if (typeof id === 'number') endTokenIds.add(id);
+      for (const id of [(await folder.readJson(name))?.value.eos_token_id].flat()) if (typeof id === 'number') endTokenIds.add(id);
     }
     const eos = idOfToken(tokenizer, config.eos_token);
     if (eos !== undefined) endTokenIds.add(eos);

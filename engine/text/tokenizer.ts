@@ -3,11 +3,10 @@
  * where nothing is ever read as a control token, and `encodeTemplate` for our own template text, where control tokens
  * are. Neither puts anything before the text. Prompt layout lives elsewhere.
  */
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { RequestError } from '../errors.ts';
+import { ModelFolder, reasonOf } from '../modelFolder.ts';
 import { Detokenizer } from './detokenizer.ts';
-import { type AddedToken, BYTE_CHARACTERS, Pieces, type TokenizerJson, byteValue, flatSteps } from './pieces.ts';
+import { type AddedToken, BYTE_CHARACTERS, Pieces, type Step, type TokenizerJson, byteValue, flatSteps } from './pieces.ts';
 
 /** Token ids with, for each, the UTF-16 offset of the text at which it ends. */
 export interface Encoding {
@@ -20,6 +19,8 @@ export class Tokenizer {
   readonly vocabSize: number;
   /** Control tokens and other added ones, by id. */
   readonly addedTokens: ReadonlyMap<number, AddedToken>;
+  /** What the model's own tokenizer puts before a text: its BOS, or nothing. `encode` and `encodeTemplate` do not. */
+  readonly headIds: readonly number[];
   readonly #pieces: Pieces;
   readonly #idOf: Map<string, number>;
   /** Token string by id, as the vocabulary spells it. */
@@ -32,13 +33,16 @@ export class Tokenizer {
 
   /** Reads tokenizer.json and, if there is one, tokenizer_config.json; `modelInvalid` names the file at fault. */
   static async load(dir: string): Promise<Tokenizer> {
-    const json = await readJson(dir, 'tokenizer.json');
-    if (json === undefined) throw new RequestError('modelInvalid', 'tokenizer.json: the file is missing');
-    const config = (await readJson(dir, 'tokenizer_config.json')) ?? {};
-    return Tokenizer.fromJson(json, config);
+    return Tokenizer.read(await ModelFolder.open(dir));
   }
 
-  static fromJson(json: unknown, config: object = {}): Tokenizer {
+  static async read(folder: ModelFolder): Promise<Tokenizer> {
+    const json = await folder.readJson('tokenizer.json');
+    if (json === null) throw new RequestError('modelInvalid', 'tokenizer.json: the file is missing');
+    return Tokenizer.fromJson(json.value, (await folder.readJson('tokenizer_config.json'))?.value);
+  }
+
+  static fromJson(json: unknown, config: Record<string, unknown> = {}): Tokenizer {
     const file = json as Partial<TokenizerJson>;
     const model = file.model;
     if (typeof model !== 'object' || model === null || typeof model.vocab !== 'object') throw new RequestError('modelInvalid', 'tokenizer.json: model.vocab is missing');
@@ -53,19 +57,20 @@ export class Tokenizer {
       post_processor: null,
     };
     try {
-      return new Tokenizer(whole, config);
+      return new Tokenizer(whole, config, file.post_processor ?? null);
     } catch (error) {
-      throw new RequestError('modelInvalid', `tokenizer.json: ${error instanceof Error ? error.message : String(error)}`);
+      throw new RequestError('modelInvalid', `tokenizer.json: ${reasonOf(error)}`);
     }
   }
 
-  private constructor(json: TokenizerJson, config: object) {
+  private constructor(json: TokenizerJson, config: Record<string, unknown>, postProcessor: Step | null) {
     this.#pieces = new Pieces(json, config);
     this.#idOf = new Map(Object.entries(json.model.vocab));
     this.addedTokens = new Map(json.added_tokens.map((token) => [token.id, token]));
     for (const token of json.added_tokens) this.#idOf.set(token.content, token.id);
     for (const [token, id] of this.#idOf) this.#tokens[id] = token;
     this.vocabSize = this.#tokens.length;
+    this.headIds = this.#findHead(postProcessor, config);
     const contents = json.added_tokens.map((token) => token.content).filter((content) => content !== '');
     this.#addedPattern = contents.length === 0 ? undefined : anyOf(contents);
     const strip = flatSteps(json.decoder).find((step) => step.type === 'Strip' && step.content === ' ');
@@ -167,27 +172,30 @@ export class Tokenizer {
     return byte === undefined ? new TextEncoder().encode(token.replaceAll('▁', ' ')) : Uint8Array.of(byte);
   }
 
+  /** tokenizer_config.json decides if it says anything; else the template of the post-processor. */
+  #findHead(postProcessor: Step | null, config: Record<string, unknown>): number[] {
+    let head: (string | undefined)[] = [];
+    if (typeof config.add_bos_token === 'boolean') {
+      if (config.add_bos_token) head = [tokenText(config.bos_token)];
+    } else {
+      const template = flatSteps(postProcessor).find((step) => step.type === 'TemplateProcessing');
+      const single = Array.isArray(template?.single) ? (template.single as { SpecialToken?: { id?: string }; Sequence?: unknown }[]) : [];
+      const text = single.findIndex((part) => part.Sequence !== undefined);
+      head = single.slice(0, Math.max(0, text)).map((part) => part.SpecialToken?.id);
+    }
+    return head.map((token) => (token === undefined ? undefined : this.#idOf.get(token))).filter((id) => id !== undefined);
+  }
+
   #toIds(tokens: readonly string[]): number[] {
     return tokens.map((token) => this.#idOf.get(token) ?? 0);
   }
 }
 
-/** A file of the model folder as JSON; undefined if there is none. */
-export async function readJson(dir: string, name: string): Promise<Record<string, unknown> | undefined> {
-  let text: string;
-  try {
-    text = await readFile(join(dir, name), 'utf8');
-  } catch {
-    return undefined;
-  }
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw new RequestError('modelInvalid', `${name}: not valid JSON (${error instanceof Error ? error.message : String(error)})`);
-  }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new RequestError('modelInvalid', `${name}: not a JSON object`);
-  return value as Record<string, unknown>;
+/** The string of a token in tokenizer_config.json: plain, or an object with `content`. */
+export function tokenText(value: unknown): string | undefined {
+  if (typeof value === 'string') return value;
+  const content = (value as { content?: unknown } | null | undefined)?.content;
+  return typeof content === 'string' ? content : undefined;
 }
 
 /** Matches any of the texts, the longest where several start at one place. */

@@ -189,8 +189,8 @@ describe('cache folder', () => {
     await expect(importModel(options(path.join(file, 'cache')))).rejects.toMatchObject({ code: 'engineFailed', message: expect.stringMatching(/cache folder .* cannot be written/) });
     const cacheDir = fresh();
     const full = () => Promise.reject(Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' }));
-    await expect(cacheEntry(cacheDir, 'k', 5e6, full)).rejects.toMatchObject({ code: 'engineFailed', message: expect.stringMatching(/full disk; this model needs 5 MB/) });
-    await expect(cacheEntry(cacheDir, 'k', 1e18, full)).rejects.toThrow(/full disk/);
+    await expect(cacheEntry(cacheDir, 'k', async () => ({ bytes: 5e6, build: full }))).rejects.toMatchObject({ code: 'engineFailed', message: expect.stringMatching(/full disk; this model needs 5 MB/) });
+    await expect(cacheEntry(cacheDir, 'k', async () => ({ bytes: 1e18, build: full }))).rejects.toThrow(/full disk/);
     expect(readdirSync(cacheDir)).toEqual([]);
   });
 });

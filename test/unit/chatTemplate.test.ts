@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { ModelFolder } from '../../engine/modelFolder.ts';
 import { ChatTemplate, type TemplateMessage } from '../../engine/text/chatTemplate.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 
@@ -23,7 +24,7 @@ const reference = JSON.parse(readFileSync(join(root, 'test/fixtures/chat/chat_re
 
 async function load(from: string): Promise<{ tokenizer: Tokenizer; template: ChatTemplate }> {
   const tokenizer = await Tokenizer.load(from);
-  return { tokenizer, template: (await ChatTemplate.load(from, tokenizer)) as ChatTemplate };
+  return { tokenizer, template: (await ChatTemplate.read(await ModelFolder.open(from), tokenizer)) as ChatTemplate };
 }
 
 /** Known difference, cases marked optional: @huggingface/jinja drops what an iteration wrote before its `break`. */
@@ -77,5 +78,5 @@ it.each([
 
 it('is undefined where a model has none', async () => {
   const from = join(root, 'test/fixtures/tokenizers/starcoder2');
-  expect(await ChatTemplate.load(from, await Tokenizer.load(from))).toBeUndefined();
+  expect(await ChatTemplate.read(await ModelFolder.open(from), await Tokenizer.load(from))).toBeUndefined();
 });

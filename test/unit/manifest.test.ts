@@ -16,7 +16,7 @@ afterEach(() => rmSync(dir, { recursive: true }));
 
 describe('a wrong manifest is refused by name', () => {
   it.each([
-    ['{', /^kvasir\.json: not valid JSON/],
+    ['{', /^kvasir\.json is not valid JSON/],
     ['{"nmae":"x"}', /^kvasir\.json: nmae is not a known field/],
     ['{"name":3}', /^kvasir\.json: name is not a string/],
     ['{"completion":3}', /^kvasir\.json: completion is not an object/],

@@ -1,7 +1,9 @@
 /** Tasks: what is asked, and how raw text becomes what is shown. */
+import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
+import type { SamplingParams } from '../../engine/protocol.ts';
 import { prepareChat, shapeAnswer } from '../../engine/tasks/chat.ts';
 import { prepareComplete } from '../../engine/tasks/complete.ts';
 import type { PreparedRequest } from '../../engine/tasks/preparedRequest.ts';
@@ -11,6 +13,7 @@ import { prepareSummarize, summarizeFolder } from '../../engine/tasks/summarize.
 import { Layout } from '../../engine/text/layout.ts';
 import { ModelText } from '../../engine/text/modelText.ts';
 import { SourceDocument } from '../../engine/text/sourceDocument.ts';
+import { Tokenizer } from '../../engine/text/tokenizer.ts';
 
 const root = join(import.meta.dirname, '../..');
 let layout: Layout;
@@ -79,6 +82,32 @@ describe('a completion', () => {
     expect(shown('if (a) {|\r\n}\r\n', '\n  b();\n  c();\n}', true)).toBe('\r\n  b();\r\n  c();');
   });
 
+  it('holds back what may be cut off as a repetition or as the rest of the line', () => {
+    const { shape } = at('const zeros = [0, 0, |, 0];');
+    expect(shape('0, 0,', false).text).toBe('0');
+    expect(shape('0, '.repeat(30), false)).toMatchObject({ text: '0', stop: true });
+  });
+
+  it('only ever adds to what it has shown when it goes round in circles', () => {
+    const marked = fc.constantFrom('x = [0, |, 0];\n', 'f(|);\n', 'x = "a|"b', 'x |ab', 'x = |', '|, 0]  ', 'x =|  c', '{|\n  a\n');
+    const text = fc.array(fc.constantFrom('0', ', ', ', 0', ']', ';', '"', '"b', 'a', 'b', ' ', '(', ')', ', 0];', ');', '\\', '\n', '  '), { minLength: 1, maxLength: 5 }).map((parts) => parts.join(''));
+    fc.assert(
+      fc.property(marked, fc.boolean(), fc.option(text, { nil: '' }), text, fc.nat(3), fc.nat(12), (cursor, multiline, prefix, unit, step, tail) => {
+        const { shape } = at(cursor, multiline);
+        const whole = prefix + unit.repeat(30) + unit.slice(0, tail);
+        let before = '';
+        for (let end = 1; end <= whole.length; end += 1 + step) {
+          expect(shape(whole.slice(0, end), true).text.startsWith(before)).toBe(true);
+          const { text: shown, stop } = shape(whole.slice(0, end), false);
+          expect(shown.startsWith(before)).toBe(true);
+          before = shown;
+          if (stop) break;
+        }
+      }),
+      { numRuns: 600, seed: 5 },
+    );
+  });
+
   it('only ever adds to what it has shown', () => {
     const part = fc.constantFrom('a', 'b', 'foo', '(', ')', ');', "'", '"', ' ', '  ', '\n', '\n  ', '\n}', '}', 'return x;', 'return ', 'x;', '\r\n', '\r', '\t', 'ab'.repeat(5), '[0, ', ']');
     const context = fc.constantFrom('foo(|);', "x('|')", '  |\n  return x;\n', 'if (a) {|\n}\n', '    a = |\n\nb', 'if (a) {|\r\n}\r\n', '|', 'a |b(c)\n');
@@ -98,6 +127,14 @@ describe('a completion', () => {
       }),
       { numRuns: 1500, seed: 11 },
     );
+  });
+
+  it('gets a seed of its own when it is drawn by chance', () => {
+    const doc = new SourceDocument('a', 'a.ts', 'x');
+    const seed = (sampling: SamplingParams): number => prepareComplete(layout, doc, { offset: 1 }, sampling).sampling.seed;
+    expect(seed({ temperature: 1 })).not.toBe(seed({ temperature: 1 }));
+    expect(seed({ temperature: 1, seed: 7 })).toBe(7);
+    expect(seed({})).toBe(0);
   });
 
   it('resolves its sampling', () => {
@@ -190,8 +227,34 @@ describe('a raw prompt', () => {
     expect(prepareRaw(layout, [5, 6], { maxTokens: 3 })).toMatchObject({ promptIds: [5, 6], sampling: { maxTokens: 3 } });
     expect(prepareRaw(layout, '<|fim_prefix|>a').promptIds[0]).toBe(layout.text.tokenizer.idOf('<|fim_prefix|>'));
     expect(() => prepareRaw(layout, '')).toThrow(/empty/);
+    expect(prepareRaw(layout, [5], { maxTokens: Number.NaN }).sampling.maxTokens).toBeNaN();
     expect(() => prepareRaw(layout, new Array(2048).fill(9))).toThrow(expect.objectContaining({ code: 'contextTooLong' }));
   });
+});
+
+describe.each(readdirSync(join(root, 'test/fixtures/tokenizers')))('a raw prompt of %s', (kind) => {
+  it("starts as the model's own tokenizer starts it", async () => {
+    const dir = join(root, 'test/fixtures/tokenizers', kind);
+    const { strings } = JSON.parse(readFileSync(join(dir, 'tokenizer_reference.json'), 'utf8')) as { strings: { text: string; ids: number[]; ids_with_added: number[] }[] };
+    const own = new Layout(await ModelText.load(dir), { contextTokens: 100_000, numParameters: 1e6 });
+    const [head] = own.text.tokenizer.headIds;
+    for (const { text, ids, ids_with_added: wanted } of strings) {
+      if (ids.length === 0) continue;
+      // A text that brings its own beginning gets no second one.
+      expect(prepareRaw(own, text).promptIds, text).toEqual(ids[0] === head ? ids : wanted);
+      expect(prepareRaw(own, ids).promptIds).toEqual(ids);
+    }
+  });
+});
+
+it('tokenizer_config.json decides whether a raw prompt starts with BOS', () => {
+  const dir = join(root, 'test/fixtures/tokenizers');
+  const json = (kind: string): unknown => JSON.parse(readFileSync(join(dir, kind, 'tokenizer.json'), 'utf8'));
+  const starcoder = json('starcoder2');
+  expect(Tokenizer.fromJson(starcoder, { bos_token: '<|endoftext|>' }).headIds).toEqual([]);
+  expect(Tokenizer.fromJson(starcoder, { bos_token: { content: '<|endoftext|>' }, add_bos_token: true }).headIds).toHaveLength(1);
+  expect(Tokenizer.fromJson(starcoder, { bos_token: null, add_bos_token: true }).headIds).toEqual([]);
+  expect(Tokenizer.fromJson(json('llama3'), { add_bos_token: false }).headIds).toEqual([]);
 });
 
 describe('repetition', () => {

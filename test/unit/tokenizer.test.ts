@@ -79,7 +79,7 @@ it('keeps a control token that a user typed as text', async () => {
 });
 
 it.each([
-  ['{', /tokenizer\.json: not valid JSON/],
+  ['{', /tokenizer\.json is not valid JSON/],
   ['{"model":{}}', /tokenizer\.json: model\.vocab/],
   ['{"model":{"type":"Unigram","vocab":[]}}', /tokenizer\.json: model\.type is "Unigram"/],
 ])('refuses the broken file %s', async (content, message) => {

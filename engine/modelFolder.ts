@@ -1,11 +1,11 @@
 /**
  * Reads files of a model folder and nothing outside it: a name that leaves the folder, directly or through a symbolic
- * link, is refused before it is opened. Does not know what the files mean.
+ * link, is refused before it is opened. Does not know what the files mean. Shared by the weights' side and the text side.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { RequestError } from '../errors.ts';
+import { RequestError } from './errors.ts';
 
 /** The text limit is far above any real tokenizer.json (the largest are about 40 MB). */
 const MAX_JSON_BYTES = 256 * 2 ** 20;
@@ -21,7 +21,7 @@ export function unsupported(message: string): RequestError {
 /** "ENOENT: no such file" and the like, without the path that Node appends. */
 export function reasonOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
-  return text.replace(/,? ?\b(open|stat|lstat|read|write|mkdir|rename|realpath|scandir|unlink|fsync|ftruncate|rm|rmdir)\b( '.*)?$/s, '').slice(0, 200);
+  return text.replace(/\s+/g, ' ').replace(/,? ?\b(open|stat|lstat|read|write|mkdir|rename|realpath|scandir|unlink|fsync|ftruncate|rm|rmdir)\b( '.*)?$/s, '').slice(0, 200);
 }
 
 export function isMissing(error: unknown): boolean {
@@ -102,14 +102,26 @@ export class ModelFolder {
   /** A file that holds a JSON object, with its text; null if there is none. */
   async readJson(name: string): Promise<{ text: string; value: Record<string, unknown> } | null> {
     const text = await this.readText(name);
-    if (text === null) return null;
-    let value: unknown;
-    try {
-      value = JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);
-    } catch (error) {
-      throw invalid(`${name} is not valid JSON: ${reasonOf(error)}.`);
-    }
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(`${name} must hold a JSON object.`);
-    return { text, value: value as Record<string, unknown> };
+    return text === null ? null : { text, value: parseJsonObject(name, text) };
   }
+}
+
+/** A byte order mark at a file's start is no part of its text. */
+export function withoutByteOrderMark(text: string): string {
+  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+}
+
+/** Says where the text of file `name` is wrong, never what stands there: messages are one line, and files may be private. */
+export function parseJsonObject(name: string, text: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(withoutByteOrderMark(text));
+  } catch (error) {
+    // The runtime knows the position of most mistakes, but not of all.
+    const message = error instanceof Error ? error.message : '';
+    const at = /\bline \d+ column \d+\b/.exec(message) ?? /\bposition \d+\b/.exec(message);
+    throw invalid(`${name} is not valid JSON${at ? ` at ${at[0]}` : /end of JSON input/.test(message) ? ': it ends too early' : ''}.`);
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(`${name} must hold a JSON object.`);
+  return value as Record<string, unknown>;
 }
