@@ -1,10 +1,12 @@
 /** Import: what is refused and how, the cache folder under crashes, races and damage, and the built-in model. */
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 import { RequestError } from '../../engine/errors.ts';
 import { cacheEntry } from '../../engine/model/importCache.ts';
 import { importModel, inspectModel } from '../../engine/model/importModel.ts';
+import { fittingBuffer } from '../../engine/model/runner.ts';
+import { Weights } from '../../engine/model/safetensors.ts';
 import { FIXTURES, MODELS, argmax, loadRunner, readJson, temporaryFolder } from './fixtures.ts';
 import { encode, safetensorsBytes, writeRandomModel } from './randomModel.ts';
 
@@ -175,6 +177,47 @@ describe('cache folder', () => {
     }
   });
 
+  test('whether a head is a copy of the embedding is found out once', async () => {
+    const dir = fresh();
+    const model = { model_type: 'llama', hidden_size: 8, intermediate_size: 8, num_hidden_layers: 1, num_attention_heads: 2, num_key_value_heads: 1, vocab_size: 16, rms_norm_eps: 1e-6 };
+    writeRandomModel(dir, { config: { ...model, tie_word_embeddings: false }, dtype: 'F32', seed: 1 });
+    writeFileSync(path.join(dir, 'config.json'), JSON.stringify({ ...model, tie_word_embeddings: true }));
+    const equal = vi.spyOn(Weights.prototype, 'equal');
+    const cacheDir = fresh();
+    const first = await importModel({ ...options(cacheDir, dir), precision: 'float32' });
+    expect(equal).toHaveBeenCalledTimes(1);
+    expect(await importModel({ ...options(cacheDir, dir), precision: 'float32' })).toEqual({ ...first, imported: false });
+    expect(equal).toHaveBeenCalledTimes(1);
+    expect(first.tied).toBe(false);
+    equal.mockRestore();
+  });
+
+  test('a new import replaces earlier ones of its folder and precision, unless another process uses them', async () => {
+    const cacheDir = fresh();
+    const dir = variant({});
+    const tokenizer = readFileSync(path.join(dir, 'tokenizer.json'), 'utf8');
+    let numEdits = 0;
+    const edit = () => writeFileSync(path.join(dir, 'tokenizer.json'), `${tokenizer}${'\n'.repeat(++numEdits)}`);
+    const keys = () => readdirSync(cacheDir).sort();
+    const first = await importModel(options(cacheDir, dir));
+    const float = await importModel({ ...options(cacheDir, dir), precision: 'float32' });
+    const elsewhere = await importModel(options(cacheDir, variant({ 'generation_config.json': '{}' })));
+    edit();
+    const second = await importModel(options(cacheDir, dir));
+    expect(keys()).toEqual([float.key, elsewhere.key, second.key].sort());
+    expect(first.key).not.toBe(second.key);
+    // This test's parent is alive, and no process has the other id.
+    writeFileSync(path.join(second.dir, `used-by-${process.ppid}`), '');
+    edit();
+    const third = await importModel(options(cacheDir, dir));
+    expect(keys()).toEqual([float.key, elsewhere.key, second.key, third.key].sort());
+    rmSync(path.join(second.dir, `used-by-${process.ppid}`));
+    writeFileSync(path.join(second.dir, 'used-by-4194999'), '');
+    edit();
+    const fourth = await importModel(options(cacheDir, dir));
+    expect(keys()).toEqual([float.key, elsewhere.key, fourth.key].sort());
+  });
+
   test('what a crash left behind does no harm', async () => {
     const cacheDir = fresh();
     // No process has this id: the kernel's limit is 2^22.
@@ -193,6 +236,15 @@ describe('cache folder', () => {
     await expect(cacheEntry(cacheDir, 'k', async () => ({ bytes: 1e18, build: full }))).rejects.toThrow(/full disk/);
     expect(readdirSync(cacheDir)).toEqual([]);
   });
+});
+
+test('a buffer is kept while it fits and is not far too large', () => {
+  const small = new Float32Array(1000);
+  expect(fittingBuffer(small, 10)).toBe(small);
+  expect(fittingBuffer(small, 1001).length).toBe(1001);
+  const large = new Float32Array(2e6);
+  expect(fittingBuffer(large, 5e5)).toBe(large);
+  expect(fittingBuffer(large, 5e5 - 1).length).toBe(5e5 - 1);
 });
 
 describe('built-in model', () => {

@@ -1,5 +1,6 @@
 /** Chat templates against their references, and the rule that control tokens in messages stay text. */
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ModelFolder } from '../../engine/modelFolder.ts';
@@ -74,6 +75,53 @@ it.each([
   const { tokenizer, template } = await load(join(root, from));
   expect(template.endOfTurnId).toBe(tokenizer.idOf(token));
   expect(template.takesSystem).toBe(takesSystem);
+});
+
+describe('a template that would take for ever', () => {
+  const asked = [{ role: 'user', content: 'x' }];
+  const loaded = async (source: string): Promise<ChatTemplate> => {
+    const folder = mkdtempSync(join(tmpdir(), 'kvasir-template-'));
+    try {
+      writeFileSync(join(folder, 'chat_template.jinja'), source);
+      return (await ChatTemplate.read(await ModelFolder.open(folder), await Tokenizer.load(join(root, 'model')))) as ChatTemplate;
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  };
+
+  it.each([
+    '{% for i in range(3000000) %}{% for j in range(3000000) %}x{% endfor %}{% endfor %}',
+    '{% for i in range(10000) %}{% for j in range(10000) %}{% endfor %}{% endfor %}',
+    '{% for i in range(0, 1, 0) %}x{% endfor %}',
+    "{% for i in range('a') %}x{% endfor %}",
+    '{% macro m() %}{% for i in range(-1, 20000) %}x{% endfor %}{% endmacro %}{{ m() }}',
+  ])('is refused when it is asked: %s', async (source) => {
+    const template = await loaded(source);
+    expect(() => template.render(asked)).toThrow(expect.objectContaining({ code: 'badRequest', message: expect.stringMatching(/a range has at most 10000 numbers/) }));
+    expect(template.takesSystem).toBe(false);
+    expect(template.endOfTurnId).toBeUndefined();
+  });
+
+  it('is not asked before somebody chats', async () => {
+    let numRendered = 0;
+    const template = await loaded('{{ messages[0].content }}');
+    template.render = () => {
+      numRendered++;
+      return '';
+    };
+    expect(numRendered).toBe(0);
+    expect(template.takesSystem || template.endOfTurnId === 0).toBe(false);
+    expect(numRendered).toBe(2);
+  });
+
+  it('keeps the ranges that templates use', async () => {
+    const template = await loaded('\n{% for i in range(3, 0, -1) %}{{ i }}{% endfor %}{{ range(2)|length }}{{ range(5, 1)|length }}{% for i in range(1, 6, 2) %}{{ i }}{% endfor %}');
+    expect(template.render(asked)).toBe('\n32120135');
+  });
+
+  it('is read up to 64 kB', async () => {
+    await expect(loaded(`{{ messages[0].content }}${' '.repeat(65_536)}`)).rejects.toThrow(/^chat_template\.jinja: the chat template has 65561 characters/);
+  });
 });
 
 it('is undefined where a model has none', async () => {
