@@ -160,7 +160,8 @@ export class EngineClient {
     if (generation !== this.#generation) throw this.#stopped();
     try {
       const options = this.#options.loadOptions();
-      const connection = (this.#connection ??= this.#connect());
+      const connection = this.#connection ?? this.#connect();
+      this.#connection = connection;
       this.#setState({ kind: 'starting', stage: 'thread', fraction: 0 });
       await connection.opened;
       if (generation !== this.#generation) throw this.#stopped();

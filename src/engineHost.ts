@@ -35,13 +35,16 @@ export class EngineHost implements vscode.Disposable {
     this.#log = log;
     this.client = new EngineClient({
       createTransport: () => TRANSPORTS[settings.current.transport](path.join(context.extensionPath, 'dist', 'worker.js'), (text) => log.info(`engine: ${text.trimEnd()}`)),
-      loadOptions: () => ({
-        modelDir: locateModel(settings.current.model, context.extensionPath).modelDir,
-        cacheDir: modelCacheDir(context.globalStorageUri),
-        precision: 'int8',
-        maxBytes: (this.#maxBytes = settings.current.cacheMaxBytes),
-        threads: settings.current.threads,
-      }),
+      loadOptions: () => {
+        this.#maxBytes = settings.current.cacheMaxBytes;
+        return {
+          modelDir: locateModel(settings.current.model, context.extensionPath).modelDir,
+          cacheDir: modelCacheDir(context.globalStorageUri),
+          precision: 'int8',
+          maxBytes: this.#maxBytes,
+          threads: settings.current.threads,
+        };
+      },
       onState: (state) => this.#follow(state),
       onActivity: (numPending) => this.#activity.fire(numPending),
       log: (level, text) => log[level](text),

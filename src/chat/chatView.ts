@@ -15,6 +15,8 @@ import { chatPage } from './chatPage.ts';
 import { Conversation } from './conversation.ts';
 
 export const CHAT_VIEW = 'kvasir.chat';
+/** Workspace state: cleared while no page was there to forget what it keeps across a reload of the window. */
+const CLEARED = 'kvasir.chat.cleared';
 
 export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
   readonly #context: vscode.ExtensionContext;
@@ -29,6 +31,8 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
   /** Messages mean something to the page only after its `ready`. */
   #pageReady = false;
   #focusWanted = false;
+  /** What the folder of the setting's model says of itself. */
+  #described: { setting: string; name: string; note: string } | undefined;
 
   constructor(context: vscode.ExtensionContext, host: EngineHost, mirror: DocumentMirror, settings: Settings, attachment: Attachment, log: Log) {
     this.#context = context;
@@ -37,7 +41,11 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
     this.#settings = settings;
     this.#attachment = attachment;
     this.#log = log;
-    this.#conversation = new Conversation(host.client, vscode.l10n.t('Stopped.'), (change) => this.#post(change));
+    this.#conversation = new Conversation(host.client, vscode.l10n.t('Stopped.'), (change) => {
+      this.#post(change);
+      // With nothing said yet, there is room for suggestions again.
+      if (change.type === 'turns' && !change.turns.length) this.#postContext();
+    });
     host.shownElsewhere = () => this.#conversation.busy && this.#view?.visible === true;
     this.#subscriptions = [
       attachment.onDidChange(() => this.#postContext()),
@@ -57,6 +65,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
       shown.dispose();
       if (this.#view !== view) return;
       this.#view = undefined;
+      this.#pageReady = false;
       this.#attachment.watch(false);
     });
     view.webview.html = chatPage(view.webview, this.#context.extensionUri);
@@ -77,6 +86,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
   }
 
   clear(): void {
+    if (!this.#pageReady || !this.#view?.visible) void this.#context.workspaceState.update(CLEARED, true);
     this.#conversation.clear();
   }
 
@@ -89,7 +99,8 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
     switch (message.type) {
       case 'ready':
         this.#pageReady = true;
-        this.#conversation.restore(message.turns);
+        this.#conversation.restore(this.#context.workspaceState.get(CLEARED) ? [] : message.turns);
+        void this.#context.workspaceState.update(CLEARED, undefined);
         this.#post({ type: 'turns', turns: [...this.#conversation.turns] });
         this.#postContext();
         this.#postModel();
@@ -160,24 +171,34 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
   }
 
   #postContext(): void {
-    this.#post({ type: 'context', chip: this.#attachment.chip, questions: this.#attachment.questions });
+    if (!this.#view || !this.#pageReady) return;
+    this.#post({ type: 'context', chip: this.#attachment.chip, questions: this.#conversation.turns.length ? [] : this.#attachment.questions });
   }
 
   /** The loaded model, or what its folder says of it: looking at it must not load it. */
   #postModel(): void {
+    if (!this.#view || !this.#pageReady) return;
     const { state } = this.#host.client;
     if (state.kind === 'ready') {
       this.#post({ type: 'model', name: state.model.name, note: state.model.note, status: '' });
       return;
     }
-    let described = { name: '', note: '' };
+    const status = state.kind === 'starting' ? (state.stage === 'import' ? vscode.l10n.t('Importing the model: {0}', `${Math.round(state.fraction * 100)}%`) : vscode.l10n.t('Loading the model')) : '';
+    const { name, note } = this.#describe(state.kind === 'starting');
+    this.#post({ type: 'model', name, note, status });
+  }
+
+  /** While a model is being loaded, its folder is read once: progress comes many times a second. */
+  #describe(again: boolean): { name: string; note: string } {
+    const { model } = this.#settings.current;
+    if (again && this.#described?.setting === model) return this.#described;
+    this.#described = { name: '', note: '', setting: model };
     try {
-      described = describeModel(locateModel(this.#settings.current.model, this.#context.extensionPath).modelDir);
+      Object.assign(this.#described, describeModel(locateModel(model, this.#context.extensionPath).modelDir));
     } catch {
       // The first request says what is wrong with the setting.
     }
-    const status = state.kind === 'starting' ? (state.stage === 'import' ? vscode.l10n.t('Importing the model: {0}', `${Math.round(state.fraction * 100)}%`) : vscode.l10n.t('Loading the model')) : '';
-    this.#post({ type: 'model', ...described, status });
+    return this.#described;
   }
 
   #post(message: ToPage): void {

@@ -97,6 +97,8 @@ export class Conversation {
 
   clear(): void {
     this.stop();
+    // What is still being aborted does not keep the next question waiting.
+    this.#running.clear();
     this.#restorable = false;
     this.#turns = [];
     this.#onChange({ type: 'turns', turns: this.#turns });

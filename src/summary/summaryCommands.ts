@@ -14,9 +14,27 @@ export async function summarizeSelection(chat: ChatView): Promise<void> {
   if (!editor || editor.selection.isEmpty) return tellNoFile();
   const { document, selection } = editor;
   const [first, last] = [selection.start.line + 1, selection.end.line + (selection.end.character ? 1 : 0)];
-  const [start, end] = [document.offsetAt(selection.start), document.offsetAt(selection.end)];
   const question = first < last ? vscode.l10n.t('Summarize lines {0} to {1}', first, last) : vscode.l10n.t('Summarize line {0}', first);
-  await chat.summarize(document, question, (docId) => ({ kind: 'summarize', docId, range: { start, end } }));
+  const range = rangeLater(editor);
+  await chat.summarize(document, question, (docId) => ({ kind: 'summarize', docId, range: range() }));
+}
+
+/**
+ * Where the selection is when that is asked for: the model may have to be loaded before. Throws an Error for the user when
+ * the document has changed and its editor no longer has the same text selected.
+ */
+export function rangeLater(editor: vscode.TextEditor): () => { start: number; end: number } {
+  const { document, selection } = editor;
+  const { version } = document;
+  const text = document.getText(selection);
+  const rangeOf = (of: vscode.Selection) => ({ start: document.offsetAt(of.start), end: document.offsetAt(of.end) });
+  const range = rangeOf(selection);
+  return () => {
+    if (document.version === version) return range;
+    // The editor carries its selection along with edits elsewhere.
+    if (document.isClosed || document.getText(editor.selection) !== text) throw new Error(vscode.l10n.t('The file was changed before the selection could be read. Select the lines again.'));
+    return rangeOf(editor.selection);
+  };
 }
 
 function tellNoFile(): void {

@@ -1,7 +1,7 @@
 /** The chat view's page: shows what the extension host says (chatMessages.ts) and sends it what the user wants. */
 import type { Strings, ToHost, ToPage, Turn } from '../chat/chatMessages.ts';
 import { Composer } from './composer.ts';
-import { button, element, fill } from './dom.ts';
+import { button, element, fill, keepingFocus } from './dom.ts';
 import { mark } from './icons.ts';
 import { scrollToEnd, TurnList } from './turns.ts';
 
@@ -53,7 +53,7 @@ function receive(message: ToPage): void {
     case 'turns': {
       const more = message.turns.length > turns.length;
       turns = message.turns;
-      turnList.show(turns);
+      keepingFocus(list, () => turnList.show(turns), () => composer.focus());
       scrollToEnd();
       if (more && isBusy()) live.textContent = strings.answering;
       changed();
@@ -74,7 +74,8 @@ function receive(message: ToPage): void {
       if (turn.role === 'assistant') {
         turnList.update(turn);
         // Once, when it is complete: a reader that is told each piece never finishes a sentence.
-        live.textContent = turn.error === undefined ? strings.answered.replace('{0}', turn.text) : strings.failed.replace('{0}', turn.error);
+        const { error } = turn;
+        live.textContent = error === undefined ? strings.answered.replace('{0}', () => turn.text) : strings.failed.replace('{0}', () => error);
       }
       changed();
       break;
@@ -112,6 +113,10 @@ function isBusy(): boolean {
 
 /** What there is to see before the first question: what this is, what the model says of itself, and what to ask. */
 function showEmpty(): void {
+  keepingFocus(empty, fillEmpty, () => composer.focus());
+}
+
+function fillEmpty(): void {
   empty.hidden = turns.length > 0;
   document.body.classList.toggle('fresh', turns.length === 0);
   if (turns.length) return;

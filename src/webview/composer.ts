@@ -1,6 +1,6 @@
 /** The lower part of the page: the attached file, the input, send and stop. */
 import type { ContextChip, Strings } from '../chat/chatMessages.ts';
-import { button, element, fill } from './dom.ts';
+import { button, element, fill, keepingFocus } from './dom.ts';
 import { icon } from './icons.ts';
 
 export interface ComposerActions {
@@ -55,22 +55,31 @@ export class Composer {
   }
 
   showChip(chip: ContextChip | null): void {
+    // From a button that is gone to its successor, or to the one that does the opposite.
+    keepingFocus(this.#chips, () => this.#fillChips(chip), (lost) => {
+      const next = lost.classList.contains('name') ? '.name, button' : 'button.icon, button.add';
+      (this.#chips.querySelector<HTMLElement>(next) ?? this.#input).focus();
+    });
+  }
+
+  #fillChips(chip: ContextChip | null): void {
     if (!chip) {
       fill(this.#chips, element('span', { class: 'chip none' }, this.#strings.noFile));
       return;
     }
     if (!chip.attached) {
       const attach = button('', { class: 'chip add', title: chip.path }, () => this.#actions.attach(true));
-      attach.append(icon('plus'), this.#strings.attach.replace('{0}', chip.name));
+      attach.append(icon('plus'), this.#strings.attach.replace('{0}', () => chip.name));
       fill(this.#chips, attach);
       return;
     }
     const name = button('', { class: 'name', title: chip.path }, () => this.#actions.openFile());
     name.append(icon('file'), element('span', {}, chip.name));
-    const detach = this.#strings.detach.replace('{0}', chip.name);
+    const detach = this.#strings.detach.replace('{0}', () => chip.name);
     const remove = button('', { class: 'icon', title: detach, 'aria-label': detach }, () => this.#actions.attach(false));
     remove.append(icon('close'));
-    const tokens = chip.tokens === null ? [] : [element('span', { class: 'tokens', 'data-part': 'tokens' }, this.#strings.tokens.replace('{0}', chip.tokens))];
+    const { tokens: count } = chip;
+    const tokens = count === null ? [] : [element('span', { class: 'tokens', 'data-part': 'tokens' }, this.#strings.tokens.replace('{0}', () => count))];
     fill(this.#chips, element('span', { class: 'chip', 'data-part': 'context' }, name, ...tokens, remove));
   }
 

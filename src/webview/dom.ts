@@ -18,3 +18,11 @@ export function button(label: string, attributes: Record<string, string>, onClic
 export function fill(parent: Element, ...children: Child[]): void {
   parent.replaceChildren(...children);
 }
+
+/** Makes `change`; where that takes away the focused element within `root`, `next` moves the focus on, which would be lost otherwise. */
+export function keepingFocus(root: Element, change: () => void, next: (lost: Element) => void): void {
+  const focused = document.activeElement;
+  const within = focused !== null && root.contains(focused);
+  change();
+  if (within && !focused.checkVisibility()) next(focused);
+}

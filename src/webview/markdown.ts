@@ -21,7 +21,31 @@ const markdown = new MarkdownIt({
   highlight: (code, language) => (highlighter.getLanguage(language) ? highlighter.highlight(code, { language, ignoreIllegals: true }).value : ''),
 }).disable('image');
 
-/** Inline styles are refused by the page's content security policy anyway; attributes of ours are added afterwards. */
-export function toHtml(text: string): string {
-  return DOMPurify.sanitize(markdown.render(text), { FORBID_ATTR: ['style'], FORBID_TAGS: ['style', 'form', 'input', 'button'] });
+/** A paragraph, a list, a block of code: one element of the page. */
+interface Block {
+  /** Equal sources give equal HTML. */
+  source: string;
+  /** Inline styles are refused by the page's content security policy anyway; attributes of ours are added afterwards. */
+  toHtml(): string;
+}
+
+export function toBlocks(text: string): Block[] {
+  const env: NonNullable<Parameters<typeof markdown.parse>[1]> = {};
+  const tokens = markdown.parse(text, env);
+  const lines = text.split(/\r?\n/);
+  // A link's target may come after the link.
+  const targets = env.references ? JSON.stringify(env.references) : '';
+  const blocks: Block[] = [];
+  for (let start = 0, end = 0; start < tokens.length; start = end) {
+    let depth = 0;
+    do depth += tokens[end++]!.nesting;
+    while (depth > 0);
+    const block = tokens.slice(start, end);
+    const [first, behind] = block[0]!.map ?? [0, lines.length];
+    blocks.push({
+      source: lines.slice(first, behind).join('\n') + targets,
+      toHtml: () => DOMPurify.sanitize(markdown.renderer.render(block, markdown.options, env), { FORBID_ATTR: ['style'], FORBID_TAGS: ['style', 'form', 'input', 'button'] }),
+    });
+  }
+  return blocks;
 }

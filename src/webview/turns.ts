@@ -2,7 +2,7 @@
 import type { AssistantTurn, Strings, Turn } from '../chat/chatMessages.ts';
 import { button, element, fill } from './dom.ts';
 import { icon, ring } from './icons.ts';
-import { toHtml } from './markdown.ts';
+import { toBlocks } from './markdown.ts';
 
 export interface TurnActions {
   copy(text: string): void;
@@ -18,6 +18,8 @@ export class TurnList {
   readonly #actions: TurnActions;
   readonly #elements = new Map<string, HTMLElement>();
   readonly #stale = new Map<string, AssistantTurn>();
+  /** What each answer shows: the source of each block, in the order of its body's children. */
+  readonly #sources = new WeakMap<Element, string[]>();
   #inFrame = false;
 
   constructor(root: HTMLElement, strings: Strings, actions: TurnActions) {
@@ -69,11 +71,9 @@ export class TurnList {
   #fillAnswer(answer: HTMLElement, turn: AssistantTurn): void {
     answer.dataset.state = turn.state;
     answer.setAttribute('aria-busy', String(turn.state === 'streaming'));
-    const body = element('div', { class: 'body' });
-    body.innerHTML = toHtml(turn.text);
-    for (const block of body.querySelectorAll('pre')) this.#addActions(block);
-    for (const table of body.querySelectorAll('table')) table.replaceWith(element('div', { class: 'wide' }, table.cloneNode(true)));
-    const parts: Node[] = [body];
+    const body = answer.querySelector(':scope > .body') ?? answer.appendChild(element('div', { class: 'body' }));
+    this.#fillBody(body, turn);
+    const parts: Node[] = [];
     if (turn.state === 'streaming') (lastBlock(body) ?? body).append(element('span', { class: 'caret', 'aria-hidden': 'true' }));
     if (turn.error !== undefined) parts.push(this.#failure(turn.error));
     for (const note of turn.notes) parts.push(element('p', { class: 'note' }, note));
@@ -84,13 +84,37 @@ export class TurnList {
       fill(footer, ...(turn.reused === undefined ? [] : [ring(turn.reused)]), element('div', {}, ...figures));
       parts.push(footer);
     }
-    answer.replaceChildren(...parts);
+    // The body stays in the page, and with it the focus and the selection within its finished blocks.
+    while (body.nextSibling) body.nextSibling.remove();
+    answer.append(...parts);
   }
 
+  /** Leaves the blocks alone that are as they were. */
+  #fillBody(body: Element, turn: AssistantTurn): void {
+    const blocks = toBlocks(turn.text);
+    const old = this.#sources.get(body) ?? [];
+    const firstChanged = blocks.findIndex((block, i) => block.source !== old[i]);
+    const kept = firstChanged < 0 ? blocks.length : firstChanged;
+    body.querySelector('.caret')?.remove();
+    while (body.children.length > kept) body.lastElementChild!.remove();
+    for (const block of blocks.slice(kept)) body.append(this.#makeBlock(block.toHtml()));
+    this.#sources.set(body, blocks.map(({ source }) => source));
+  }
+
+  #makeBlock(html: string): Element {
+    const holder = element('div', {});
+    holder.innerHTML = html;
+    for (const block of holder.querySelectorAll('pre')) this.#addActions(block);
+    for (const table of holder.querySelectorAll('table')) table.replaceWith(element('div', { class: 'wide' }, table.cloneNode(true)));
+    // One element each, so that a block can be found by its number.
+    return holder.childElementCount === 1 ? holder.firstElementChild! : holder;
+  }
+
+  /** Said by the page's live region when it happens; an alert would be read out again each time the list is made anew. */
   #failure(message: string): HTMLElement {
     return element(
       'div',
-      { class: 'failure', role: 'alert' },
+      { class: 'failure' },
       icon('warning'),
       element(
         'div',
@@ -121,7 +145,7 @@ export class TurnList {
 }
 
 /** Where the caret of a streaming answer goes: behind its last words. */
-function lastBlock(body: HTMLElement): Element | null {
+function lastBlock(body: Element): Element | null {
   let last = body.lastElementChild;
   if (last?.classList.contains('code')) return last.querySelector('code');
   while (last?.lastElementChild && ['UL', 'OL', 'LI', 'BLOCKQUOTE'].includes(last.tagName)) last = last.lastElementChild;

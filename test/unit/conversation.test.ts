@@ -59,6 +59,7 @@ describe('conversation', () => {
     const { conversation, changes, ask } = conversationOf(({ signal }) => new Promise((resolve) => signal?.addEventListener('abort', () => resolve(DONE))));
     const asked = ask('Hi');
     conversation.clear();
+    expect(conversation.busy).toBe(false);
     await asked;
     expect(conversation.turns).toEqual([]);
     expect(changes.map((change) => change.type)).toEqual(['turns', 'turns']);
