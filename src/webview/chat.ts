@@ -26,6 +26,7 @@ const turnList = new TurnList(list, strings, {
   insert: (text) => send({ type: 'insert', text }),
   showLog: () => send({ type: 'showLog' }),
   restart: () => send({ type: 'restart' }),
+  focusLost: () => composer.focus(),
 });
 const composer = new Composer(strings, {
   ask: (text) => send({ type: 'ask', text }),
@@ -53,7 +54,7 @@ function receive(message: ToPage): void {
     case 'turns': {
       const more = message.turns.length > turns.length;
       turns = message.turns;
-      keepingFocus(list, () => turnList.show(turns), () => composer.focus());
+      turnList.show(turns);
       scrollToEnd();
       if (more && isBusy()) live.textContent = strings.answering;
       changed();

@@ -42,8 +42,9 @@ export function toBlocks(text: string): Block[] {
     while (depth > 0);
     const block = tokens.slice(start, end);
     const [first, behind] = block[0]!.map ?? [0, lines.length];
+    const source = lines.slice(first, behind).join('\n');
     blocks.push({
-      source: lines.slice(first, behind).join('\n') + targets,
+      source: source.includes('[') ? source + targets : source,
       toHtml: () => DOMPurify.sanitize(markdown.renderer.render(block, markdown.options, env), { FORBID_ATTR: ['style'], FORBID_TAGS: ['style', 'form', 'input', 'button'] }),
     });
   }

@@ -1,6 +1,6 @@
 /** The list of turns: one element each, changed in place while an answer streams. */
 import type { AssistantTurn, Strings, Turn } from '../chat/chatMessages.ts';
-import { button, element, fill } from './dom.ts';
+import { button, element, fill, keepingFocus } from './dom.ts';
 import { icon, ring } from './icons.ts';
 import { toBlocks } from './markdown.ts';
 
@@ -9,6 +9,8 @@ export interface TurnActions {
   insert(text: string): void;
   showLog(): void;
   restart(): void;
+  /** The focused element of the list is gone. */
+  focusLost(): void;
 }
 
 /** Renders an answer's first piece at once, and from then on at most once a frame, however fast its chunks come. */
@@ -32,7 +34,7 @@ export class TurnList {
   show(turns: readonly Turn[]): void {
     this.#elements.clear();
     this.#stale.clear();
-    this.#root.replaceChildren(...turns.map((turn) => this.#make(turn)));
+    keepingFocus(this.#root, () => this.#root.replaceChildren(...turns.map((turn) => this.#make(turn))), this.#actions.focusLost);
   }
 
   /** An answer has grown or ended. */
@@ -51,7 +53,7 @@ export class TurnList {
     const following = isAtEnd();
     for (const turn of this.#stale.values()) {
       const old = this.#elements.get(turn.id);
-      if (old) this.#fillAnswer(old, turn);
+      if (old) keepingFocus(old, () => this.#fillAnswer(old, turn), this.#actions.focusLost);
     }
     this.#stale.clear();
     if (following) scrollToEnd();
