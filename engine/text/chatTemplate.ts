@@ -3,6 +3,7 @@
  * them looks like a control token is kept as text by a guard character that is put inside it before rendering and taken
  * out when the ids are made. Which file goes where in a prompt is layout's business.
  */
+import { runInNewContext } from 'node:vm';
 import { Template } from '@huggingface/jinja';
 import { RequestError } from '../errors.ts';
 import { type ModelFolder, reasonOf, withoutByteOrderMark } from '../modelFolder.ts';
@@ -22,13 +23,13 @@ export interface RenderOptions {
 const OWN_MARKS = ['<think>', '</think>'];
 
 /**
- * A template is a program of the model's. It cannot be stopped while it renders, so it is kept small, its ranges are
- * bounded, each and all of one rendering together, and it does not run before the first chat or summary. What remains:
- * loops nested over one list that is kept in a variable, or over the messages, still take as long as they take.
+ * A template is a program of the model's: it is kept small, stopped when it renders for too long, and does not run before
+ * an answer or the block of an open file needs it. Its ranges are bounded because a list takes its memory at once. What
+ * remains: a template that doubles a list of its own in a loop can use up the engine's memory before its time is over.
  */
 const MAX_CHARACTERS = 65_536;
+const MAX_RENDER_MS = 2000;
 const MAX_RANGE = 10_000;
-const MAX_RANGES_TOGETHER = 1_000_000;
 /** Renders to nothing: the library lets its globals be hidden by a variable only. */
 const HEAD = '{% set range = boundedRange %}\n';
 
@@ -89,9 +90,13 @@ export class ChatTemplate {
   render(messages: readonly TemplateMessage[], options: RenderOptions = {}): string {
     const { addGenerationPrompt = true, tools } = options;
     try {
-      return this.#template.render({ ...this.#named, boundedRange: boundedRange(), messages: [...messages], add_generation_prompt: addGenerationPrompt, ...(tools === undefined ? {} : { tools }) });
+      const variables = { ...this.#named, boundedRange, messages: [...messages], add_generation_prompt: addGenerationPrompt, ...(tools === undefined ? {} : { tools }) };
+      // The context protects nothing: running in one is how a function can be stopped.
+      return runInNewContext('render()', { render: () => this.#template.render(variables) }, { timeout: MAX_RENDER_MS }) as string;
     } catch (error) {
-      throw new RequestError('badRequest', `chat template: ${error instanceof Error ? error.message : String(error)}`);
+      const late = (error as NodeJS.ErrnoException | null)?.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT';
+      const reason = late ? `rendering takes longer than ${MAX_RENDER_MS / 1000} s` : error instanceof Error ? error.message : String(error);
+      throw new RequestError('badRequest', `chat template: ${reason.replace(/\s+/g, ' ').slice(0, 300)}`);
     }
   }
 
@@ -135,17 +140,12 @@ export class ChatTemplate {
   }
 }
 
-/** The `range` of one rendering. */
-function boundedRange(): (first: number, second?: number, step?: number) => number[] {
-  let left = MAX_RANGES_TOGETHER;
-  return (first, second, step = 1) => {
-    const [start, stop] = second === undefined ? [0, first] : [first, second];
-    const count = Math.max(0, Math.ceil((stop - start) / step));
-    left -= count;
-    // Also false for what is no number.
-    if (!(step !== 0 && count <= MAX_RANGE && left >= 0)) throw new Error(`range(${start}, ${stop}, ${step}) is not supported: a range has at most ${MAX_RANGE} numbers, all of them together ${MAX_RANGES_TOGETHER}`);
-    return Array.from({ length: count }, (_, i) => start + i * step);
-  };
+function boundedRange(first: number, second?: number, step = 1): number[] {
+  const [start, stop] = second === undefined ? [0, first] : [first, second];
+  const count = Math.max(0, Math.ceil((stop - start) / step));
+  // Also false for what is no number.
+  if (!(step !== 0 && count <= MAX_RANGE)) throw new Error(`range(${start}, ${stop}, ${step}) is not supported: a range has at most ${MAX_RANGE} numbers`);
+  return Array.from({ length: count }, (_, i) => start + i * step);
 }
 
 /** A private-use character that the text does not hold. */

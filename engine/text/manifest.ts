@@ -85,7 +85,7 @@ function merge(defaults: Fields, json: Record<string, unknown>, path: string, al
   for (const [key, value] of Object.entries(json)) {
     const field = path === '' ? key : `${path}.${key}`;
     const fallback = defaults[key];
-    if (fallback === undefined || !Object.hasOwn(defaults, key)) throw invalid(field, `is not a known field; known are ${Object.keys(defaults).join(', ')}`);
+    if (fallback === undefined || !Object.hasOwn(defaults, key)) throw invalid(field.replace(/\s+/g, ' ').slice(0, 80), `is not a known field; known are ${Object.keys(defaults).join(', ')}`);
     if (typeof fallback === 'object') {
       if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(field, 'is not an object');
       merged[key] = merge(fallback, value as Record<string, unknown>, field, allowed);
@@ -93,7 +93,7 @@ function merge(defaults: Fields, json: Record<string, unknown>, path: string, al
     }
     if (typeof value !== typeof fallback) throw invalid(field, `is not a ${typeof fallback}`);
     const choices = allowed[field];
-    if (choices !== undefined && !choices.includes(value as string)) throw invalid(field, `is "${value}"; known are ${choices.map((choice) => `"${choice}"`).join(', ')}`);
+    if (choices !== undefined && !choices.includes(value as string)) throw invalid(field, `is ${JSON.stringify(value).slice(0, 80)}; known are ${choices.map((choice) => `"${choice}"`).join(', ')}`);
     if (/[tT]okens$/.test(key) && (!Number.isInteger(value) || (value as number) < 1)) throw invalid(field, 'is not a whole number above 0');
     if (typeof value === 'number' && (!Number.isFinite(value) || value < 0)) throw invalid(field, 'is not a number from 0 up');
     merged[key] = value as string | number | boolean;

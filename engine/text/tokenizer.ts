@@ -46,7 +46,7 @@ export class Tokenizer {
     const file = json as Partial<TokenizerJson>;
     const model = file.model;
     if (typeof model !== 'object' || model === null || typeof model.vocab !== 'object') throw new RequestError('modelInvalid', 'tokenizer.json: model.vocab is missing');
-    if (model.type !== undefined && model.type !== 'BPE') throw new RequestError('modelUnsupported', `tokenizer.json: model.type is "${model.type}"; supported is "BPE"`);
+    if (model.type !== undefined && model.type !== 'BPE') throw new RequestError('modelUnsupported', `tokenizer.json: model.type is ${JSON.stringify(model.type).slice(0, 80)}; supported is "BPE"`);
     const whole: TokenizerJson = {
       ...file,
       model,

@@ -8,6 +8,7 @@ import { ModelFolder } from '../../engine/modelFolder.ts';
 import { ModelText } from '../../engine/text/modelText.ts';
 
 const source = join(import.meta.dirname, '../fixtures/chat/llama3');
+const PIPE_MAKER = 'mkfifo';
 const NAMES = ['tokenizer.json', 'tokenizer_config.json', 'chat_template.jinja', 'kvasir.json', 'config.json', 'generation_config.json'];
 let dir: string;
 let outside: string;
@@ -18,7 +19,9 @@ beforeEach(() => {
   for (const name of ['kvasir.json', 'config.json', 'generation_config.json']) writeFileSync(join(dir, name), '{}');
   cpSync(source, dir, { recursive: true });
 });
-afterEach(() => [dir, outside].forEach((folder) => rmSync(folder, { recursive: true })));
+afterEach(() => {
+  for (const folder of [dir, outside]) rmSync(folder, { recursive: true });
+});
 
 describe.each(NAMES)('%s', (name) => {
   it('is refused when it is a link out of the folder', async () => {
@@ -30,7 +33,7 @@ describe.each(NAMES)('%s', (name) => {
 
   it.skipIf(process.platform === 'win32')('is refused when it is a pipe, without waiting for a writer', async () => {
     rmSync(join(dir, name));
-    execFileSync('mkfifo', [join(dir, name)]);
+    execFileSync(PIPE_MAKER, [join(dir, name)]);
     await expect(ModelText.load(dir)).rejects.toThrow(`${name} is not a regular file`);
   });
 
