@@ -32,7 +32,7 @@ interface Block {
 export function toBlocks(text: string): Block[] {
   const env: NonNullable<Parameters<typeof markdown.parse>[1]> = {};
   const tokens = markdown.parse(text, env);
-  const lines = text.split(/\r?\n/);
+  const lines = text.split(/(?<=\n|\r(?!\n))/);
   // A link's target may come after the link.
   const targets = env.references ? JSON.stringify(env.references) : '';
   const blocks: Block[] = [];
@@ -42,7 +42,7 @@ export function toBlocks(text: string): Block[] {
     while (depth > 0);
     const block = tokens.slice(start, end);
     const [first, behind] = block[0]!.map ?? [0, lines.length];
-    const source = lines.slice(first, behind).join('\n');
+    const source = lines.slice(first, behind).join('');
     blocks.push({
       source: source.includes('[') ? source + targets : source,
       toHtml: () => DOMPurify.sanitize(markdown.renderer.render(block, markdown.options, env), { FORBID_ATTR: ['style'], FORBID_TAGS: ['style', 'form', 'input', 'button'] }),
