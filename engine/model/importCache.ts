@@ -12,7 +12,7 @@ import { isMissing, reasonOf } from '../modelFolder.ts';
 
 const MANIFEST = 'manifest.json';
 const TEMPORARY = /^\.import-(\d+)-[0-9a-f]+$/;
-/** Mark of a process that uses the entry; never removed on its own, as nobody knows when a process is done with it. */
+/** Mark of a process that uses the entry; it stays until a later user finds that process dead. */
 const USER = /^used-by-(\d+)$/;
 /** A temporary folder of a dead process is left alone this long: another machine may share the folder. */
 const STALE_MS = 10 * 60_000;
@@ -63,9 +63,16 @@ function temporary(cacheDir: string): string {
   return path.join(cacheDir, `.import-${process.pid}-${randomBytes(6).toString('hex')}`);
 }
 
-/** Without the mark the entry works as well. */
+/** Processes that have marked the entry. */
+async function usersOf(dir: string): Promise<number[]> {
+  return (await readdir(dir).catch(() => [])).map((file) => Number(USER.exec(file)?.[1])).filter((pid) => pid > 0);
+}
+
+/** Also clears the marks of dead processes. An entry that cannot be marked works as well. */
 async function markUsed(dir: string): Promise<void> {
-  await writeFile(path.join(dir, `used-by-${process.pid}`), '').catch(() => {});
+  const mark = (pid: number): string => path.join(dir, `used-by-${pid}`);
+  await writeFile(mark(process.pid), '').catch(() => {});
+  for (const pid of await usersOf(dir)) if (!isAlive(pid)) await rm(mark(pid), { force: true }).catch(() => {});
 }
 
 /**
@@ -79,8 +86,7 @@ export async function removeEntries(cacheDir: string, key: string, outdated: (va
     if (name === key || name.startsWith('.')) continue;
     const value = await readEntry<Record<string, unknown>>(dir);
     if (value === null || !outdated(value)) continue;
-    const users = (await readdir(dir).catch(() => [])).map((file) => Number(USER.exec(file)?.[1]));
-    if (users.some((pid) => pid > 0 && pid !== process.pid && isAlive(pid))) continue;
+    if ((await usersOf(dir)).some((pid) => pid !== process.pid && isAlive(pid))) continue;
     const aside = temporary(cacheDir);
     await rename(dir, aside)
       .then(() => rm(aside, { recursive: true, force: true }))

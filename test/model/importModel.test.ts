@@ -213,6 +213,9 @@ describe('cache folder', () => {
     expect(keys()).toEqual([float.key, elsewhere.key, second.key, third.key].sort());
     rmSync(path.join(second.dir, `used-by-${process.ppid}`));
     writeFileSync(path.join(second.dir, 'used-by-4194999'), '');
+    writeFileSync(path.join(third.dir, 'used-by-4194999'), '');
+    await importModel(options(cacheDir, dir));
+    expect(readdirSync(third.dir).filter((name) => name.startsWith('used-by-'))).toEqual([`used-by-${process.pid}`]);
     edit();
     const fourth = await importModel(options(cacheDir, dir));
     expect(keys()).toEqual([float.key, elsewhere.key, fourth.key].sort());
