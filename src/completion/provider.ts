@@ -10,8 +10,9 @@ import type { DocumentMirror } from '../documentMirror.ts';
 import type { EngineClient } from '../engineClient.ts';
 import type { Log } from '../log.ts';
 import { CompletionCache, type Place, withLineEnds } from './cache.ts';
+import { CompletionLog } from './completionLog.ts';
 import { excluded } from './filter.ts';
-import { type CompletionRecord, logLine, type SilentReason } from './record.ts';
+import type { CompletionRecord, SilentReason } from './record.ts';
 import { extendSelection } from './selection.ts';
 import { DEADLINE_MS, EXPLICIT_DEADLINE_MS, silence, Trigger } from './trigger.ts';
 
@@ -39,36 +40,24 @@ interface Question {
   offset: number;
 }
 
-/** Reasons that stay the same from key to key; each is logged once for a document. */
-const STEADY: ReadonlySet<SilentReason | undefined> = new Set<SilentReason>([
-  'automatic completions are off (kvasir.completion.enable)',
-  'the language is not in kvasir.completion.languages',
-  'the file matches kvasir.completion.exclude',
-  'not a document that is completed (scheme)',
-  'the engine is down',
-  'the model cannot complete',
-]);
-
 export class CompletionProvider implements vscode.InlineCompletionItemProvider {
   readonly #client: EngineClient;
   readonly #mirror: DocumentMirror;
   readonly #settings: Settings;
-  readonly #log: Log;
+  readonly #log: CompletionLog;
   readonly #cache = new CompletionCache();
   readonly #trigger = new Trigger();
   #run: Run | null = null;
   /** Set while we ourselves make the editor ask again. */
   #refreshing: Question | null = null;
   readonly #disposed = new AbortController();
-  /** The steady reason that was logged last. */
-  readonly #logged = new WeakMap<vscode.TextDocument, SilentReason>();
   last: CompletionRecord | undefined;
 
   constructor(client: EngineClient, mirror: DocumentMirror, settings: Settings, log: Log) {
     this.#client = client;
     this.#mirror = mirror;
     this.#settings = settings;
-    this.#log = log;
+    this.#log = new CompletionLog(log);
   }
 
   async provideInlineCompletionItems(document: vscode.TextDocument, position: vscode.Position, context: vscode.InlineCompletionContext, token: vscode.CancellationToken): Promise<vscode.InlineCompletionItem[]> {
@@ -99,39 +88,26 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
     } finally {
       record.totalMs = performance.now() - started;
       this.last = record;
-      this.#tell(document, record);
+      this.#log.write(document, record);
     }
-  }
-
-  #tell(document: vscode.TextDocument, record: CompletionRecord): void {
-    const { reason } = record;
-    const known = this.#logged.get(document) === reason;
-    if (reason === 'superseded by further typing' || (STEADY.has(reason) && known)) {
-      this.#log.debug(logLine(record));
-      return;
-    }
-    if (reason && STEADY.has(reason)) this.#logged.set(document, reason);
-    else this.#logged.delete(document);
-    this.#log.info(logLine(record));
   }
 
   /** Why nothing is offered in this document, whatever its text. */
   #refusal(document: vscode.TextDocument, record: CompletionRecord): SilentReason | undefined {
     const settings = this.#settings.current.completion;
-    const explicit = record.trigger === 'explicit';
-    if (!settings.enable && !explicit) return 'automatic completions are off (kvasir.completion.enable)';
+    if (!settings.enable && record.trigger === 'typing') return 'automatic completions are off (kvasir.completion.enable)';
     const reason = excluded(document, settings);
     if (reason) return reason;
     const { state } = this.#client;
     if (state.kind === 'ready' && !state.model.canComplete) return 'the model cannot complete';
-    if (state.kind !== 'failed' || explicit) return undefined;
+    if (state.kind !== 'failed' || record.trigger === 'explicit') return undefined;
     record.detail = state.message;
     return 'the engine is down';
   }
 
   accepted(): void {
     if (this.last) this.last.accepted = true;
-    this.#log.info('completion accepted');
+    this.#log.accepted();
   }
 
   /** The next completion comes from the engine. */

@@ -1,0 +1,40 @@
+/** Completions in the log: one line each, quiet about what a key after the other only repeats. */
+import type * as vscode from '../vscode.ts';
+import type { Log } from '../log.ts';
+import { type CompletionRecord, logLine, type SilentReason } from './record.ts';
+
+/** Reasons that stay the same from key to key; each is logged once for a document. */
+const STEADY: ReadonlySet<SilentReason> = new Set<SilentReason>([
+  'automatic completions are off (kvasir.completion.enable)',
+  'the language is not in kvasir.completion.languages',
+  'the file matches kvasir.completion.exclude',
+  'not a document that is completed (scheme)',
+  'the engine is down',
+  'the model cannot complete',
+]);
+
+export class CompletionLog {
+  readonly #log: Log;
+  /** The steady reason that was told last. */
+  readonly #told = new WeakMap<vscode.TextDocument, SilentReason>();
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  write(document: vscode.TextDocument, record: CompletionRecord): void {
+    const { reason } = record;
+    const steady = reason !== undefined && STEADY.has(reason);
+    if (reason === 'superseded by further typing' || (steady && this.#told.get(document) === reason)) {
+      this.#log.debug(logLine(record));
+      return;
+    }
+    if (steady) this.#told.set(document, reason);
+    else this.#told.delete(document);
+    this.#log.info(logLine(record));
+  }
+
+  accepted(): void {
+    this.#log.info('completion accepted');
+  }
+}
