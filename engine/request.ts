@@ -29,6 +29,7 @@ export class Request {
   #logprobs: number[] = [];
   #topLogprobs: TokenLogprob[][] = [];
   #sentTokens = 0;
+  #complete = false;
   #ended = false;
 
   constructor(requestId: string, presentation: Presentation, emit: (message: EngineMessage) => void) {
@@ -47,9 +48,12 @@ export class Request {
 
   /** Text without tokens of its own: made from several sequences, or held back in case it became a stop string. */
   addText(text: string): boolean {
+    // What was held back in case it became a stop string may come after the shown text is complete.
+    if (this.#complete) return true;
     this.#raw += text;
     const shaped = this.#presentation.shape(this.#raw, false);
     this.#show(shaped.text);
+    this.#complete = shaped.stop;
     return shaped.stop;
   }
 
