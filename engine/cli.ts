@@ -16,9 +16,13 @@ const COMMANDS: Record<string, (line: CommandLine) => Promise<number>> = { demo,
 
 async function main(argv: string[]): Promise<number> {
   const name = argv[0];
-  if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
+  if (name === undefined || name === 'help') {
     process.stdout.write(HELP);
     return name === undefined ? 2 : 0;
+  }
+  if (argv.includes('--help') || argv.includes('-h')) {
+    process.stdout.write(HELP);
+    return 0;
   }
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (!command) throw new UsageError(`unknown command "${name}"; one of ${Object.keys(COMMANDS).join(', ')}`);

@@ -29,6 +29,8 @@ export class Request {
   #logprobs: number[] = [];
   #topLogprobs: TokenLogprob[][] = [];
   #sentTokens = 0;
+  /** Why the text was cut while it streamed. */
+  #note: string | undefined;
   #complete = false;
   #ended = false;
 
@@ -53,6 +55,7 @@ export class Request {
     this.#raw += text;
     const shaped = this.#presentation.shape(this.#raw, false);
     this.#show(shaped.text);
+    this.#note ??= shaped.note;
     this.#complete = shaped.stop;
     return shaped.stop;
   }
@@ -61,6 +64,7 @@ export class Request {
     if (this.#ended) return;
     const shaped = this.#presentation.shape(this.#raw, true);
     this.#show(shaped.text);
+    const note = shaped.note ?? this.#note;
     this.#ended = true;
     this.#emit({
       type: 'done',
@@ -72,7 +76,7 @@ export class Request {
       ...(this.#presentation.withAlternatives ? { topLogprobs: this.#topLogprobs } : {}),
       usage,
       timings,
-      diagnostics: shaped.note === undefined ? [...this.#presentation.notes] : [...this.#presentation.notes, shaped.note],
+      diagnostics: [...this.#presentation.notes, ...(note === undefined ? [] : [note])],
     });
   }
 

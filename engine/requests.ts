@@ -162,7 +162,7 @@ export class Requests {
           return prepared.shape(raw, false).stop;
         });
         add(outcome);
-        for (const note of prepared.notes) notes.push(`${document.path}: ${note}`);
+        notes.push(...prepared.notes);
         return { path: document.path, text: prepared.shape(raw, true).text };
       } catch (error) {
         notes.push(`${docId}: ${error instanceof Error ? error.message : String(error)}`);

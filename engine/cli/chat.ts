@@ -2,13 +2,14 @@
 import { createInterface } from 'node:readline/promises';
 import { RequestError } from '../errors.ts';
 import type { ChatMessage } from '../protocol.ts';
-import { type CommandLine, samplingOf, text, texts } from './options.ts';
+import { type CommandLine, samplingOf, text, texts, UsageError } from './options.ts';
 import { log, printJson, statsLine } from './output.ts';
 import { runTask, withClient } from './session.ts';
 
 export async function chat(line: CommandLine): Promise<number> {
   const sampling = samplingOf(line);
   const message = text(line, 'message');
+  if (message !== undefined && !message.trim()) throw new UsageError('chat: --message is empty');
   return withClient(line, async (client, model) => {
     const docIds: string[] = [];
     for (const file of texts(line, 'file')) docIds.push((await client.openFile(file)).docId);
@@ -30,17 +31,23 @@ export async function chat(line: CommandLine): Promise<number> {
     if (message !== undefined) await turn(message);
     else {
       if (model.note && !line.json) log(model.note);
-      const terminal = createInterface({ input: process.stdin, output: process.stderr, prompt: '> ' });
+      const prompt = process.stdin.isTTY ? '> ' : '';
+      const terminal = createInterface({ input: process.stdin, output: process.stderr, prompt });
       // Ctrl+C stops the answer; at the prompt it ends the conversation.
       terminal.on('SIGINT', () => (running === null ? terminal.close() : client.abort(running)));
+      let open = true;
+      terminal.on('close', () => {
+        open = false;
+      });
       terminal.prompt();
+      // The input may have ended while its last lines wait to be answered.
       for await (const question of terminal) {
         if (question.trim())
           await turn(question).catch((error: unknown) => {
             if (!(error instanceof RequestError)) throw error;
             log(error.message);
           });
-        terminal.prompt();
+        if (open) terminal.prompt();
       }
     }
     if (line.json) printJson(statsLine(await client.stats()));

@@ -16,7 +16,10 @@ export function offsetAt(text: string, line: number, column: number): number {
   if (end < 0) end = text.length;
   if (end > start && text[end - 1] === '\r') end--;
   if (start + column - 1 > end) throw new RequestError('badRequest', `--column ${column}: line ${line} has ${end - start} characters`);
-  return start + column - 1;
+  const offset = start + column - 1;
+  // Columns count UTF-16 units, as the editor does; none lies between the halves of a character.
+  if (/[\uD800-\uDBFF]/.test(text[offset - 1] ?? '') && /[\uDC00-\uDFFF]/.test(text[offset] ?? '')) throw new RequestError('badRequest', `--column ${column}: is in the middle of a character`);
+  return offset;
 }
 
 /** Candidates after the first are sampled: the first is what the editor shows. */

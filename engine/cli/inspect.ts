@@ -1,11 +1,10 @@
 /** `kvasir inspect`: what a model folder is, whether it can run, the memory it needs, or the one reason why not. */
 import { inspectModel } from '../model/importModel.ts';
-import { type CommandLine, UsageError } from './options.ts';
+import { builtInModelDir, type CommandLine } from './options.ts';
 import { bytes, count, printJson, table } from './output.ts';
 
 export async function inspect(line: CommandLine): Promise<number> {
-  const dir = line.positionals[0];
-  if (dir === undefined) throw new UsageError('inspect: a model folder is needed');
+  const dir = line.positionals[0] ?? builtInModelDir();
   const found = await inspectModel(dir);
   if (line.json) printJson({ type: 'model', ...found });
   else

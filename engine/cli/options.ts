@@ -26,11 +26,11 @@ export const HELP = `kvasir: a code assistant's engine on the command line
 
   kvasir demo [--file F]                                    a completion, a chat and a summary of one file at once
   kvasir generate (--prompt TEXT | --ids 1,2,3 | --requests FILE.jsonl)
-  kvasir complete --file F --line L --column C [--n K]      fill in the middle (1-based position)
+  kvasir complete --file F --line L --column C [--n K]      fill in the middle (1-based; columns as editors count)
   kvasir chat [--file F]... [--message M]                   one turn, or a conversation
   kvasir summarize PATH [--symbol S]                        a file, one symbol of it, or a folder
   kvasir eval --text FILE [--kv int8]                       what compression costs, against float32
-  kvasir inspect DIR                                        what a model folder is, or why it cannot run
+  kvasir inspect [DIR]                                      what a model folder is, or why it cannot run
 
 Model: --model DIR (default: the built-in one), --precision int8|float32, --threads N, --context TOKENS,
        --max-bytes BYTES of KV cache, --cache-dir DIR for imported models.
@@ -102,7 +102,7 @@ function choice<T extends string>(line: CommandLine, name: string, choices: read
 }
 
 /** The built-in model lies beside dist/, in the checkout as in the packaged extension. */
-function builtInModelDir(): string {
+export function builtInModelDir(): string {
   return join(__dirname, '..', 'model');
 }
 

@@ -30,7 +30,7 @@ export async function runTask(line: CommandLine, client: Client, task: Task, opt
   const done = await client.generate(task, { ...options, onChunk });
   if (line.json) printJson(doneLine(options.id, done));
   else {
-    process.stdout.write('\n');
+    if (done.text) process.stdout.write('\n');
     for (const note of done.diagnostics) log(`note: ${note}`);
     log(footer(done));
   }

@@ -31,6 +31,7 @@ export async function summarize(line: CommandLine): Promise<number> {
 
 async function fileTask(client: Client, path: string, symbol: string | undefined): Promise<Task> {
   const { docId, text } = await client.openFile(path);
+  if (!text.trim()) throw new RequestError('badRequest', `${path}: is empty`);
   return { kind: 'summarize', docId, ...(symbol === undefined ? {} : { range: { ...definitionOf(text, symbol, path), label: symbol } }) };
 }
 
@@ -72,9 +73,9 @@ const escapeForRegExp = (name: string) => name.replace(/[.*+?^${}()|[\]\\]/g, '\
 /** The range of a name's definition: its first line that looks like one, and what is indented deeper below. */
 export function definitionOf(source: string, symbol: string, path: string): { start: number; end: number } {
   const name = escapeForRegExp(symbol);
-  const defines = new RegExp(`^[ \\t]*(?:(?:export|default|public|private|protected|static|abstract|async|readonly|declare|override|get|set|pub|func|fn|def|class|function\\*?|interface|type|enum|struct|trait|impl|const|let|var|namespace|module)\\s+)+(?:\\([^)]*\\)\\s*)?${name}(?![\\w$])|^[ \\t]+${name}\\s*\\([^)]*\\)[^;]*\\{`, 'm');
-  const found = defines.exec(source) ?? new RegExp(`(?<![\\w$])${name}(?![\\w$])`).exec(source);
-  if (!found) throw new RequestError('badRequest', `${path}: "${symbol}" does not occur in this file`);
+  const defines = new RegExp(`^[ \\t]*(?:(?:export|default|public|private|protected|static|abstract|async|readonly|declare|override|get|set|pub|func|fn|def|class|function\\*?|interface|type|enum|struct|trait|impl|const|let|var|namespace|module)\\s+)+(?:\\([^)]*\\)\\s*)?${name}(?![\\w$])|^[ \\t]*(?:[\\w$<>]+[ \\t]+)*${name}[ \\t]*(?:<[^>]*>)?[(:=?]`, 'm');
+  const found = defines.exec(source);
+  if (!found) throw new RequestError('badRequest', `${path}: no definition of "${symbol}" was found in this file`);
   const start = source.lastIndexOf('\n', found.index) + 1;
   const indent = /^[ \t]*/.exec(source.slice(start))![0].length;
   const lines = source.slice(start).split('\n');

@@ -117,6 +117,22 @@ export interface Entry<T> {
   readonly reused: boolean;
 }
 
+/** Like mkdir's `recursive`, which never returns where a file system refuses new folders with ENOENT (Linux /proc). */
+async function makeFolders(dir: string): Promise<void> {
+  try {
+    await mkdir(dir);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST' && (await stat(dir)).isDirectory()) return;
+    const parent = path.dirname(dir);
+    if (code !== 'ENOENT' || parent === dir || (await stat(parent).catch(() => null))) throw error;
+    await makeFolders(parent);
+    await mkdir(dir).catch(async (again: NodeJS.ErrnoException) => {
+      if (again.code !== 'EEXIST') throw again;
+    });
+  }
+}
+
 /**
  * The complete entry of `key`, built if need be: `build` fills the folder it is given and returns what the entry's
  * manifest shall hold (JSON). @param prepare called if it must be built; its `bytes` are for the check of free space.
@@ -131,7 +147,7 @@ export async function cacheEntry<T>(cacheDir: string, key: string, prepare: () =
   const { bytes, build } = await prepare();
   const scratch = temporary(cacheDir);
   try {
-    await mkdir(cacheDir, { recursive: true });
+    await makeFolders(cacheDir);
     await removeStale(cacheDir);
     const space = await statfs(cacheDir).catch(() => null);
     if (space && space.bavail * space.bsize < bytes) throw Object.assign(new Error('full'), { code: 'ENOSPC' });

@@ -45,7 +45,7 @@ export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: Sa
 }
 
 /** Small models may repeat a phrase for ever; tables and rulers repeat too, but not for so long. */
-const minCopies = (period: number): number => Math.max(6, 240 / period);
+const minCopies = (period: number): number => Math.max(5, 72 / period);
 
 /** The answer without line breaks at its start and white space at its end; ends one that goes round in circles. */
 export function shapeAnswer(rawText: string, finished: boolean): Shaped {

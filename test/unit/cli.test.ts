@@ -29,7 +29,7 @@ describe('parts', () => {
     const python = 'class A:\n    def go(self):\n        return 1\n\n    def stop(self):\n        pass\n';
     const method = definitionOf(python, 'go', 'f.py');
     expect(python.slice(method.start, method.end).trimEnd()).toBe('    def go(self):\n        return 1');
-    expect(() => definitionOf(source, 'rea', 'f.ts')).toThrow('f.ts: "rea" does not occur in this file');
+    expect(() => definitionOf(source, 'rea', 'f.ts')).toThrow('f.ts: no definition of "rea" was found in this file');
   });
 
   test('the demo takes the rest of a line away past the middle of the file', () => {
@@ -91,7 +91,7 @@ describe('the program', () => {
       [['inspect', 'test/fixtures/bad/cfg_no_hidden_size'], 'config.json: hidden_size'],
       [['inspect', 'test/fixtures/unsupported/gemma3-config-only'], 'gemma3_text'],
       [['complete', '--file', 'no/such.ts', '--line', '1', '--column', '1'], 'no/such.ts: no such file'],
-      [['summarize', 'package.json', '--symbol', 'zebra'], '"zebra" does not occur'],
+      [['summarize', 'package.json', '--symbol', 'zebra'], 'no definition of "zebra"'],
     ] as const) {
       const { status, stdout, stderr } = run(...args);
       expect(stderr).toContain(message);
