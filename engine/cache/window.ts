@@ -9,6 +9,8 @@ export interface KvShape {
   readonly kvHeads: number;
   readonly headSize: number;
   readonly kv: KvPrecision;
+  /** Bytes that the runner keeps beside each slot's rows; none when left out. */
+  readonly runnerBytes?: number;
 }
 
 type Rows = Int8Array | Float32Array;
@@ -26,10 +28,10 @@ export interface KvRows {
   readonly valueScales: Float32Array;
 }
 
-/** Bytes of one token's K and V over all layers, scales and position included. */
+/** Bytes that one slot of the window takes: K and V over all layers, scales, position and what the runner keeps beside them. */
 export function kvBytesPerToken(shape: KvShape): number {
   const perHead = shape.kv === 'int8' ? 2 * shape.headSize + 8 : 8 * shape.headSize;
-  return shape.numLayers * shape.kvHeads * perHead + 4;
+  return shape.numLayers * shape.kvHeads * perHead + 4 + (shape.runnerBytes ?? 0);
 }
 
 function newRows(kv: KvPrecision, length: number): Rows {

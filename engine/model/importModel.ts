@@ -13,7 +13,7 @@ import { type ModelConfig, parseConfig } from './hfConfig.ts';
 import { cacheEntry, removeEntries } from './importCache.ts';
 import { ModelFolder, invalid, parseJsonObject } from '../modelFolder.ts';
 import { Weights } from './safetensors.ts';
-import { buildStepGraph } from './stepGraph.ts';
+import { buildStepGraph, usesTurns } from './stepGraph.ts';
 import { HEAD, type WeightPlan, planWeights } from './weightPlan.ts';
 
 /** Part of every key: raise it whenever graph, layout or quantisation change. */
@@ -65,7 +65,9 @@ export interface ModelInspection {
 }
 
 export function kvShape(config: ModelConfig, kv: KvPrecision): KvShape {
-  return { numLayers: config.numLayers, kvHeads: config.kvHeads, headSize: config.headSize, kv };
+  // The key-bias remedy keeps the cosines and sines of each slot's position (OnnxRunner), float32, and the position itself.
+  const runnerBytes = usesTurns(config, kv) ? 4 * config.headSize + 4 : 0;
+  return { numLayers: config.numLayers, kvHeads: config.kvHeads, headSize: config.headSize, kv, runnerBytes };
 }
 
 /** File of the graph for a KV precision; the float32 pair has no narrow form (see StepGraphOptions). */
