@@ -50,7 +50,7 @@ const steps = {
   unit: () => suite('unit', 'test/vitest.config.mts', ['test/unit']),
   engine: () => suite('engine', 'test/vitest.config.mts', ['test/engine']),
   model: () => suite('model', 'test/vitest.config.mts', ['test/model']),
-  vscode: () => suite('vscode', 'test/vscode/vitest.config.ts'),
+  vscode: () => suite('vscode', 'test/vscode/vitest.config.mts'),
 };
 const wanted = process.argv.slice(2);
 for (const [name, step] of Object.entries(steps)) if (!wanted.length || wanted.some((w) => name.startsWith(w))) step();
