@@ -16,8 +16,8 @@ import { Weights } from './safetensors.ts';
 import { buildStepGraph, usesTurns } from './stepGraph.ts';
 import { HEAD, type WeightPlan, planWeights } from './weightPlan.ts';
 
-/** Part of every key: raise it whenever graph, layout or quantisation change. */
-const FORMAT = 2;
+/** Part of every key: raise it whenever the conversion of weights changes. Graphs and layout are in the key themselves. */
+const FORMAT = 3;
 const WEIGHT_FILE = 'weights.bin';
 const JSON_FILES = ['config.json', 'generation_config.json', 'tokenizer.json', 'tokenizer_config.json', 'model.safetensors.index.json'];
 /** Room for the graphs beside the weights, in the check of free space. */
@@ -144,6 +144,17 @@ async function build(dir: string, model: OpenModel, plan: WeightPlan, onProgress
 }
 
 /**
+ * Name of a cache entry. The graphs that would be built now are hashed into it, offsets of the weights included: an entry
+ * made by another version of the graph would run, and give other tokens. An untied plan stands for both kinds.
+ */
+export function entryKey(fingerprint: string, config: ModelConfig, precision: Precision, build = buildStepGraph): string {
+  const hash = createHash('sha256').update(fingerprint);
+  const plan = planWeights(config, precision, false);
+  for (const kv of ['int8', 'float32'] as const) for (const narrow of [false, true]) hash.update(build(config, plan, { kv, narrow, weightFile: WEIGHT_FILE }));
+  return `${precision}-${hash.digest('hex').slice(0, 32)}`;
+}
+
+/**
  * Imports a model, or finds it in the cache folder. Safe against a crash and against other processes doing the same.
  * A new import replaces earlier ones of the same folder and precision that no other live process has opened.
  * @throws RequestError modelInvalid or modelUnsupported: one sentence that names file and field; engineFailed: the cache
@@ -153,7 +164,7 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
   const { modelDir, cacheDir, precision } = options;
   const model = await openModel(modelDir);
   try {
-    const key = `${precision}-${model.fingerprint.slice(0, 32)}`;
+    const key = entryKey(model.fingerprint, model.config, precision);
     const source = await realpath(modelDir);
     const entry = await cacheEntry<ImportRecord>(cacheDir, key, async () => {
       checkTokenizer(model.tokenizerText);

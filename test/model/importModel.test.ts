@@ -3,10 +3,12 @@ import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statS
 import path from 'node:path';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { RequestError } from '../../engine/errors.ts';
+import { parseConfig } from '../../engine/model/hfConfig.ts';
 import { cacheEntry } from '../../engine/model/importCache.ts';
-import { importModel, inspectModel } from '../../engine/model/importModel.ts';
+import { entryKey, importModel, inspectModel } from '../../engine/model/importModel.ts';
 import { fittingBuffer } from '../../engine/model/runner.ts';
 import { Weights } from '../../engine/model/safetensors.ts';
+import { buildStepGraph } from '../../engine/model/stepGraph.ts';
 import { FIXTURES, MODELS, argmax, loadRunner, readJson, temporaryFolder } from './fixtures.ts';
 import { encode, safetensorsBytes, writeRandomModel } from './randomModel.ts';
 
@@ -155,6 +157,19 @@ describe('cache folder', () => {
     expect(new Set([first.key, float.key, edited.key]).size).toBe(3);
     expect(new Set([first.contentHash, float.contentHash, edited.contentHash]).size).toBe(1);
     expect(readdirSync(cacheDir).length).toBe(3);
+  });
+
+  test('an entry made by another version of the step graph is not used', () => {
+    const config = parseConfig(JSON.parse(readFileSync(path.join(GOOD, 'config.json'), 'utf8')));
+    const now = entryKey('f', config, 'int8');
+    expect(entryKey('f', config, 'int8')).toBe(now);
+    // One byte of one graph.
+    const changed = entryKey('f', config, 'int8', (c, plan, options) => {
+      const bytes = buildStepGraph(c, plan, options);
+      if (options.kv === 'int8' && options.narrow) bytes[bytes.length - 1]! ^= 1;
+      return bytes;
+    });
+    expect(changed).not.toBe(now);
   });
 
   test('imports of the same model at the same time all succeed', async () => {
