@@ -10,6 +10,7 @@ import { FileLedger } from './fileLedger.ts';
 import { IdleWork } from './idleWork.ts';
 import { type LoadedModel, loadModel } from './loadedModel.ts';
 import { type EngineMessage, type EngineStats, type HostMessage, PROTOCOL_VERSION, type ReplyValue } from './protocol.ts';
+import { memoryStats } from './memory.ts';
 import { Requests } from './requests.ts';
 
 type Load = Extract<HostMessage, { type: 'load' }>;
@@ -243,9 +244,10 @@ export class Assistant {
   }
 
   #stats(): EngineStats {
-    if (!this.#model) return NOTHING;
+    const memory = memoryStats();
+    if (!this.#model) return { ...NOTHING, memory, files: [] };
     const { engine, info, layout } = this.#model;
-    return { model: info, ...engine.stats(), files: this.#files.stats(this.#documents, layout, engine) };
+    return { model: info, ...engine.stats(), memory, files: this.#files.stats(this.#documents, layout, engine) };
   }
 
   #reply(requestId: string, value: ReplyValue): void {
@@ -253,13 +255,14 @@ export class Assistant {
   }
 }
 
-const NOTHING: EngineStats = {
+const NOTHING: Omit<EngineStats, 'memory' | 'files'> = {
   model: null, maxBytes: 0, windowBytes: 0, storeBytes: 0, kvBytesPerToken: 0,
   windowSlots: { total: 0, free: 0, held: 0 },
   requests: { waiting: 0, running: 0, done: 0, failed: 0, aborted: 0 },
   tokens: { prompt: 0, promptComputed: 0, promptCached: 0, idleComputed: 0, generated: 0 },
   events: { steps: 0, evictions: 0, preemptions: 0, promotions: 0, demotions: 0 },
-  tokensPerSecond: 0, stepMs: { p50: 0, p95: 0, p99: 0 }, batchTokens: 0, files: [],
+  tokensPerSecond: 0, stepMs: { p50: 0, p95: 0, p99: 0 }, batchTokens: 0, batchSequences: 0,
+  ttftMs: { p50: 0, p95: 0, p99: 0 },
 };
 
 function explain(error: unknown): { code: RequestError['code']; message: string } {

@@ -33,7 +33,7 @@ export interface EngineOptions {
   softSlots?: number;
 }
 
-export type CoreStats = Omit<EngineStats, 'model' | 'files'>;
+export type CoreStats = Omit<EngineStats, 'model' | 'files' | 'memory' | 'tree'>;
 
 export class Engine {
   readonly #runner: ModelRunner;
@@ -133,8 +133,8 @@ export class Engine {
   }
 
   /** What is cached of a prefix. */
-  describe(tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier } {
-    return this.#cache.describe(tokenIds);
+  describe(tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier; codec: string } {
+    return { ...this.#cache.describe(tokenIds), codec: this.#window.shape.kv };
   }
 
   /** Ends all sequences with `onError`. After a failed step the engine must not be used any more. */
@@ -158,6 +158,8 @@ export class Engine {
       tokensPerSecond: this.#metrics.tokensPerSecond(this.#clock()),
       stepMs: this.#metrics.stepMs(),
       batchTokens: this.#metrics.meanBatchTokens(),
+      batchSequences: this.#metrics.meanBatchSequences(),
+      ttftMs: this.#metrics.ttftMs(),
     };
   }
 
@@ -188,6 +190,7 @@ export class Engine {
       if (this.#aborting.has(sequence.id)) continue;
       const sampled = sample(rowLogits, sequence.sampling, sequence.tokenIds, sequence.tokenIds.length);
       const reason = sequence.append(sampled, now);
+      if (sequence.numGenerated === 1) this.#metrics.recordFirstToken(sequence.timings().ttftMs);
       if (reason) this.#end(sequence, reason);
     }
   }
@@ -235,7 +238,7 @@ export class Engine {
       tokens[sequence.priority === 'idle' ? 'idleComputed' : 'promptComputed'] += ofPrompt;
     }
     this.#stepCost = observeStep(this.#stepCost, numTokens, end - start);
-    this.#metrics.recordStep(end, end - start, numTokens, numGenerated);
+    this.#metrics.recordStep(end, end - start, numTokens, numGenerated, batch.length);
   }
 
   #betweenSteps(action: () => void): void {

@@ -57,6 +57,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
       imported: imported.imported,
       canComplete: text.manifest.can.complete,
       canChat: text.manifest.can.chat,
+      canEdit: text.manifest.can.edit,
       note: text.manifest.note,
     },
     text,

@@ -16,13 +16,16 @@ export class Metrics {
   steps = 0;
   preemptions = 0;
   #batchTokens = 0;
+  #batchSequences = 0;
   /** Microseconds. */
   readonly #stepTimes: Histogram = build({ bitBucketSize: 32, autoResize: true, numberOfSignificantValueDigits: 2 });
+  readonly #firstTokens: Histogram = build({ bitBucketSize: 32, autoResize: true, numberOfSignificantValueDigits: 2 });
   #recent: Step[] = [];
 
-  recordStep(endedAt: number, ms: number, numTokens: number, numGenerated: number): void {
+  recordStep(endedAt: number, ms: number, numTokens: number, numGenerated: number, numSequences: number): void {
     this.steps++;
     this.#batchTokens += numTokens;
+    this.#batchSequences += numSequences;
     this.tokens.generated += numGenerated;
     this.#stepTimes.recordValue(Math.max(1, Math.round(ms * 1000)));
     this.#recent.push({ endedAt, ms, numGenerated });
@@ -41,10 +44,22 @@ export class Metrics {
     return ms > 0 ? (numGenerated * 1000) / ms : 0;
   }
 
+  recordFirstToken(ttftMs: number): void {
+    this.#firstTokens.recordValue(Math.max(1, Math.round(ttftMs * 1000)));
+  }
+
   /** Milliseconds, over all steps. */
   stepMs(): EngineStats['stepMs'] {
-    const at = (percentile: number): number => (this.steps === 0 ? 0 : this.#stepTimes.getValueAtPercentile(percentile) / 1000);
-    return { p50: at(50), p95: at(95), p99: at(99) };
+    return percentiles(this.#stepTimes);
+  }
+
+  /** Milliseconds from arrival, over all requests. */
+  ttftMs(): EngineStats['ttftMs'] {
+    return percentiles(this.#firstTokens);
+  }
+
+  meanBatchSequences(): number {
+    return this.steps === 0 ? 0 : this.#batchSequences / this.steps;
   }
 
   meanBatchTokens(): number {
@@ -54,4 +69,10 @@ export class Metrics {
   #forget(now: number): void {
     this.#recent = this.#recent.filter((step) => step.endedAt >= now - RECENT_MS);
   }
+}
+
+/** Milliseconds of a histogram of microseconds; 0 while it is empty. */
+function percentiles(histogram: Histogram): EngineStats['stepMs'] {
+  const at = (percentile: number): number => (histogram.totalCount === 0 ? 0 : histogram.getValueAtPercentile(percentile) / 1000);
+  return { p50: at(50), p95: at(95), p99: at(99) };
 }

@@ -7,7 +7,7 @@
  * - The engine mirrors the documents: `generate` names a document and a position, never a rendered prompt.
  * - Offsets are UTF-16 code units of the document's text as the host holds it; times are milliseconds; sizes are bytes.
  */
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
 
 export type Precision = 'int8' | 'float32';
 /** Precision of the resident KV window. */
@@ -55,14 +55,40 @@ export interface ChatMessage {
 export interface Snippet {
   path: string;
   text: string;
+  /** Line of the file that it starts on, from 0; left out where that says nothing. */
+  startLine?: number;
 }
 
 export type Task =
   | { kind: 'raw'; prompt: string | number[] }
-  | { kind: 'complete'; docId: string; offset: number; /** Whether the text may go on below the line; decided by what is around the cursor when left out. */ multiline?: boolean; snippets?: Snippet[] }
-  | { kind: 'chat'; messages: ChatMessage[]; /** The first is the shared file block, the others enter the tail. */ docIds: string[]; cursor?: number }
+  | {
+      kind: 'complete';
+      docId: string;
+      offset: number;
+      /** Text taken as already inserted at `offset`, with the cursor behind it: the completion after one that is accepted. */
+      inserted?: string;
+      /** Whether the text may go on below the line; decided by what is around the cursor when left out. */
+      multiline?: boolean;
+      snippets?: Snippet[];
+    }
+  | ChatTask
   | { kind: 'summarize'; docId: string; /** A symbol's or selection's range and name; none is the whole file. */ range?: { start: number; end: number; label?: string } }
-  | { kind: 'summarizeFolder'; path: string; docIds: string[] };
+  | { kind: 'summarizeFolder'; path: string; docIds: string[] }
+  /** New text for a range of a document. */
+  | { kind: 'edit'; docId: string; range: { start: number; end: number }; instruction: string }
+  /** `diff` is unified; `subjects` are the first lines of recent commits, newest first: the project's habits. */
+  | { kind: 'commitMessage'; diff: string; subjects?: string[] };
+
+export interface ChatTask {
+  kind: 'chat';
+  messages: ChatMessage[];
+  /** The first is the shared file block, the others enter the tail. */
+  docIds: string[];
+  /** In the first document: which part of a large file is shown. */
+  cursor?: number;
+  /** Selections and files that are not open, in the tail. */
+  snippets?: Snippet[];
+}
 
 /** Replaces [start, end) of the text before the message's first edit by `text`; edits are ordered last to first and do not overlap. */
 export interface TextEdit {
@@ -102,6 +128,8 @@ export interface ModelInfo {
   imported: boolean;
   canComplete: boolean;
   canChat: boolean;
+  /** Follows instructions well enough to change code and to write commit messages. */
+  canEdit: boolean;
   /** What the model says of itself (manifest), or empty. */
   note: string;
 }
@@ -118,12 +146,21 @@ export type HostMessage =
   /** Of a text, or of a mirrored document's file block. */
   | { type: 'countTokens'; requestId: string; text: string }
   | { type: 'countTokens'; requestId: string; docId: string }
+  /** What a chat task's prompt would take, part by part, without running it. */
+  | { type: 'measure'; requestId: string; task: ChatTask; sampling?: SamplingParams }
+  /** What a model folder is, without loading it; needs no model. */
+  | { type: 'inspect'; requestId: string; modelDir: string }
+  /** Memory, processors, graphics memory and battery of this machine; needs no model. */
+  | { type: 'machine'; requestId: string }
+  /** The last steps as a Chrome trace. */
+  | { type: 'trace'; requestId: string }
   | { type: 'pin'; docId: string; pinned: boolean }
   /** Drops a document's unreferenced KV, or all unreferenced KV. */
   | { type: 'evict'; docId?: string }
   /** Answered when no request is waiting or running and idle work has ended. */
   | { type: 'flush'; requestId: string }
-  | { type: 'stats'; requestId: string }
+  /** `tree` asks for the prefix tree, too. */
+  | { type: 'stats'; requestId: string; tree?: boolean }
   | { type: 'shutdown'; requestId: string };
 
 export interface TokenLogprob {
@@ -152,6 +189,8 @@ export interface Timings {
 export type EngineMessage =
   | { type: 'ready'; version: number }
   | { type: 'loadProgress'; requestId: string; stage: 'import' | 'session'; fraction: number }
+  /** A request made of several sequences: how many of them have ended. */
+  | { type: 'progress'; requestId: string; numDone: number; numTotal: number }
   | { type: 'chunk'; requestId: string; text: string; tokenIds: number[]; logprobs: number[] }
   | {
       type: 'done';
@@ -174,7 +213,51 @@ export type ReplyValue =
   | { kind: 'loaded'; model: ModelInfo }
   | { kind: 'count'; numTokens: number }
   | { kind: 'stats'; stats: EngineStats }
+  | { kind: 'measured'; size: PromptSize }
+  | { kind: 'inspected'; model: InspectedModel }
+  | { kind: 'machine'; machine: MachineInfo }
+  /** JSON of the Chrome trace event format. */
+  | { kind: 'trace'; json: string }
   | { kind: 'ok' };
+
+/** What a chat task's prompt takes; nothing is left out without a note here. */
+export interface PromptSize {
+  contextTokens: number;
+  /** Kept free for the answer. */
+  answerTokens: number;
+  promptTokens: number;
+  /** In the order of `docIds`, then of `snippets`. */
+  parts: { path: string; tokens: number; /** Tokens of it that do not fit and are left out. */ omittedTokens: number }[];
+  /** What is left out, in words; the same as the answer's diagnostics will say. */
+  notes: string[];
+}
+
+export interface InspectedModel {
+  modelDir: string;
+  name: string;
+  architecture: string;
+  parameters: number;
+  contextTokens: number;
+  weightsBytes: { int8: number; float32: number };
+  kvBytesPerToken: { int8: number; float32: number };
+  canComplete: boolean;
+  canChat: boolean;
+  canEdit: boolean;
+  note: string;
+}
+
+export interface MachineInfo {
+  cpu: string;
+  /** Physical cores. */
+  cores: number;
+  memory: { totalBytes: number; availableBytes: number };
+  /** Empty is no GPU; null where the system does not tell. */
+  gpus: { name: string; totalBytes: number | null; usedBytes: number | null }[];
+  /** null: no battery, or not known. */
+  onBattery: boolean | null;
+  /** Measured by reading a buffer larger than the caches with the engine's number of threads or less; decoding is bound by it. */
+  readBytesPerSecond: number;
+}
 
 export type Tier = 'window' | 'store' | 'none';
 
@@ -186,12 +269,26 @@ export interface FileStats {
   bytes: number;
   /** Where most of them are. */
   tier: Tier;
+  /** How its bytes are coded: "int8", "float32". */
+  codec: string;
   hits: number;
   /** Cached share of the block tokens that its requests asked for, 0..1. */
   hitRate: number;
   /** Milliseconds since last use. */
   idleMs: number;
   pinned: boolean;
+}
+
+/** One run of tokens of the prefix tree with what goes on from it. */
+export interface TreeNode {
+  /** A file's path, "header", or what the run belongs to; empty where that is not known. */
+  label: string;
+  docId?: string;
+  tokens: number;
+  tier: Tier;
+  /** A running request stands on it. */
+  inUse: boolean;
+  children: TreeNode[];
 }
 
 export interface EngineStats {
@@ -209,5 +306,12 @@ export interface EngineStats {
   stepMs: { p50: number; p95: number; p99: number };
   /** Mean tokens per step. */
   batchTokens: number;
+  /** Mean sequences per step. */
+  batchSequences: number;
+  /** Time from arrival to first token over all requests; 0 without any. */
+  ttftMs: { p50: number; p95: number; p99: number };
+  memory: { /** Resident size of the process that the engine runs in. */ processBytes: number; totalBytes: number; availableBytes: number };
   files: FileStats[];
+  /** When asked for. */
+  tree?: TreeNode[];
 }

@@ -12,11 +12,15 @@ export interface Config {
   enable: boolean;
   /** Folder of a model; empty is the built-in one. */
   model: string;
+  /** Folders searched for models, besides the Hugging Face cache. */
+  modelFolders: string[];
   /** Ceiling of window + store in bytes; 0 lets the engine choose. */
   cacheMaxBytes: number;
   /** 0 lets the engine choose. */
   threads: number;
   transport: TransportName;
+  /** 0 keeps the model loaded. */
+  unloadAfterMinutes: number;
   completion: {
     enable: boolean;
     debounceMs: number;
@@ -26,11 +30,15 @@ export interface Config {
     languages: string[];
     /** Globs of files that never reach the model by themselves. */
     exclude: string[];
+    /** Whether other open editors and recent edits are offered to the model. */
+    snippets: boolean;
+    pauseOnBattery: boolean;
   };
   chat: {
     /** 0 is the model's own limit. */
     maxTokens: number;
   };
+  summary: { codeLens: boolean; hover: boolean };
 }
 
 /** The settings as they are now, read once and again after each change. */
@@ -73,6 +81,11 @@ function read(): Config {
     const value = Number(settings.get(key));
     return Number.isFinite(value) ? Math.min(most, Math.max(0, Math.floor(value))) : 0;
   };
+  /** May be a fraction: a test unloads after seconds. */
+  const minutes = (key: string, most: number) => {
+    const value = Number(settings.get(key));
+    return Number.isFinite(value) ? Math.min(most, Math.max(0, value)) : 0;
+  };
   const texts = (key: string) => {
     const value = settings.get(key);
     return Array.isArray(value) ? value.filter((entry): entry is string => typeof entry === 'string' && entry !== '') : [];
@@ -80,16 +93,21 @@ function read(): Config {
   return {
     enable: flag('enable'),
     model: text('model'),
+    modelFolders: texts('modelFolders'),
     cacheMaxBytes: count('cache.maxBytes', Number.MAX_SAFE_INTEGER),
     threads: count('engine.threads', 256),
     transport: TRANSPORTS.find((name) => name === text('engine.transport')) ?? TRANSPORTS[0],
+    unloadAfterMinutes: minutes('engine.unloadAfterMinutes', 1440),
     completion: {
       enable: flag('completion.enable'),
       debounceMs: count('completion.debounceMs', 2000),
       maxTokens: count('completion.maxTokens', 1024),
       languages: texts('completion.languages'),
       exclude: texts('completion.exclude'),
+      snippets: flag('completion.snippets'),
+      pauseOnBattery: settings.get('completion.pauseOnBattery') === true,
     },
     chat: { maxTokens: count('chat.maxTokens', 8192) },
+    summary: { codeLens: settings.get('summary.codeLens') === true, hover: flag('summary.hover') },
   };
 }

@@ -22,9 +22,13 @@ export class EngineError extends Error {
   }
 }
 
+/** Who hears of a request before its end: its text, and for one made of several sequences how many have ended. */
+export type Listeners = Pick<Pending, 'onChunk' | 'onParts'>;
+
 interface Pending {
   onChunk?: ((text: string) => void) | undefined;
   onProgress?: ((stage: LoadStage, fraction: number) => void) | undefined;
+  onParts?: ((numDone: number, numTotal: number) => void) | undefined;
   resolve: (value: never) => void;
   reject: (error: EngineError) => void;
 }
@@ -78,11 +82,11 @@ export class Connection {
     return this.#request<ReplyValue>(requestId, message(requestId), { onProgress });
   }
 
-  /** Streams through `onChunk`; after an abort by `signal` resolves with finishReason `abort`. */
-  generate(request: Generate, onChunk?: (text: string) => void, signal?: AbortSignal): Promise<Done> {
+  /** Streams through `listeners`; after an abort by `signal` resolves with finishReason `abort`. */
+  generate(request: Generate, listeners: Listeners = {}, signal?: AbortSignal): Promise<Done> {
     const requestId = `g${++this.#numRequests}`;
     const abort = () => this.notify({ type: 'abort', requestId });
-    const done = this.#request<Done>(requestId, { type: 'generate', requestId, ...request }, { onChunk });
+    const done = this.#request<Done>(requestId, { type: 'generate', requestId, ...request }, listeners);
     signal?.addEventListener('abort', abort);
     return done.finally(() => signal?.removeEventListener('abort', abort));
   }
@@ -108,7 +112,7 @@ export class Connection {
     this.#transport.dispose(acknowledged);
   }
 
-  #request<T>(requestId: string, message: HostMessage, more: Pick<Pending, 'onChunk' | 'onProgress'>): Promise<T> {
+  #request<T>(requestId: string, message: HostMessage, more: Pick<Pending, 'onChunk' | 'onProgress' | 'onParts'>): Promise<T> {
     if (this.#ended !== undefined) return Promise.reject(this.#failure(this.#ended));
     return new Promise<T>((resolve, reject) => {
       this.#pending.set(requestId, { ...more, resolve, reject });
@@ -124,6 +128,9 @@ export class Connection {
         break;
       case 'chunk':
         pending?.onChunk?.(message.text);
+        break;
+      case 'progress':
+        pending?.onParts?.(message.numDone, message.numTotal);
         break;
       case 'loadProgress':
         pending?.onProgress?.(message.stage, message.fraction);

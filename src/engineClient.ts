@@ -3,7 +3,7 @@
  * once after a crash and then stays down with one message. Free of the editor's API, so that it is tested with a scripted
  * engine; engineHost.ts gives it settings, folders and a way to tell the user.
  */
-import type { EngineStats, HostMessage, LoadOptions, ModelInfo } from '../engine/protocol.ts';
+import type { ChatTask, EngineStats, HostMessage, InspectedModel, LoadOptions, MachineInfo, ModelInfo, PromptSize, ReplyValue, SamplingParams } from '../engine/protocol.ts';
 import { Connection, type Done, EngineError, type Generate, type LoadStage } from './connection.ts';
 import type { Translate } from './translate.ts';
 import type { Transport } from './transport.ts';
@@ -19,6 +19,8 @@ export interface GenerateRequest extends Omit<Generate, 'task'> {
   /** Built when the message is sent, so that it describes the documents as they are then. */
   task: () => Generate['task'];
   onChunk?: (text: string) => void;
+  /** For a request made of several sequences: how many have ended. */
+  onParts?: (numDone: number, numTotal: number) => void;
   signal?: AbortSignal;
 }
 
@@ -77,12 +79,12 @@ export class EngineClient {
 
   /** Resolves with finishReason `abort` after `signal`, also when that came before the model was loaded. */
   async generate(request: GenerateRequest): Promise<Done> {
-    const { task, onChunk, signal, ...rest } = request;
+    const { task, onChunk, onParts, signal, ...rest } = request;
     this.#count(1);
     try {
       const aborted = signal && new Promise<null>((resolve) => signal.addEventListener('abort', () => resolve(null), { once: true }));
       if (signal?.aborted || (await (aborted ? Promise.race([this.ready(), aborted]) : this.ready())) === null || signal?.aborted) return ABORTED;
-      const send = () => this.#connected().generate({ ...rest, task: task() }, onChunk, signal);
+      const send = () => this.#connected().generate({ ...rest, task: task() }, { onChunk, onParts }, signal);
       const { epoch } = this;
       return await send().catch((error: unknown) => {
         if (!isDocumentError(error) || signal?.aborted) throw error;
@@ -113,11 +115,41 @@ export class EngineClient {
     return value.kind === 'count' ? value.numTokens : null;
   }
 
+  /** Tokens of a text; loads the model when it is not. */
+  async countText(text: string): Promise<number> {
+    await this.ready();
+    return (await this.#ask('count', (requestId) => ({ type: 'countTokens', requestId, text }))).numTokens;
+  }
+
+  /** What a chat's prompt would take; null while no model is loaded. */
+  async measure(task: () => ChatTask, sampling?: SamplingParams): Promise<PromptSize | null> {
+    if (this.#state.kind !== 'ready') return null;
+    const built = task();
+    return (await this.#ask('measured', (requestId) => ({ type: 'measure', requestId, task: built, ...(sampling ? { sampling } : {}) }))).size;
+  }
+
+  /** What a model folder is; starts the engine but loads no model. Rejects with the one reason why it cannot run. */
+  async inspect(modelDir: string): Promise<InspectedModel> {
+    await this.#open();
+    return (await this.#ask('inspected', (requestId) => ({ type: 'inspect', requestId, modelDir }))).model;
+  }
+
+  /** This machine's memory, processors and battery; starts the engine but loads no model. */
+  async machine(): Promise<MachineInfo> {
+    await this.#open();
+    return (await this.#ask('machine', (requestId) => ({ type: 'machine', requestId }))).machine;
+  }
+
+  /** The last steps as Chrome trace JSON; null while no model is loaded. */
+  async trace(): Promise<string | null> {
+    if (this.#state.kind !== 'ready') return null;
+    return (await this.#ask('trace', (requestId) => ({ type: 'trace', requestId }))).json;
+  }
+
   /** null while no model is loaded. */
-  async stats(): Promise<EngineStats | null> {
-    if (this.#state.kind !== 'ready' || !this.#connection) return null;
-    const value = await this.#connection.ask((requestId) => ({ type: 'stats', requestId }));
-    return value.kind === 'stats' ? value.stats : null;
+  async stats(options: { tree?: boolean } = {}): Promise<EngineStats | null> {
+    if (this.#state.kind !== 'ready') return null;
+    return (await this.#ask('stats', (requestId) => ({ type: 'stats', requestId, ...options }))).stats;
   }
 
   /** Ends the engine; the next request starts a new one. */
@@ -137,6 +169,20 @@ export class EngineClient {
 
   get disposed(): boolean {
     return this.#disposed;
+  }
+
+  /** The engine without a model. Its start is undone by nothing but `stop`; a later `ready` goes on from it. */
+  async #open(): Promise<void> {
+    if (this.#disposed) throw new EngineError('notLoaded', this.#options.t('Kvasir is switched off.'));
+    if (this.#state.kind === 'failed' && !this.#state.retry) throw new EngineError('engineFailed', this.#state.message);
+    this.#connection ??= this.#connect();
+    await this.#connection.opened;
+  }
+
+  async #ask<K extends ReplyValue['kind']>(kind: K, message: (requestId: string) => HostMessage): Promise<Extract<ReplyValue, { kind: K }>> {
+    const value = await this.#connected().ask(message);
+    if (value.kind !== kind) throw new EngineError('engineFailed', this.#options.t('The engine answered "{0}" by "{1}".', kind, value.kind));
+    return value as Extract<ReplyValue, { kind: K }>;
   }
 
   /** What was under way is no longer this client's. */
@@ -170,7 +216,7 @@ export class EngineClient {
         (stage, fraction) => this.#setState({ kind: 'starting', stage, fraction }),
       );
       if (generation !== this.#generation) throw this.#stopped();
-      if (value.kind !== 'loaded') throw new EngineError('engineFailed', this.#options.t('The engine answered "load" by "{0}".', value.kind));
+      if (value.kind !== 'loaded') throw new EngineError('engineFailed', this.#options.t('The engine answered "{0}" by "{1}".', 'load', value.kind));
       const { model } = value;
       this.#options.log('info', `loaded ${model.name} (${model.precision}, ${model.contextTokens} tokens) in ${Math.round(model.loadMs)} ms${model.imported ? ', imported' : ''}`);
       this.#setState({ kind: 'ready', model });

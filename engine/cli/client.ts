@@ -34,7 +34,7 @@ export function defaultCacheDir(env: NodeJS.ProcessEnv = process.env, platform: 
   return join(homedir(), '.cache', 'kvasir');
 }
 
-const PRIORITY: Record<Task['kind'], Priority> = { raw: 'completion', complete: 'completion', chat: 'chat', summarize: 'summary', summarizeFolder: 'summary' };
+const PRIORITY: Record<Task['kind'], Priority> = { raw: 'completion', complete: 'completion', chat: 'chat', summarize: 'summary', summarizeFolder: 'summary', edit: 'chat', commitMessage: 'chat' };
 
 /** Files larger than this are not source code that anyone asks about; reading them would only fill memory. */
 const LARGEST_FILE_BYTES = 10e6;

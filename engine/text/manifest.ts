@@ -10,7 +10,7 @@ export interface Manifest {
   version: string;
   /** What the model is, in words for its user; may be empty. */
   note: string;
-  can: { complete: boolean; chat: boolean; summarize: boolean };
+  can: { complete: boolean; chat: boolean; summarize: boolean; /** Follows instructions well enough to change code. */ edit: boolean };
   /** Where the open file stands: after a file separator before everything else, or inside the chat template's first turn. */
   fileBlock: 'fileSeparator' | 'chatTemplate';
   completion: {
@@ -43,7 +43,7 @@ export function defaultManifest(name: string, offers: { fim: boolean; chatTempla
     name,
     version: '',
     note: '',
-    can: { complete: offers.fim, chat: offers.chatTemplate, summarize: offers.chatTemplate },
+    can: { complete: offers.fim, chat: offers.chatTemplate, summarize: offers.chatTemplate, edit: offers.chatTemplate },
     fileBlock: 'chatTemplate',
     completion: { layout: 'tail', order: 'family', maxTokens: 64, multilineMaxTokens: 160, snippets: offers.readsRepository },
     chat: { system: true, maxTokens: 1024, temperature: 0.2, repetitionPenalty: 1 },

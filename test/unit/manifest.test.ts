@@ -41,11 +41,11 @@ describe('a wrong manifest is refused by name', () => {
 
 it('without a manifest, what the tokenizer offers decides', async () => {
   const { manifest, fim } = await ModelText.load(dir);
-  expect(manifest.can).toEqual({ complete: true, chat: true, summarize: true });
+  expect(manifest.can).toEqual({ complete: true, chat: true, summarize: true, edit: true });
   expect(manifest.completion).toMatchObject({ layout: 'tail', order: 'family' });
   expect(fim?.prefixLast).toBe(false);
   const plain = await ModelText.load(join(root, 'test/fixtures/tokenizers/starcoder2'));
-  expect(plain.manifest.can).toEqual({ complete: true, chat: false, summarize: false });
+  expect(plain.manifest.can).toEqual({ complete: true, chat: false, summarize: false, edit: false });
 });
 
 it('the built-in model says what it is', async () => {

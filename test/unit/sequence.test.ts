@@ -96,7 +96,7 @@ test('text that the detokeniser holds comes with the last token, or with the end
 test('metrics: percentiles, and a rate over ten seconds with work', () => {
   const metrics = new Metrics();
   expect(metrics.stepMs()).toEqual({ p50: 0, p95: 0, p99: 0 });
-  for (let i = 1; i <= 100; i++) metrics.recordStep(i * 1000, i, 2, 1);
+  for (let i = 1; i <= 100; i++) metrics.recordStep(i * 1000, i, 2, 1, 1);
   const { p50, p95, p99 } = metrics.stepMs();
   expect(Math.abs(p50 - 50) + Math.abs(p95 - 95) + Math.abs(p99 - 99)).toBeLessThan(3);
   expect(metrics.meanBatchTokens()).toBe(2);
