@@ -3,7 +3,7 @@
  * and sees (ghost text, status bar, chat, toasts). Waits on what the window shows, never on time. Starts no process:
  * server.ts did; what the extension host holds is read through `extensionHost` and processes.ts.
  */
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type Browser, chromium, type FrameLocator, type Locator, type Page } from 'playwright-core';
 import { commandLine, processesWith } from './processes.ts';
@@ -14,6 +14,16 @@ export const PATIENCE = 60_000;
 
 /** Where screenshots go; without it none are taken. */
 const SCREENSHOTS = process.env.KVASIR_SCREENSHOTS;
+
+export type Theme = 'dark' | 'light' | 'contrast' | 'contrastLight';
+
+/** What a theme is called in the settings, and the classes by which a window and a webview's page show it. */
+const THEMES: Record<Theme, { name: string; workbench: string; webview: string }> = {
+  dark: { name: 'Default Dark Modern', workbench: 'vs-dark', webview: 'vscode-dark' },
+  light: { name: 'Default Light Modern', workbench: 'vs', webview: 'vscode-light' },
+  contrast: { name: 'Default High Contrast', workbench: 'hc-black', webview: 'vscode-high-contrast' },
+  contrastLight: { name: 'Default High Contrast Light', workbench: 'hc-light', webview: 'vscode-high-contrast-light' },
+};
 
 const STATUS_ID = 'kvasir.kvasir.kvasir.status';
 
@@ -33,8 +43,10 @@ export class Editor {
   /** Error lines of the window's console that name the extension. */
   readonly problems: string[];
   readonly #browser: Browser;
+  readonly #server: EditorServerAddress;
 
-  private constructor(browser: Browser, page: Page, folder: string, extensionHost: number, problems: string[]) {
+  private constructor(server: EditorServerAddress, browser: Browser, page: Page, folder: string, extensionHost: number, problems: string[]) {
+    this.#server = server;
     this.#browser = browser;
     this.page = page;
     this.folder = folder;
@@ -63,7 +75,7 @@ export class Editor {
     await page.locator(`[id="${STATUS_ID}"]`).waitFor();
     const extensionHost = hosts().find((pid) => !earlier.has(pid));
     if (extensionHost === undefined) throw new Error('the window has no extension host of its own');
-    return new Editor(browser, page, folder, extensionHost, problems);
+    return new Editor(address, browser, page, folder, extensionHost, problems);
   }
 
   /** Closes the window. Its extension host ends by itself once the server no longer expects the window to come back. */
@@ -223,6 +235,36 @@ export class Editor {
     return Number(/Activation:\s*(\d+)\s*ms/.exec(text)?.[1] ?? Number.NaN);
   }
 
+  /** Changes settings of this window's folder; `undefined` takes one back. Those of machine scope go through `configureMachine`. */
+  configure(settings: Record<string, unknown>): void {
+    mergeJson(this.file('.vscode/settings.json'), settings);
+  }
+
+  /** Changes settings of the machine (`kvasir.model`, `kvasir.engine.*`), which all windows share: take them back afterwards. */
+  configureMachine(settings: Record<string, unknown>): void {
+    mergeJson(path.join(this.#server.folder, 'user/Machine/settings.json'), settings);
+  }
+
+  /** Changes the colours of this window and returns when it has them, the webviews' pages included. */
+  async setTheme(theme: Theme): Promise<void> {
+    const { name, workbench, webview } = THEMES[theme];
+    this.configure({ 'workbench.colorTheme': name });
+    await this.page.locator(`.monaco-workbench.${workbench}`).waitFor();
+    for (const frame of this.page.frames()) {
+      const body = frame.name() === 'active-frame' ? frame.locator('body') : undefined;
+      if (body && (await body.count())) await frame.locator(`body.${webview}`).waitFor();
+    }
+  }
+
+  /** `screenshot` once in each theme, as NAME-dark.png, NAME-light.png and NAME-contrast.png; the window is dark again afterwards. */
+  async screenshotThemes(name: string): Promise<void> {
+    if (!SCREENSHOTS) return;
+    for (const theme of ['light', 'contrast', 'dark'] as const) {
+      await this.setTheme(theme);
+      await this.screenshot(`${name}-${theme}`);
+    }
+  }
+
   /** Saves a picture of the window under the folder that KVASIR_SCREENSHOTS names, if it does. */
   async screenshot(name: string): Promise<void> {
     if (SCREENSHOTS) await this.picture(path.join(SCREENSHOTS, `${name}.png`));
@@ -232,4 +274,11 @@ export class Editor {
     mkdirSync(path.dirname(file), { recursive: true });
     await this.page.screenshot({ path: file });
   }
+}
+
+/** Writes `changes` into a file of settings, made if there is none. */
+function mergeJson(file: string, changes: Record<string, unknown>): void {
+  mkdirSync(path.dirname(file), { recursive: true });
+  const before = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as object) : {};
+  writeFileSync(file, JSON.stringify({ ...before, ...changes }));
 }

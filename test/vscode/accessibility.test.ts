@@ -1,0 +1,54 @@
+/**
+ * The webviews as assistive technology meets them: axe finds nothing serious in any theme. The scan runs inside the view's
+ * own page, because a webview's content is two frames deep and of another origin.
+ */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { FrameLocator } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { PATIENCE, type Theme } from './editor.ts';
+import { editorSuite, INVENTORY } from './suite.ts';
+
+const require = createRequire(import.meta.url);
+/** axe-core as a script for a page; it comes with the package that drives it through playwright. */
+const AXE = readFileSync(createRequire(require.resolve('@axe-core/playwright')).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** What the scan uses of a page with axe in it. */
+interface AxePage {
+  axe?: { run(): Promise<{ violations: { id: string; impact: string | null; help: string; nodes: { html: string; failureSummary?: string }[] }[]; passes: unknown[] }> };
+}
+
+/** Serious and critical findings, one line each; fails where axe could not look at anything. */
+async function findings(view: FrameLocator): Promise<string[]> {
+  const page = await (await view.locator('body').elementHandle())?.ownerFrame();
+  if (!page) throw new Error('the view has no page');
+  // The page's policy forbids scripts that are not its own; what the debugger evaluates is not subject to it.
+  await page.evaluate(AXE);
+  const { violations, passes } = await page.evaluate(async () => {
+    const { violations, passes } = (await (globalThis as AxePage).axe?.run()) ?? { violations: [], passes: [] };
+    return { violations, passes: passes.length };
+  });
+  expect(passes, 'axe has looked at something').toBeGreaterThan(5);
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map((node) => `${node.html.slice(0, 120)} (${node.failureSummary?.split('\\n').at(-1)?.trim()})`).join(' | ')}`);
+}
+
+const EVERY: Theme[] = ['dark', 'light', 'contrast', 'contrastLight'];
+
+editorSuite('accessibility', { 'src/inventory.ts': INVENTORY }, (editor) => {
+  test('the chat has a conversation', async () => {
+    const window = editor();
+    await window.openFile('src/inventory.ts');
+    await window.runCommand('Kvasir: Open Chat');
+    const answer = await window.ask('Which classes does this file define?');
+    await expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
+  });
+
+  test.for(EVERY)('the chat view in the %s theme', async (theme) => {
+    const window = editor();
+    await window.setTheme(theme);
+    await window.screenshot(`chat-${theme}`);
+    expect(await findings(window.chat)).toEqual([]);
+  });
+});
