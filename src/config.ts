@@ -5,7 +5,7 @@
 import * as vscode from './vscode.ts';
 
 /** How the engine is reached; each has its entry in engineHost.ts. */
-const TRANSPORTS = ['thread'] as const;
+const TRANSPORTS = ['thread', 'process'] as const;
 export type TransportName = (typeof TRANSPORTS)[number];
 
 export interface Config {

@@ -8,12 +8,14 @@ import type { Settings, TransportName } from './config.ts';
 import { EngineClient, type EngineState } from './engineClient.ts';
 import type { Log } from './log.ts';
 import { locateModel, modelCacheDir } from './models/locate.ts';
+import { ProcessTransport } from './processTransport.ts';
 import { ThreadTransport } from './threadTransport.ts';
 import type { Transport } from './transport.ts';
 
 /** By the setting kvasir.engine.transport. `script` is the engine's bundle. */
 const TRANSPORTS: Record<TransportName, (script: string, onOutput: (text: string) => void) => Transport> = {
   thread: (script, onOutput) => new ThreadTransport(script, vscode.l10n.t, onOutput),
+  process: (script, onOutput) => new ProcessTransport(script, vscode.l10n.t, onOutput),
 };
 
 export class EngineHost implements vscode.Disposable {

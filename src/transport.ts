@@ -1,6 +1,6 @@
 /**
- * How messages travel between the editor and the engine. A worker thread today (threadTransport.ts); a forked process
- * fits the same four methods. Knows nothing of requests: connection.ts does.
+ * How messages travel between the editor and the engine: to a worker thread (threadTransport.ts) or to a process of its own
+ * (processTransport.ts). Knows nothing of requests: connection.ts does.
  */
 import type { EngineMessage, HostMessage } from '../engine/protocol.ts';
 
@@ -11,8 +11,9 @@ export interface Transport {
   /** Called at most once, when the channel closes without `dispose`; the reason is shown to the user. */
   onExit(listener: (reason: string) => void): void;
   /**
-   * Ends the channel. `acknowledged` says that the engine has answered `shutdown`, so that nothing is being computed. Without
-   * it the engine may be inside native code, which must not be torn down in this process: it is left to end by itself.
+   * Ends the channel and with it the engine. `acknowledged` says that the engine has answered `shutdown`, so that nothing is
+   * being computed. Without it the engine may be inside native code, which must not be torn down in the editor's own process:
+   * a thread is then left to end by itself.
    */
   dispose(acknowledged: boolean): void;
 }

@@ -6,7 +6,7 @@ import type { ModelInfo, Task } from '../protocol.ts';
 
 export async function withClient<T>(line: CommandLine, work: (client: Client, model: ModelInfo) => Promise<T>): Promise<T> {
   const client = new Client();
-  let shown = 0;
+  let shown = performance.now();
   try {
     const model = await client.load(loadOptionsOf(line), (stage, fraction) => {
       // A large model takes minutes to import: say so, at most every second.

@@ -73,6 +73,16 @@ export function fittingBuffer(buffer: Float32Array<ArrayBuffer>, length: number)
   return buffer.length < length || isWaste ? new Float32Array(length) : buffer;
 }
 
+/** @throws RequestError engineFailed: a package made for another platform, or a damaged one. */
+async function loadOnnxruntime(): Promise<Module> {
+  try {
+    return await import('onnxruntime-node');
+  } catch (error) {
+    const reason = String(error instanceof Error ? error.message : error).split('\n', 1)[0]?.replace(/\.$/, '').slice(0, 300);
+    throw new RequestError('engineFailed', `onnxruntime, which computes for Kvasir, could not be loaded on ${process.platform}-${process.arch}: ${reason}. Install the package of Kvasir that is made for this platform.`);
+  }
+}
+
 let narrowHere: Promise<boolean> | null = null;
 
 export class OnnxRunner implements ModelRunner {
@@ -102,7 +112,7 @@ export class OnnxRunner implements ModelRunner {
 
   /** Loads onnxruntime and the model. The window's KV precision chooses the graph. */
   static async create(model: ImportedModel, window: KvWindow, options: RunnerOptions): Promise<OnnxRunner> {
-    const ort: Module = await import('onnxruntime-node');
+    const ort = await loadOnnxruntime();
     narrowHere ??= saturates(ort);
     const narrow = options.narrow ?? (await narrowHere);
     const file = path.join(model.dir, graphFile(model.precision, window.shape.kv, narrow));
