@@ -127,6 +127,8 @@ export class Assistant {
         return this.#files.forget(message.docId);
       case 'countTokens':
         return this.#reply(message.requestId, { kind: 'count', numTokens: this.#countTokens(message) });
+      case 'measure':
+        return this.#reply(message.requestId, { kind: 'measured', size: this.#requests.measure(message.task, message.sampling, this.#loaded()) });
       case 'pin':
         this.#files.pin(message.docId, message.pinned);
         return this.#loaded().engine.pin(message.docId, message.pinned ? this.#files.blockIds(this.#documents.get(message.docId), this.#loaded().layout) : null);

@@ -86,7 +86,7 @@ export interface ChatTask {
   docIds: string[];
   /** In the first document: which part of a large file is shown. */
   cursor?: number;
-  /** Selections and files that are not open, in the tail. */
+  /** In the tail: selections (with `startLine`) behind the last question, files that are not open behind the first. */
   snippets?: Snippet[];
 }
 

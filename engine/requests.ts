@@ -6,10 +6,10 @@ import type { Documents } from './documents.ts';
 import { RequestError } from './errors.ts';
 import type { FileLedger } from './fileLedger.ts';
 import type { LoadedModel } from './loadedModel.ts';
-import type { EngineMessage, HostMessage, Priority, SamplingParams, Task, Usage } from './protocol.ts';
+import type { ChatTask, EngineMessage, HostMessage, Priority, PromptSize, SamplingParams, Task, Usage } from './protocol.ts';
 import { type Outcome, Request } from './request.ts';
 import { Sequence } from './sequence.ts';
-import { prepareChat } from './tasks/chat.ts';
+import { type ChatOptions, measureChat, prepareChat } from './tasks/chat.ts';
 import { prepareComplete } from './tasks/complete.ts';
 import type { PreparedRequest } from './tasks/preparedRequest.ts';
 import { prepareRaw } from './tasks/raw.ts';
@@ -64,6 +64,11 @@ export class Requests {
     );
   }
 
+  /** What the prompt of a chat task would take. @throws RequestError for one that `start` would refuse. */
+  measure(task: ChatTask, sampling: SamplingParams | undefined, { layout }: LoadedModel): PromptSize {
+    return measureChat(layout, this.#chatOptions(task), sampling);
+  }
+
   abort(requestId: string, model: LoadedModel): void {
     for (const id of this.#live.get(requestId)?.sequenceIds ?? []) model.engine.abort(id);
   }
@@ -80,12 +85,16 @@ export class Requests {
       case 'complete':
         return prepareComplete(layout, this.#documents.get(task.docId), task, sampling);
       case 'chat':
-        return prepareChat(layout, { messages: task.messages, docs: task.docIds.map((id) => this.#documents.get(id)), cursor: task.cursor }, sampling);
+        return prepareChat(layout, this.#chatOptions(task), sampling);
       case 'summarize':
         return prepareSummarize(layout, this.#documents.get(task.docId), task.range, sampling);
       default:
         throw new RequestError('badRequest', `unknown task ${JSON.stringify((task as Task).kind)}`);
     }
+  }
+
+  #chatOptions({ messages, docIds, snippets, cursor }: ChatTask): ChatOptions {
+    return { messages, docs: docIds.map((id) => this.#documents.get(id)), ...(snippets ? { snippets } : {}), ...(cursor === undefined ? {} : { cursor }) };
   }
 
   #open(requestId: string, shape: PreparedRequest['shape'], notes: string[], withAlternatives: boolean): Live {

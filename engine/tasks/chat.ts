@@ -1,9 +1,9 @@
 /** A chat task: its prompt, its sampling, and how an answer is shown while it streams. Pure. */
 import { RequestError } from '../errors.ts';
-import type { ChatMessage, SamplingParams } from '../protocol.ts';
-import { chatPrompt } from '../text/chatPrompt.ts';
+import type { ChatMessage, PromptSize, SamplingParams, Snippet } from '../protocol.ts';
+import { type ChatPrompt, chatPrompt } from '../text/chatPrompt.ts';
 import type { Layout } from '../text/layout.ts';
-import type { SourceDocument } from '../text/sourceDocument.ts';
+import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
 import { type PreparedRequest, type Shaped, answerRoom, samplingFor } from './preparedRequest.ts';
 import { runaway } from './repetition.ts';
 
@@ -11,37 +11,61 @@ export interface ChatOptions {
   messages: readonly ChatMessage[];
   /** The first is the shared file block, the others enter the first question. */
   docs: readonly SourceDocument[];
+  /** Those with a line are selections and enter the last question, the others the first. */
+  snippets?: readonly Snippet[];
   /** In the first document, of the host's text: which part of a large file is shown. */
   cursor?: number;
 }
 
 /** Throws `badRequest` for a model that cannot chat or messages its template refuses, `contextTooLong` for a question that does not fit. */
 export function prepareChat(layout: Layout, options: ChatOptions, sampling?: SamplingParams): PreparedRequest {
-  const { manifest } = layout.text;
-  if (!manifest.can.chat) throw new RequestError('badRequest', `${manifest.name} cannot answer questions: it has no chat template`);
-  const { maxTokens, temperature, repetitionPenalty } = manifest.chat;
-  return prepareAnswer(layout, options, { maxTokens, temperature, repetitionPenalty }, sampling);
+  return prepareAnswer(layout, options, chatDefaults(layout), sampling);
+}
+
+/** What `prepareChat` would make of it; throws what that throws. */
+export function measureChat(layout: Layout, options: ChatOptions, sampling?: SamplingParams): PromptSize {
+  const answerTokens = answerRoom(sampling?.maxTokens ?? chatDefaults(layout).maxTokens, layout.contextTokens);
+  const { promptIds, parts, notes } = promptOf(layout, options, answerTokens);
+  return { contextTokens: layout.contextTokens, answerTokens, promptTokens: promptIds.length, parts, notes };
 }
 
 /** The same for any question about a document, with a task's own sampling. */
 export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: SamplingParams, sampling?: SamplingParams): PreparedRequest {
-  const [doc, ...others] = options.docs;
-  const prompt = chatPrompt(layout, {
-    doc,
-    others,
-    cursorOffset: doc === undefined || options.cursor === undefined ? undefined : doc.toLf(options.cursor),
-    messages: options.messages.map(({ role, content }) => ({ role, content: content.replaceAll('\r\n', '\n') })),
-    answerTokens: answerRoom(sampling?.maxTokens ?? defaults.maxTokens ?? 256, layout.contextTokens),
-  });
+  const prompt = promptOf(layout, options, answerRoom(sampling?.maxTokens ?? defaults.maxTokens ?? 256, layout.contextTokens));
   return {
     promptIds: prompt.promptIds,
     blockTokens: prompt.numBlockTokens,
-    docId: doc?.docId ?? null,
+    docId: options.docs[0]?.docId ?? null,
     sampling: samplingFor(sampling, defaults, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.chatStopIds,
     shape: shapeAnswer,
     notes: prompt.notes,
   };
+}
+
+function chatDefaults(layout: Layout): { maxTokens: number; temperature: number; repetitionPenalty: number } {
+  const { manifest } = layout.text;
+  if (!manifest.can.chat) throw new RequestError('badRequest', `${manifest.name} cannot answer questions: it has no chat template`);
+  const { maxTokens, temperature, repetitionPenalty } = manifest.chat;
+  return { maxTokens, temperature, repetitionPenalty };
+}
+
+function promptOf(layout: Layout, { docs, snippets = [], cursor, messages }: ChatOptions, answerTokens: number): ChatPrompt {
+  const [doc, ...others] = docs;
+  return chatPrompt(layout, {
+    doc,
+    cursorOffset: doc === undefined || cursor === undefined ? undefined : doc.toLf(cursor),
+    attached: [
+      ...others.map(({ path, lf }) => ({ path, text: lf })),
+      ...snippets.map(({ path, text, startLine }) => ({ path: shortPath(path), text: lf(text), ...(startLine === undefined ? {} : { startLine }) })),
+    ],
+    messages: messages.map(({ role, content }) => ({ role, content: lf(content) })),
+    answerTokens,
+  });
+}
+
+function lf(text: string): string {
+  return text.replaceAll('\r\n', '\n');
 }
 
 /** Small models may repeat a phrase for ever; tables and rulers repeat too, but not for so long. */

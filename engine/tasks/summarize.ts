@@ -3,7 +3,7 @@
  * from its files' summaries. Pure: who runs the requests of a folder is not decided here.
  */
 import type { SamplingParams } from '../protocol.ts';
-import { fenced } from '../text/chatPrompt.ts';
+import { fenced } from '../text/attachedFiles.ts';
 import type { Layout } from '../text/layout.ts';
 import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
 import { prepareAnswer } from './chat.ts';

@@ -4,12 +4,15 @@
  */
 import { RequestError } from '../errors.ts';
 import type { ChatMessage } from '../protocol.ts';
-import type { Layout } from './layout.ts';
+import { type AttachedFile, countTokens, type PartSize, withFiles } from './attachedFiles.ts';
+import type { FileBlock, Layout } from './layout.ts';
 import type { SourceDocument } from './sourceDocument.ts';
 
 export interface ChatPrompt {
   promptIds: number[];
   numBlockTokens: number;
+  /** The open file, if any, then the attached ones. */
+  parts: PartSize[];
   notes: string[];
 }
 
@@ -18,14 +21,12 @@ export interface ChatPromptOptions {
   doc?: SourceDocument;
   /** Of the LF text: which part of a large file is shown. */
   cursorOffset?: number;
-  /** Further files; they follow the first question as code. */
-  others?: readonly SourceDocument[];
+  /** Further files and selections. */
+  attached?: readonly AttachedFile[];
   messages: readonly ChatMessage[];
   /** Room to leave for the answer. */
   answerTokens: number;
 }
-
-const CHARACTERS_PER_TOKEN = 6;
 
 /** Throws `badRequest` for messages that the template refuses, `contextTooLong` when the last question alone does not fit. */
 export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatPrompt {
@@ -42,11 +43,11 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
 
   let block = doc && layout.fileBlock(doc, { cursorOffset: options.cursorOffset });
   const room = layout.contextTokens - answerTokens;
-  const others = options.others ?? [];
+  const attached = options.attached ?? [];
   let blockInTemplate = doc !== undefined && manifest.fileBlock === 'chatTemplate';
+  let asked = withFiles(layout, [], [], 0);
   const turns = (): { before: number[]; after: number[] } => {
-    const asked = withFiles(layout, messages, others, Math.floor((room - (block?.tokenIds.length ?? 0)) / 2));
-    cuts = asked.notes;
+    asked = withFiles(layout, messages, attached, Math.floor((room - (block?.tokenIds.length ?? 0)) / 2));
     if (doc === undefined || !blockInTemplate) return { before: [], after: chatTemplate.encode(asked.messages) };
     const ids = chatTemplate.encodeAround(layout.messagesWithFile(doc.path, asked.messages), layout.fileMark);
     if (ids.found) return ids;
@@ -55,7 +56,6 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
     notes.push(`${doc.path} left out: the model's chat template has no place for it`);
     return { before: [], after: chatTemplate.encode(asked.messages) };
   };
-  let cuts: string[] = [];
   let parts = turns();
 
   const tooLong = (): boolean => (block?.tokenIds.length ?? 0) + parts.after.length > room;
@@ -69,41 +69,21 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
     block = layout.fileBlock(doc, { cursorOffset: options.cursorOffset, reserveTokens: parts.after.length + answerTokens });
   }
   if (tooLong()) throw new RequestError('contextTooLong', `the question takes ${parts.after.length} tokens, but this model reads ${room} before its answer`);
-  notes.push(...cuts);
+  notes.push(...asked.notes);
   if (doc !== undefined && block !== undefined && block.omitted !== '') notes.push(`${doc.path}: ${block.omitted}`);
 
   // With other instructions before it, a template may open differently than for the shared block.
   const head = blockInTemplate && block !== undefined ? [...parts.before, ...block.tokenIds.slice(block.numHeaderTokens)] : (block?.tokenIds ?? []);
-  return { promptIds: [...head, ...parts.after], numBlockTokens: head.length, notes };
+  const sizes = doc === undefined ? asked.parts : [blockSize(layout, doc, block), ...asked.parts];
+  return { promptIds: [...head, ...parts.after], numBlockTokens: head.length, parts: sizes, notes };
 }
 
-/** The messages with other files after the first question, each cut to its share of the room at a line's end. */
-function withFiles(layout: Layout, messages: readonly ChatMessage[], files: readonly SourceDocument[], room: number): { messages: ChatMessage[]; notes: string[] } {
-  const notes: string[] = [];
-  if (files.length === 0) return { messages: [...messages], notes };
-  const share = Math.max(0, Math.floor(room / files.length) - 16);
-  const parts = files.map((file) => {
-    const { text, numLines } = cutToTokens(layout, file, share);
-    if (numLines < file.numLines) notes.push(`${file.path}: lines ${numLines + 1}-${file.numLines} of ${file.numLines} left out`);
-    return `${file.path}\n${fenced(text, file.path)}`;
-  });
-  const first = messages.findIndex(({ role }) => role === 'user');
-  return { messages: messages.map((message, i) => (i === first ? { ...message, content: `${message.content}\n${parts.join('\n')}` } : message)), notes };
-}
-
-function cutToTokens(layout: Layout, file: SourceDocument, limit: number): { text: string; numLines: number } {
-  const start = file.lf.slice(0, limit * CHARACTERS_PER_TOKEN);
-  const { ids, ends } = layout.text.tokenizer.encodeWithOffsets(start);
-  if (start.length === file.lf.length && ids.length <= limit) return { text: file.lf, numLines: file.numLines };
-  const numLines = file.lineAt(limit === 0 ? 0 : (ends[Math.min(limit, ids.length) - 1] ?? 0));
-  return { text: file.lf.slice(0, file.lineStart(numLines)), numLines };
-}
-
-/** Code as Markdown writes it, named by the file's extension. */
-export function fenced(text: string, path: string): string {
-  const extension = /\.(\w+)$/.exec(path)?.[1] ?? '';
-  const fence = text.includes('```') ? '````' : '```';
-  return `${fence}${extension}\n${text.endsWith('\n') ? text : `${text}\n`}${fence}`;
+/** Tokens of the file that its block shows, and of the rest. */
+function blockSize(layout: Layout, doc: SourceDocument, block: FileBlock | undefined): PartSize {
+  if (block === undefined) return { path: doc.path, tokens: 0, omittedTokens: countTokens(layout, doc.lf) };
+  const [before, behind] = [doc.lf.slice(0, doc.lineStart(block.startLine)), doc.lf.slice(doc.lineStart(block.endLine))];
+  const omittedTokens = block.omitted === '' ? 0 : countTokens(layout, before) + countTokens(layout, behind);
+  return { path: doc.path, tokens: block.tokenIds.length, omittedTokens };
 }
 
 function numTurns(messages: readonly ChatMessage[]): number {

@@ -7,7 +7,7 @@ import { build } from 'esbuild';
 import { afterAll, expect, test } from 'vitest';
 import { Assistant } from '../../engine/assistant.ts';
 import { type LoadedModel, loadModel } from '../../engine/loadedModel.ts';
-import { type EngineMessage, type EngineStats, type HostMessage, PROTOCOL_VERSION, type Task } from '../../engine/protocol.ts';
+import { type ChatTask, type EngineMessage, type EngineStats, type HostMessage, PROTOCOL_VERSION, type Task } from '../../engine/protocol.ts';
 
 const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-assistant-'));
 afterAll(() => rm(cacheDir, { recursive: true, force: true }));
@@ -269,4 +269,16 @@ test('the worker thread: version first, the same answers as in the same thread, 
   await here.ask({ type: 'shutdown', requestId: 'bye' });
   expect(await talk.ask({ type: 'shutdown', requestId: 'bye' })).toMatchObject({ type: 'reply' });
   expect(await exit).toBe(0);
+});
+
+test('a chat is measured as what its answer then says of its prompt', async () => {
+  const talk = inThread();
+  await talk.ask(LOAD);
+  for (const [docId, text] of [['a', SOURCE], ['b', SOURCE.repeat(3)]] as const) talk.post({ type: 'documentChanged', docId, version: 1, path: `/p/${docId}.ts`, text });
+  const task: ChatTask = { kind: 'chat', docIds: ['a', 'b'], snippets: [{ path: '/p/a.ts', text: 'a();', startLine: 3 }], messages: [{ role: 'user', content: 'What does `field7` do?' }] };
+  const measured = await talk.ask({ type: 'measure', requestId: 'measure', task });
+  const answer = done(await talk.generate('chat', task));
+  expect(answer.diagnostics).toContainEqual(expect.stringMatching(/^p\/b\.ts: lines/));
+  expect(measured).toMatchObject({ value: { kind: 'measured', size: { contextTokens: 2048, promptTokens: answer.usage.promptTokens, notes: answer.diagnostics } } });
+  expect(await talk.ask({ type: 'measure', requestId: 'bad', task: { kind: 'chat', docIds: ['gone'], messages: [] } })).toMatchObject({ type: 'error', code: 'unknownDocument' });
 });

@@ -198,15 +198,15 @@ describe('a chat prompt', () => {
   const answer = (text: string) => ({ role: 'assistant' as const, content: text });
 
   it('puts further files behind the first question', () => {
-    const other = new SourceDocument('b', 'src/b.py', 'x = 1\r\ny = 2\r\n');
-    const { promptIds, notes } = chatPrompt(layout, { doc: document('let a;\n'), others: [other], messages: [ask('Compare.')], answerTokens: 50 });
+    const other = { path: 'src/b.py', text: 'x = 1\ny = 2\n' };
+    const { promptIds, notes } = chatPrompt(layout, { doc: document('let a;\n'), attached: [other], messages: [ask('Compare.')], answerTokens: 50 });
     expect(starter.tokenizer.decode(promptIds)).toBe('<|file_sep|>engine/layout.ts\nlet a;\n<|im_start|>user\nCompare.\nsrc/b.py\n```py\nx = 1\ny = 2\n```<|im_end|>\n<|im_start|>assistant\n');
     expect(notes).toEqual([]);
   });
 
   it('cuts further files at a line and says so', () => {
-    const other = new SourceDocument('b', 'src/b.py', 'x = 1\n'.repeat(2000));
-    const { promptIds, notes } = chatPrompt(layout, { doc: document('let a;\n'), others: [other], messages: [ask('Compare.')], answerTokens: 50 });
+    const other = { path: 'src/b.py', text: 'x = 1\n'.repeat(2000) };
+    const { promptIds, notes } = chatPrompt(layout, { doc: document('let a;\n'), attached: [other], messages: [ask('Compare.')], answerTokens: 50 });
     expect(promptIds.length).toBeLessThanOrEqual(1998);
     expect(notes).toEqual([expect.stringMatching(/^src\/b\.py: lines \d+-2001 of 2001 left out$/)]);
   });
