@@ -11,6 +11,7 @@ import { explain } from './completion/record.ts';
 import type { Settings } from './config.ts';
 import { DocumentMirror } from './documentMirror.ts';
 import { EngineHost } from './engineHost.ts';
+import { EditPreview } from './edit/editPreview.ts';
 import type { Log } from './log.ts';
 import { Explanation } from './monitor/explanation.ts';
 import { StatusItem } from './monitor/statusItem.ts';
@@ -26,6 +27,7 @@ export class Assistant {
     const completion = new CompletionProvider(host.client, mirror, settings, log);
     const attachment = new Attachment(host, mirror, settings);
     const chat = new ChatView(context, host, mirror, settings, attachment, log);
+    const edits = new EditPreview();
     const explanation = new Explanation(() => explain(completion.last, vscode.l10n.t));
     const status = new StatusItem(host);
     const command = (name: string, run: (...args: never[]) => unknown) => vscode.commands.registerCommand(name, run);
@@ -35,6 +37,7 @@ export class Assistant {
       chat,
       attachment,
       mirror,
+      edits,
       explanation,
       status,
       vscode.languages.registerInlineCompletionItemProvider(DOCUMENTS, completion),
@@ -46,6 +49,8 @@ export class Assistant {
       command('kvasir.explainLastCompletion', () => explanation.show()),
       command('kvasir.summarizeFile', (uri?: vscode.Uri) => summarizeFile(chat, uri)),
       command('kvasir.summarizeSelection', () => summarizeSelection(chat)),
+      command('kvasir.acceptEdit', () => edits.accept()),
+      command('kvasir.rejectEdit', () => edits.reject()),
       command('kvasir.clearCache', () => {
         completion.forget();
         host.client.notify({ type: 'evict' });

@@ -1,0 +1,164 @@
+/**
+ * Shows a proposed edit as a diff of the file against a virtual document, and applies or drops it. One edit at a time: a
+ * new one takes the place of the last. Who proposes it (a command, the chat) and where its text comes from is not decided
+ * here. Listens to nothing while no edit is proposed.
+ */
+import * as vscode from '../vscode.ts';
+import type { OffsetRange } from './anchor.ts';
+import { PendingEdit } from './pendingEdit.ts';
+
+const SCHEME = 'kvasir-edit';
+/** A diff of a large file is not made again for each token. */
+const REFRESH_MS = 120;
+
+export interface ShowEdit {
+  document: vscode.TextDocument;
+  /** What is replaced. */
+  range: vscode.Range;
+  /** Said in the diff's title, after the file's name. */
+  title: string;
+  /** The whole new text; without it, it is written into the returned edit. */
+  text?: string;
+}
+
+export class EditPreview implements vscode.TextDocumentContentProvider, vscode.Disposable {
+  readonly #contentChanged = new vscode.EventEmitter<vscode.Uri>();
+  readonly #registration: vscode.Disposable;
+  #following: vscode.Disposable[] = [];
+  #edit: PendingEdit | undefined;
+  #uri: vscode.Uri | undefined;
+  #numShown = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor() {
+    this.#registration = vscode.workspace.registerTextDocumentContentProvider(SCHEME, this);
+  }
+
+  get onDidChange(): vscode.Event<vscode.Uri> {
+    return this.#contentChanged.event;
+  }
+
+  /** The edit that waits for the user, if any. */
+  get pending(): PendingEdit | undefined {
+    return this.#edit;
+  }
+
+  provideTextDocumentContent(uri: vscode.Uri): string {
+    const edit = this.#edit;
+    if (!edit || uri.toString() !== this.#uri?.toString()) return '';
+    return edit.preview(openDocument(edit.uri)?.getText() ?? '');
+  }
+
+  /** Opens the diff. Without `text` the caller goes on with `write` and `finish`, until the edit's `signal` is aborted. */
+  async show({ document, range, title, text }: ShowEdit): Promise<PendingEdit> {
+    await this.reject();
+    const offsets: OffsetRange = { start: document.offsetAt(range.start), end: document.offsetAt(range.end) };
+    const edit = new PendingEdit(document, offsets, title, () => this.#refresh());
+    if (text !== undefined) edit.finish(text);
+    this.#edit = edit;
+    // A path of its own each time: an editor may keep the content of the last one.
+    this.#uri = document.uri.with({ scheme: SCHEME, authority: '', query: String(++this.#numShown), fragment: '' });
+    this.#follow();
+    this.#setContext();
+    const name = document.uri.path.slice(document.uri.path.lastIndexOf('/') + 1);
+    await vscode.commands.executeCommand('vscode.diff', document.uri, this.#uri, `${name}: ${title}`, { preview: false, selection: new vscode.Range(range.start, range.start) });
+    return edit;
+  }
+
+  /** Replaces the range by the new text in one undo step; says so and keeps the new text where that is not possible. */
+  async accept(): Promise<boolean> {
+    const edit = this.#edit;
+    if (!edit) return false;
+    if (edit.streaming) {
+      void vscode.window.showInformationMessage(vscode.l10n.t('Kvasir is still writing this edit.'));
+      return false;
+    }
+    try {
+      const document = await vscode.workspace.openTextDocument(edit.uri);
+      const range = edit.locate(document, vscode.l10n.t('The text that this edit replaces was changed in the meantime. Undo that change, or copy the new text.'));
+      const change = new vscode.WorkspaceEdit();
+      change.replace(edit.uri, new vscode.Range(document.positionAt(range.start), document.positionAt(range.end)), edit.text);
+      if (!(await vscode.workspace.applyEdit(change))) throw new Error(vscode.l10n.t('The editor refused the edit. The file may be read-only.'));
+      await this.#close(edit);
+      const start = document.positionAt(range.start);
+      await vscode.window.showTextDocument(document, { selection: new vscode.Range(start, start), preview: false });
+      return true;
+    } catch (error) {
+      await this.#offerText(edit, error instanceof Error ? error.message : String(error));
+      return false;
+    }
+  }
+
+  /** Drops the edit and closes its diff; what is still being written is cancelled. */
+  async reject(): Promise<void> {
+    if (this.#edit) await this.#close(this.#edit);
+  }
+
+  dispose(): void {
+    this.#edit?.cancel();
+    this.#forget();
+    this.#registration.dispose();
+    this.#contentChanged.dispose();
+  }
+
+  async #offerText(edit: PendingEdit, problem: string): Promise<void> {
+    const copy = vscode.l10n.t('Copy New Text');
+    if ((await vscode.window.showWarningMessage(`Kvasir: ${problem}`, copy)) === copy) await vscode.env.clipboard.writeText(edit.text);
+  }
+
+  async #close(edit: PendingEdit): Promise<void> {
+    if (this.#edit !== edit) return;
+    const tabs = this.#tabs(vscode.window.tabGroups.all.flatMap((group) => group.tabs));
+    this.#forget();
+    edit.cancel();
+    if (tabs.length) await vscode.window.tabGroups.close(tabs);
+  }
+
+  #follow(): void {
+    this.#following = [
+      vscode.workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
+        if (!contentChanges.length || document.uri.toString() !== this.#edit?.uri.toString()) return;
+        this.#edit.anchor.follow(contentChanges);
+        this.#refresh();
+      }),
+      vscode.window.tabGroups.onDidChangeTabs(({ closed }) => {
+        if (this.#edit && this.#tabs(closed).length && !this.#tabs(vscode.window.tabGroups.all.flatMap((group) => group.tabs)).length) void this.#close(this.#edit);
+      }),
+    ];
+  }
+
+  #forget(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    for (const subscription of this.#following) subscription.dispose();
+    this.#following = [];
+    this.#edit = undefined;
+    this.#uri = undefined;
+    this.#setContext();
+  }
+
+  /** Those of `tabs` that show the edit. */
+  #tabs(tabs: readonly vscode.Tab[]): vscode.Tab[] {
+    return tabs.filter(({ input }) => input instanceof vscode.TabInputTextDiff && input.modified.toString() === this.#uri?.toString());
+  }
+
+  #refresh(): void {
+    this.#setContext();
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      if (this.#uri) this.#contentChanged.fire(this.#uri);
+    }, REFRESH_MS);
+  }
+
+  #contexts = '';
+  #setContext(): void {
+    const contexts = { 'kvasir.editPending': this.#edit !== undefined, 'kvasir.editStreaming': this.#edit?.streaming === true };
+    if (JSON.stringify(contexts) === this.#contexts) return;
+    this.#contexts = JSON.stringify(contexts);
+    for (const [key, value] of Object.entries(contexts)) void vscode.commands.executeCommand('setContext', key, value);
+  }
+}
+
+function openDocument(uri: vscode.Uri): vscode.TextDocument | undefined {
+  return vscode.workspace.textDocuments.find((document) => document.uri.toString() === uri.toString());
+}
