@@ -31,6 +31,8 @@ export interface EngineClientOptions {
   onState(state: EngineState): void;
   /** A generate request has started or ended; `numPending` counts those under way. */
   onActivity(numPending: number): void;
+  /** Something that needs the engine has begun or ended; `numUses` are under way. Looking at its figures is no use. */
+  onUse?(numUses: number): void;
   log(level: 'info' | 'warn' | 'error', text: string): void;
   t: Translate;
 }
@@ -45,6 +47,7 @@ export class EngineClient {
   #state: EngineState = { kind: 'stopped' };
   #lastCrash = Number.NEGATIVE_INFINITY;
   #numPending = 0;
+  #numUses = 0;
   #epoch = 0;
   /** Changes whenever the engine is stopped or breaks down: a load that began before is nobody's. */
   #generation = 0;
@@ -81,6 +84,7 @@ export class EngineClient {
   async generate(request: GenerateRequest): Promise<Done> {
     const { task, onChunk, onParts, signal, ...rest } = request;
     this.#count(1);
+    this.#used(1);
     try {
       const aborted = signal && new Promise<null>((resolve) => signal.addEventListener('abort', () => resolve(null), { once: true }));
       if (signal?.aborted || (await (aborted ? Promise.race([this.ready(), aborted]) : this.ready())) === null || signal?.aborted) return ABORTED;
@@ -97,6 +101,7 @@ export class EngineClient {
       if (this.#disposed) return ABORTED;
       throw error;
     } finally {
+      this.#used(-1);
       this.#count(-1);
     }
   }
@@ -117,21 +122,25 @@ export class EngineClient {
 
   /** Tokens of a text; loads the model when it is not. */
   async countText(text: string): Promise<number> {
-    await this.ready();
-    return (await this.#ask('count', (requestId) => ({ type: 'countTokens', requestId, text }))).numTokens;
+    return this.#use(async () => {
+      await this.ready();
+      return (await this.#ask('count', (requestId) => ({ type: 'countTokens', requestId, text }))).numTokens;
+    });
   }
 
   /** What a chat's prompt would take; null while no model is loaded. */
   async measure(task: () => ChatTask, sampling?: SamplingParams): Promise<PromptSize | null> {
     if (this.#state.kind !== 'ready') return null;
     const built = task();
-    return (await this.#ask('measured', (requestId) => ({ type: 'measure', requestId, task: built, ...(sampling ? { sampling } : {}) }))).size;
+    return this.#use(async () => (await this.#ask('measured', (requestId) => ({ type: 'measure', requestId, task: built, ...(sampling ? { sampling } : {}) }))).size);
   }
 
   /** What a model folder is; starts the engine but loads no model. Rejects with the one reason why it cannot run. */
   async inspect(modelDir: string): Promise<InspectedModel> {
-    await this.#open();
-    return (await this.#ask('inspected', (requestId) => ({ type: 'inspect', requestId, modelDir }))).model;
+    return this.#use(async () => {
+      await this.#open();
+      return (await this.#ask('inspected', (requestId) => ({ type: 'inspect', requestId, modelDir }))).model;
+    });
   }
 
   /** This machine's memory, processors and battery; starts the engine but loads no model. */
@@ -175,7 +184,10 @@ export class EngineClient {
   async #open(): Promise<void> {
     if (this.#disposed) throw new EngineError('notLoaded', this.#options.t('Kvasir is switched off.'));
     if (this.#state.kind === 'failed' && !this.#state.retry) throw new EngineError('engineFailed', this.#state.message);
-    this.#connection ??= this.#connect();
+    if (!this.#connection) {
+      this.#connection = this.#connect();
+      this.#used(0);
+    }
     await this.#connection.opened;
   }
 
@@ -220,6 +232,7 @@ export class EngineClient {
       const { model } = value;
       this.#options.log('info', `loaded ${model.name} (${model.precision}, ${model.contextTokens} tokens) in ${Math.round(model.loadMs)} ms${model.imported ? ', imported' : ''}`);
       this.#setState({ kind: 'ready', model });
+      this.#used(0);
       return model;
     } catch (error) {
       // After a crash or a stop the state is no longer this attempt's to set.
@@ -270,6 +283,20 @@ export class EngineClient {
   #setState(state: EngineState): void {
     this.#state = state;
     this.#options.onState(state);
+  }
+
+  async #use<T>(work: () => Promise<T>): Promise<T> {
+    this.#used(1);
+    try {
+      return await work();
+    } finally {
+      this.#used(-1);
+    }
+  }
+
+  #used(change: number): void {
+    this.#numUses += change;
+    this.#options.onUse?.(this.#numUses);
   }
 
   #count(change: number): void {

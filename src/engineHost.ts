@@ -6,6 +6,7 @@ import path from 'node:path';
 import * as vscode from './vscode.ts';
 import type { Settings, TransportName } from './config.ts';
 import { EngineClient, type EngineState } from './engineClient.ts';
+import { IdleUnload } from './idleUnload.ts';
 import type { Log } from './log.ts';
 import { locateModel, modelCacheDir } from './models/locate.ts';
 import { ProcessTransport } from './processTransport.ts';
@@ -24,7 +25,8 @@ export class EngineHost implements vscode.Disposable {
   readonly #log: Log;
   readonly #state = new vscode.EventEmitter<EngineState>();
   readonly #activity = new vscode.EventEmitter<number>();
-  readonly #subscription: vscode.Disposable;
+  readonly #idle: IdleUnload;
+  readonly #subscriptions: vscode.Disposable[];
   /** Whether a view is showing the failure of its own request, so that a notification would say it twice. */
   shownElsewhere: () => boolean = () => false;
   /** The failure that the user has been told of; told once until the engine has worked again. */
@@ -49,13 +51,24 @@ export class EngineHost implements vscode.Disposable {
       },
       onState: (state) => this.#follow(state),
       onActivity: (numPending) => this.#activity.fire(numPending),
+      onUse: (numUses) => this.#idle.used(numUses),
       log: (level, text) => log[level](text),
       t: vscode.l10n.t,
     });
-    this.#subscription = settings.onDidChange(({ before, now }) => {
-      if (before.model !== now.model || before.threads !== now.threads || before.transport !== now.transport) void this.client.stop(vscode.l10n.t('the settings of the engine were changed'));
-      else this.#applyMaxBytes();
-    });
+    this.#idle = new IdleUnload(
+      () => settings.current.unloadAfterMinutes,
+      (minutes) => this.#unload(minutes),
+    );
+    this.#subscriptions = [
+      this.#idle,
+      settings.onDidChange(({ before, now }) => {
+        if (before.model !== now.model || before.threads !== now.threads || before.transport !== now.transport) void this.client.stop(vscode.l10n.t('the settings of the engine were changed'));
+        else this.#applyMaxBytes();
+        this.#idle.review();
+      }),
+      // Nobody waits for a file to be read ahead while the window is in the background.
+      vscode.window.onDidChangeWindowState(({ focused }) => this.client.notify({ type: 'configure', idleWork: focused })),
+    ];
   }
 
   get onState(): vscode.Event<EngineState> {
@@ -81,7 +94,7 @@ export class EngineHost implements vscode.Disposable {
   }
 
   dispose(): void {
-    this.#subscription.dispose();
+    for (const subscription of this.#subscriptions) subscription.dispose();
     this.#state.dispose();
     this.#activity.dispose();
   }
@@ -92,11 +105,21 @@ export class EngineHost implements vscode.Disposable {
       this.#told = '';
       // The setting may have changed while the model was loading.
       this.#applyMaxBytes();
+      if (!vscode.window.state.focused) this.client.notify({ type: 'configure', idleWork: false });
     }
+    if (state.kind === 'stopped') this.#idle.stopped();
     if (state.kind === 'failed' && state.message !== this.#told) {
       this.#told = state.message;
       if (!this.shownElsewhere()) void this.#tell(state.message);
     }
+  }
+
+  #unload(minutes: number): void {
+    const { state } = this.client;
+    // One that is down for good stays so, with its message.
+    if (state.kind === 'failed' && !state.retry) return;
+    this.#log.info(`unloaded after ${minutes} minutes without a request`);
+    void this.client.stop(vscode.l10n.t('the model was unloaded'));
   }
 
   #applyMaxBytes(): void {

@@ -1,9 +1,9 @@
-/** The engine's surroundings: the cache's ceiling reaches it whenever it changes, and old notifications do nothing. */
-import { expect, test, vi } from 'vitest';
+/** The engine's surroundings: settings reach it whenever they change, old notifications do nothing, and it is unloaded when nobody needs it. */
+import { afterEach, expect, test, vi } from 'vitest';
 import { type EngineMessage, type HostMessage, PROTOCOL_VERSION } from '../../engine/protocol.ts';
 import type { EngineHost as Host } from '../../src/engineHost.ts';
 
-const world = vi.hoisted(() => ({ engines: [] as { sent: HostMessage[]; say(message: EngineMessage): void }[], told: [] as string[], choose: (_: string | undefined) => {} }));
+const world = vi.hoisted(() => ({ engines: [] as { sent: HostMessage[]; say(message: EngineMessage): void }[], told: [] as string[], choose: (_: string | undefined) => {}, windowState: new Set<(state: { focused: boolean }) => void>(), focused: true }));
 vi.mock('../../src/threadTransport.ts', () => ({
   ThreadTransport: class {
     sent: HostMessage[] = [];
@@ -34,6 +34,11 @@ vi.mock('../../src/vscode.ts', () => ({
   },
   l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
   window: {
+    get state() { return { focused: world.focused }; },
+    onDidChangeWindowState: (listener: (state: { focused: boolean }) => void) => {
+      world.windowState.add(listener);
+      return { dispose: () => world.windowState.delete(listener) };
+    },
     showErrorMessage: (message: string) => {
       world.told.push(message);
       return new Promise((resolve) => {
@@ -49,7 +54,9 @@ const settle = () => new Promise((resolve) => setImmediate(resolve));
 function hostOf() {
   world.engines.length = 0;
   world.told.length = 0;
-  const config = { model: '', threads: 0, transport: 'thread', cacheMaxBytes: 0 };
+  world.focused = true;
+  world.windowState.clear();
+  const config = { model: '', threads: 0, transport: 'thread', cacheMaxBytes: 0, unloadAfterMinutes: 0 };
   let changed = (_: unknown): void => {};
   const settings = {
     get current() { return { ...config }; },
@@ -60,9 +67,9 @@ function hostOf() {
   };
   const log = { info() {}, warn() {}, error() {} };
   const host: Host = new EngineHost({ extensionPath: '/x', globalStorageUri: { fsPath: '/s' } } as never, settings as never, log as never);
-  const set = (cacheMaxBytes: number) => {
+  const set = (change: Partial<typeof config>) => {
     const before = { ...config };
-    config.cacheMaxBytes = cacheMaxBytes;
+    Object.assign(config, change);
     changed({ before, now: { ...config } });
   };
   return { host, set };
@@ -80,11 +87,11 @@ test('a ceiling set while the model loads reaches the engine when it is ready, 0
   const { host, set } = hostOf();
   const ready = host.client.ready();
   const { requestId } = await greet();
-  set(5e6);
+  set({ cacheMaxBytes: 5e6 });
   expect(last().sent.map((message) => message.type)).toEqual(['load']);
   last().say({ type: 'reply', requestId, value: { kind: 'loaded', model: { name: 'm' } as never } });
   await ready;
-  set(0);
+  set({ cacheMaxBytes: 0 });
   expect(last().sent.slice(1)).toEqual([{ type: 'configure', maxBytes: 5e6 }, { type: 'configure', maxBytes: 0 }]);
   expect(world.engines.length).toBe(1);
 });
@@ -100,4 +107,92 @@ test('Restart of a notification older than switching off does nothing; a modelâ€
   world.choose('Restart');
   await settle();
   expect(world.engines.length).toBe(1);
+});
+
+async function loaded(config: Parameters<ReturnType<typeof hostOf>['set']>[0]) {
+  const { host, set } = hostOf();
+  set(config);
+  const ready = host.client.ready();
+  const { requestId } = await greet();
+  last().say({ type: 'reply', requestId, value: { kind: 'loaded', model: { name: 'm' } as never } });
+  await ready;
+  return { host, set };
+}
+const focus = (focused: boolean) => {
+  world.focused = focused;
+  for (const listener of world.windowState) listener({ focused });
+};
+const MINUTE = 60_000;
+
+afterEach(() => void vi.useRealTimers());
+
+test('unloaded after the time without a request, sooner in the background; the next request loads again', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+  const { host } = await loaded({ unloadAfterMinutes: 15 });
+  vi.advanceTimersByTime(14 * MINUTE);
+  const done = host.client.generate({ task: () => ({ kind: 'raw', prompt: '' }), priority: 'chat' });
+  await settle();
+  // However long a request takes, it is no time without one.
+  vi.advanceTimersByTime(60 * MINUTE);
+  expect(host.client.state.kind).toBe('ready');
+  last().say({ type: 'done', requestId: (last().sent.at(-1) as { requestId: string }).requestId } as never);
+  await done;
+  vi.advanceTimersByTime(14.9 * MINUTE);
+  expect(host.client.state.kind).toBe('ready');
+  vi.advanceTimersByTime(0.2 * MINUTE);
+  expect(host.client.state.kind).toBe('stopped');
+  await settle();
+  expect(last().sent.at(-1)?.type).toBe('shutdown');
+  expect(vi.getTimerCount()).toBe(0);
+
+  const { epoch } = host.client;
+  const ready = host.client.ready();
+  const { requestId } = await greet();
+  last().say({ type: 'reply', requestId, value: { kind: 'loaded', model: { name: 'm' } as never } });
+  await ready;
+  expect(world.engines.length).toBe(2);
+  expect(host.client.epoch).toBeGreaterThan(epoch);
+  vi.advanceTimersByTime(3 * MINUTE);
+  focus(false);
+  vi.advanceTimersByTime(4.9 * MINUTE);
+  focus(true);
+  vi.advanceTimersByTime(3 * MINUTE);
+  expect(host.client.state.kind).toBe('ready');
+  focus(false);
+  vi.advanceTimersByTime(5.1 * MINUTE);
+  expect(host.client.state.kind).toBe('stopped');
+  await host.stop();
+  expect(vi.getTimerCount()).toBe(0);
+  expect(world.windowState.size).toBe(0);
+});
+
+test('0 keeps the model; a changed time holds from the last request on', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+  const { host, set } = await loaded({ unloadAfterMinutes: 0 });
+  expect(vi.getTimerCount()).toBe(0);
+  vi.advanceTimersByTime(600 * MINUTE);
+  expect(host.client.state.kind).toBe('ready');
+  set({ unloadAfterMinutes: 601 });
+  vi.advanceTimersByTime(1.1 * MINUTE);
+  expect(host.client.state.kind).toBe('stopped');
+  await host.stop();
+});
+
+test('a model that is down for good keeps its message', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+  const { host } = await loaded({ unloadAfterMinutes: 15 });
+  last().say({ type: 'error', code: 'engineFailed', message: 'the engine is down' });
+  await host.client.generate({ task: () => ({ kind: 'raw', prompt: '' }), priority: 'chat' }).catch(() => {});
+  vi.advanceTimersByTime(20 * MINUTE);
+  expect(host.client.state).toMatchObject({ kind: 'failed', message: 'the engine is down' });
+  await host.stop();
+});
+
+test('no file is read ahead while the window is in the background', async () => {
+  const { host } = await loaded({});
+  const configured = () => last().sent.filter((message) => message.type === 'configure').map((message) => message.idleWork);
+  focus(false);
+  focus(true);
+  expect(configured()).toEqual([false, true]);
+  await host.stop();
 });
