@@ -8,6 +8,7 @@ import { Documents } from './documents.ts';
 import { RequestError } from './errors.ts';
 import { FileLedger } from './fileLedger.ts';
 import { IdleWork } from './idleWork.ts';
+import { inspectFolder } from './inspection.ts';
 import { type LoadedModel, loadModel } from './loadedModel.ts';
 import { type EngineMessage, type EngineStats, type HostMessage, PROTOCOL_VERSION, type ReplyValue } from './protocol.ts';
 import { memoryStats } from './memory.ts';
@@ -54,6 +55,8 @@ export class Assistant {
   }
 
   handle(message: HostMessage): void {
+    // Looking at a folder concerns no model: it does not wait for one to load, and no load waits for it.
+    if (message.type === 'inspect') return void this.#inspect(message.requestId, message.modelDir);
     if (this.#held) {
       // Whoever waits behind an import that takes minutes no longer wants its result.
       if (message.type === 'load' || message.type === 'unload' || message.type === 'shutdown') this.#loadCancelled = true;
@@ -238,6 +241,15 @@ export class Assistant {
     this.#model = null;
     await this.#stepping;
     await model?.dispose();
+  }
+
+  async #inspect(requestId: string, modelDir: string): Promise<void> {
+    try {
+      const { model: _, ...found } = await inspectFolder(modelDir);
+      this.#reply(requestId, { kind: 'inspected', model: found });
+    } catch (error) {
+      this.#emit({ type: 'error', requestId, ...explain(error) });
+    }
   }
 
   #loaded(): LoadedModel {

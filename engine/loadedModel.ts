@@ -1,12 +1,14 @@
 /** A model folder made ready: imported files, text side, session, window and engine; rebuilt after a bug, freed at the end. */
 import { KvWindow, kvBytesPerToken } from './cache/window.ts';
 import { Engine } from './engine.ts';
+import { RequestError } from './errors.ts';
 import { automaticCacheBytes } from './memory.ts';
 import { importModel, kvShape } from './model/importModel.ts';
 import { OnnxRunner } from './model/runner.ts';
 import type { LoadOptions, ModelInfo } from './protocol.ts';
 import { Layout } from './text/layout.ts';
-import { ModelText } from './text/modelText.ts';
+import { type Faults, ModelText } from './text/modelText.ts';
+import { selfTest } from './text/selfTest.ts';
 
 export interface LoadedModel {
   readonly info: ModelInfo;
@@ -33,6 +35,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   reading.catch(() => undefined);
   const imported = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision: options.precision, onProgress: (fraction) => progress('import', fraction) });
   const text = await reading;
+  switchOff(text, selfTest(text, imported.config.vocabSize));
   const contextTokens = Math.min(imported.config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
   const shape = kvShape(imported.config, kv);
   progress('session', 0);
@@ -73,4 +76,16 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
     dispose: () => runner.dispose(),
   };
   return model;
+}
+
+/** What would answer with garbage is not offered, and the model's note says why. @throws RequestError when nothing is left. */
+export function switchOff(text: ModelText, faults: Faults): void {
+  const { can, note } = text.manifest;
+  const left = { complete: can.complete && !faults.complete, chat: can.chat && !faults.chat, summarize: can.summarize && !faults.chat, edit: can.edit && !faults.chat };
+  const found = [can.complete && faults.complete, (can.chat || can.summarize) && faults.chat].filter((fault) => fault !== undefined && fault !== false);
+  if (!found.length) return;
+  if (!left.complete && !left.chat && !left.summarize) throw new RequestError('modelInvalid', `${found.join('; ')}.`);
+  text.faults = faults;
+  const notes = [note, can.complete && faults.complete ? `It is not used for completions (${faults.complete}).` : '', can.chat && faults.chat ? `It is not used for chat (${faults.chat}).` : ''];
+  text.manifest = { ...text.manifest, can: left, note: notes.filter(Boolean).join(' ') };
 }

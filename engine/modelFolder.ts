@@ -1,6 +1,8 @@
 /**
  * Reads files of a model folder and nothing outside it: a name that leaves the folder, directly or through a symbolic
- * link, is refused before it is opened. Does not know what the files mean. Shared by the weights' side and the text side.
+ * link, is refused before it is opened. The one exception is how the Hugging Face cache keeps its files: a link of
+ * `models--NAME/snapshots/<revision>` may end in that repository's own `blobs` folder. Does not know what the files mean.
+ * Shared by the weights' side and the text side.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
@@ -29,6 +31,12 @@ export function isMissing(error: unknown): boolean {
   return code === 'ENOENT' || code === 'ENOTDIR';
 }
 
+/** "Qwen3-0.6B" of `models--Qwen--Qwen3-0.6B/snapshots/<revision>`, the layout of the Hugging Face cache; undefined elsewhere. */
+function hubName(dir: string): string | undefined {
+  const [repository, folder] = dir.split(path.sep).slice(-3);
+  return folder === 'snapshots' ? /^models--(?:[^/]+?--)?(.+)$/.exec(repository ?? '')?.[1] : undefined;
+}
+
 export interface OpenFile {
   readonly name: string;
   readonly handle: FileHandle;
@@ -40,10 +48,19 @@ export class ModelFolder {
   /** As given, for messages. */
   readonly dir: string;
   private readonly root: string;
+  /** Where the files of a snapshot of the Hugging Face cache lie. */
+  private readonly blobs: string | undefined;
 
   private constructor(dir: string, root: string) {
     this.dir = dir;
     this.root = root;
+    const repository = path.dirname(path.dirname(root));
+    if (hubName(root) !== undefined) this.blobs = path.join(repository, 'blobs');
+  }
+
+  /** What a person calls the model: the folder's name, or that of the Hugging Face repository that it is a snapshot of. */
+  get name(): string {
+    return hubName(this.root) ?? path.basename(path.resolve(this.dir));
   }
 
   static async open(dir: string): Promise<ModelFolder> {
@@ -70,7 +87,9 @@ export class ModelFolder {
       if (isMissing(error)) return null;
       throw invalid(`${name} cannot be read: ${reasonOf(error)}.`);
     }
-    if (!real.startsWith(this.root.endsWith(path.sep) ? this.root : this.root + path.sep)) {
+    // `real` holds no link any more, so a blob that is itself a link to elsewhere is not in `blobs`.
+    const inside = real.startsWith(this.root.endsWith(path.sep) ? this.root : this.root + path.sep) || path.dirname(real) === this.blobs;
+    if (!inside) {
       throw invalid(`${name} is a symbolic link that leaves the model folder; only files inside it are read, so copy the file itself there.`);
     }
     try {

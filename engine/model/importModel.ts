@@ -62,6 +62,8 @@ export interface ModelInspection {
   readonly kvBytesPerToken: Readonly<Record<KvPrecision, number>>;
   /** Names of the weight files. */
   readonly files: readonly string[];
+  /** Strings of all tokens. */
+  readonly tokens: ReadonlySet<string>;
 }
 
 export function kvShape(config: ModelConfig, kv: KvPrecision): KvShape {
@@ -76,6 +78,8 @@ export function graphFile(precision: Precision, kv: KvPrecision, narrow: boolean
 }
 
 interface OpenModel {
+  /** What a person calls it. */
+  readonly name: string;
   readonly config: ModelConfig;
   readonly weights: Weights;
   /** Over the JSON files' texts and the weight files' fingerprint. */
@@ -104,16 +108,20 @@ async function openModel(modelDir: string): Promise<OpenModel> {
     const untied = planWeights(parsed, 'int8', false).needed;
     for (const [name, shape] of untied) if (name !== HEAD || weights.has(HEAD)) weights.check(name, shape);
     if (!parsed.tied && !weights.has(HEAD)) throw invalid(`config.json: tie_word_embeddings is false or missing, but ${weights.files.join(', ')} has no tensor ${HEAD}; either an output head or tied embeddings are needed.`);
-    return { config: parsed, weights, fingerprint: hash.digest('hex'), tokenizerText };
+    return { name: folder.name, config: parsed, weights, fingerprint: hash.digest('hex'), tokenizerText };
   } catch (error) {
     await weights.close();
     throw error;
   }
 }
 
-function checkTokenizer(text: string): void {
-  const { model } = parseJsonObject('tokenizer.json', text);
+/** @returns the strings of all tokens. */
+function checkTokenizer(text: string): ReadonlySet<string> {
+  const { model, added_tokens: added } = parseJsonObject('tokenizer.json', text) as { model?: { vocab?: unknown } | null; added_tokens?: unknown };
   if (typeof model !== 'object' || model === null) throw invalid('tokenizer.json: model is missing; the Hugging Face tokenizers format is supported.');
+  const tokens = new Set(typeof model.vocab === 'object' && model.vocab !== null ? Object.keys(model.vocab) : []);
+  for (const token of Array.isArray(added) ? added : []) if (typeof token?.content === 'string') tokens.add(token.content);
+  return tokens;
 }
 
 /** What a cache entry's manifest records. */
@@ -198,12 +206,12 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
 export async function inspectModel(modelDir: string): Promise<ModelInspection> {
   const model = await openModel(modelDir);
   try {
-    checkTokenizer(model.tokenizerText);
+    const tokens = checkTokenizer(model.tokenizerText);
     const { config } = model;
     const tied = await isTied(model.weights, config.tied, HEAD);
     const plans = { int8: planWeights(config, 'int8', tied), float32: planWeights(config, 'float32', tied) };
     return {
-      name: path.basename(path.resolve(modelDir)),
+      name: model.name,
       architecture: config.architecture,
       config,
       parameters: plans.int8.parameters,
@@ -213,6 +221,7 @@ export async function inspectModel(modelDir: string): Promise<ModelInspection> {
       weightsBytes: { int8: plans.int8.bytes, float32: plans.float32.bytes },
       kvBytesPerToken: { int8: kvBytesPerToken(kvShape(config, 'int8')), float32: kvBytesPerToken(kvShape(config, 'float32')) },
       files: model.weights.files,
+      tokens,
     };
   } finally {
     await model.weights.close();

@@ -45,7 +45,7 @@ export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: Sa
 
 function chatDefaults(layout: Layout): { maxTokens: number; temperature: number; repetitionPenalty: number } {
   const { manifest } = layout.text;
-  if (!manifest.can.chat) throw new RequestError('badRequest', `${manifest.name} cannot answer questions: it has no chat template`);
+  if (!manifest.can.chat) throw new RequestError('badRequest', `${manifest.name} cannot answer questions: ${layout.text.faults.chat ?? 'it has no chat template'}`);
   const { maxTokens, temperature, repetitionPenalty } = manifest.chat;
   return { maxTokens, temperature, repetitionPenalty };
 }

@@ -17,7 +17,7 @@ export interface CompleteOptions {
 /** Throws `badRequest` for an offset outside the text or a model that cannot complete. */
 export function prepareComplete(layout: Layout, doc: SourceDocument, options: CompleteOptions, sampling?: SamplingParams): PreparedRequest {
   const { manifest } = layout.text;
-  if (!manifest.can.complete) throw new RequestError('badRequest', `${manifest.name} cannot complete code: it has no fill-in-the-middle tokens`);
+  if (!manifest.can.complete) throw new RequestError('badRequest', `${manifest.name} cannot complete code: ${layout.text.faults.complete ?? 'it has no fill-in-the-middle tokens'}`);
   if (!(options.offset >= 0 && options.offset <= doc.text.length)) throw new RequestError('badRequest', `offset ${options.offset} lies outside ${doc.path}, which has ${doc.text.length} characters`);
   const offset = doc.toLf(options.offset);
   const multiline = options.multiline ?? wantsLines(doc, offset);

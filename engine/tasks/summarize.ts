@@ -55,7 +55,7 @@ export function summarizeFolder(layout: Layout, path: string, files: readonly Fi
 
 function summarizer(layout: Layout): Layout['text']['manifest'] {
   const { manifest } = layout.text;
-  if (!manifest.can.summarize) throw new RequestError('badRequest', `${manifest.name} cannot summarise: it has no chat template`);
+  if (!manifest.can.summarize) throw new RequestError('badRequest', `${manifest.name} cannot summarise: ${layout.text.faults.chat ?? 'it has no chat template'}`);
   return manifest;
 }
 

@@ -24,7 +24,7 @@ const OWN_MARKS = ['<think>', '</think>'];
 
 /**
  * A template is a program of the model's: it is kept small, stopped when it renders for too long, and does not run before
- * an answer or the block of an open file needs it. Its ranges are bounded because a list takes its memory at once. What
+ * the model is loaded (selfTest.ts): looking at a folder runs nothing of it. Its ranges are bounded because a list takes its memory at once. What
  * remains: a template that doubles a list of its own in a loop can use up the engine's memory before its time is over.
  */
 const MAX_CHARACTERS = 65_536;
@@ -43,12 +43,9 @@ export class ChatTemplate {
 
   /** chat_template.jinja, or chat_template of tokenizer_config.json; undefined when the model has neither. */
   static async read(folder: ModelFolder, tokenizer: Tokenizer): Promise<ChatTemplate | undefined> {
-    const config = (await folder.readJson('tokenizer_config.json'))?.value ?? {};
-    const own = await folder.readText('chat_template.jinja');
-    const file = own === null ? 'tokenizer_config.json' : 'chat_template.jinja';
-    const source = own === null ? templateOf(config.chat_template) : withoutByteOrderMark(own);
-    if (source === undefined) return undefined;
-    if (source.length > MAX_CHARACTERS) throw new RequestError('modelInvalid', `${file}: the chat template has ${source.length} characters; at most ${MAX_CHARACTERS} are read`);
+    const found = await readSource(folder);
+    if (found === undefined) return undefined;
+    const { source, config, file } = found;
     const named: Record<string, string> = {};
     for (const name of ['bos_token', 'eos_token', 'pad_token', 'unk_token']) {
       const token = tokenText(config[name]);
@@ -59,6 +56,11 @@ export class ChatTemplate {
     } catch (error) {
       throw new RequestError('modelInvalid', `${file}: the chat template cannot be read (${reasonOf(error)})`);
     }
+  }
+
+  /** Whether `read` would find one; it is neither parsed nor run. */
+  static async exists(folder: ModelFolder): Promise<boolean> {
+    return (await readSource(folder)) !== undefined;
   }
 
   constructor(source: string, tokenizer: Tokenizer, named: Record<string, string>) {
@@ -138,6 +140,16 @@ export class ChatTemplate {
     if (text === undefined || at < 0) return undefined;
     return this.#tokenizer.encodeTemplate(text.slice(at + 'KVASIR'.length), undefined, true).find((id) => this.#tokenizer.addedTokens.has(id));
   }
+}
+
+async function readSource(folder: ModelFolder): Promise<{ source: string; file: string; config: Record<string, unknown> } | undefined> {
+  const config = (await folder.readJson('tokenizer_config.json'))?.value ?? {};
+  const own = await folder.readText('chat_template.jinja');
+  const file = own === null ? 'tokenizer_config.json' : 'chat_template.jinja';
+  const source = own === null ? templateOf(config.chat_template) : withoutByteOrderMark(own);
+  if (source === undefined) return undefined;
+  if (source.length > MAX_CHARACTERS) throw new RequestError('modelInvalid', `${file}: the chat template has ${source.length} characters; at most ${MAX_CHARACTERS} are read`);
+  return { source, file, config };
 }
 
 function boundedRange(first: number, second?: number, step = 1): number[] {

@@ -64,6 +64,17 @@ const FAMILIES: Family[] = [
   },
 ];
 
+function familyOf(knows: (token: string) => boolean): Family | undefined {
+  return FAMILIES.find(({ parts }) => parts.every((part) => typeof part === 'string' || knows(part.token)));
+}
+
+/** What a tokenizer that knows these tokens can be used for, without the tokenizer itself. */
+export function fimOffers(knows: (token: string) => boolean): { fim: boolean; readsRepository: boolean } {
+  const family = familyOf(knows);
+  const marks = family?.repository;
+  return { fim: family !== undefined, readsRepository: marks !== undefined && knows(marks.name) && knows(marks.file) };
+}
+
 export class Fim {
   readonly family: FimFamily;
   /** Whether the prefix is the prompt's end. */
@@ -76,7 +87,7 @@ export class Fim {
 
   /** The family whose control tokens the tokenizer has; undefined when it has none. */
   static of(tokenizer: Tokenizer, options: { suffixFirst?: boolean; bosTokenId?: number } = {}): Fim | undefined {
-    const family = FAMILIES.find(({ parts }) => parts.every((part) => typeof part === 'string' || tokenizer.idOf(part.token) !== undefined));
+    const family = familyOf((token) => tokenizer.idOf(token) !== undefined);
     return family && new Fim(family, tokenizer, options);
   }
 
@@ -89,6 +100,11 @@ export class Fim {
     this.#tokenizer = tokenizer;
     this.#bos = family.bos && bosTokenId !== undefined ? [bosTokenId] : [];
     this.stopTokenIds = family.stop.flatMap((token) => tokenizer.idOf(token) ?? []);
+  }
+
+  /** The control tokens of a prompt, by name. */
+  get controls(): { token: string; tokenId: number }[] {
+    return this.#parts.flatMap((part) => (typeof part === 'string' ? [] : [{ token: part.token, tokenId: this.#tokenizer.idOf(part.token) as number }]));
   }
 
   encodePrefix(prefix: string): number[] {

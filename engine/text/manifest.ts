@@ -4,6 +4,7 @@
  * Every field may be left out; a wrong one is refused by name.
  */
 import { RequestError } from '../errors.ts';
+import type { ModelFolder } from '../modelFolder.ts';
 
 export interface Manifest {
   name: string;
@@ -37,8 +38,27 @@ export interface Manifest {
   };
 }
 
+/** What the model's files have, whatever it was trained to do with it. */
+export interface Offers {
+  fim: boolean;
+  chatTemplate: boolean;
+  readsRepository: boolean;
+  fileSeparator: boolean;
+}
+
+/** The folder's manifest, or what its files make of the model; `modelInvalid` for one that promises what the files do not have. */
+export async function readManifest(folder: ModelFolder, offers: Offers): Promise<Manifest> {
+  const defaults = defaultManifest(folder.name, offers);
+  const json = await folder.readJson('kvasir.json');
+  const manifest = json === null ? defaults : parseManifest(json.value, defaults);
+  if (manifest.can.complete && !offers.fim) throw invalid('can.complete', 'is true, but the tokenizer has no fill-in-the-middle tokens');
+  if ((manifest.can.chat || manifest.can.summarize) && !offers.chatTemplate) throw invalid('can.chat', 'is true, but the model has no chat template');
+  if (manifest.fileBlock === 'fileSeparator' && !offers.fileSeparator) throw invalid('fileBlock', 'is "fileSeparator", but the tokenizer has no <|file_sep|>');
+  return manifest;
+}
+
 /** What a model without a manifest is taken for. */
-export function defaultManifest(name: string, offers: { fim: boolean; chatTemplate: boolean; readsRepository: boolean }): Manifest {
+export function defaultManifest(name: string, offers: Pick<Offers, 'fim' | 'chatTemplate' | 'readsRepository'>): Manifest {
   return {
     name,
     version: '',
@@ -71,7 +91,7 @@ export function parseManifest(json: Record<string, unknown>, defaults: Manifest)
   return manifest;
 }
 
-export function invalid(field: string, problem: string): RequestError {
+function invalid(field: string, problem: string): RequestError {
   return new RequestError('modelInvalid', `kvasir.json: ${field} ${problem}`);
 }
 

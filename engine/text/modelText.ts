@@ -3,16 +3,24 @@
  * manifest, and the ids that end a generation. Reads all of them
  * through one opened folder, never weights.
  */
-import { basename, resolve } from 'node:path';
 import { ModelFolder } from '../modelFolder.ts';
 import { ChatTemplate } from './chatTemplate.ts';
-import { Fim } from './fim.ts';
-import { type Manifest, defaultManifest, invalid, parseManifest } from './manifest.ts';
+import { Fim, fimOffers } from './fim.ts';
+import { type Manifest, type Offers, readManifest } from './manifest.ts';
 import { Tokenizer, tokenText } from './tokenizer.ts';
+
+/** What the self-test has found wrong, in words. */
+export interface Faults {
+  complete?: string;
+  chat?: string;
+}
 
 export class ModelText {
   readonly tokenizer: Tokenizer;
-  readonly manifest: Manifest;
+  /** What the self-test has found wrong is switched off in it. */
+  manifest: Manifest;
+  /** Why something that its files offer is switched off. */
+  faults: Faults = {};
   /** Undefined when the model has none. */
   readonly chatTemplate: ChatTemplate | undefined;
   readonly fim: Fim | undefined;
@@ -29,16 +37,7 @@ export class ModelText {
     const bosTokenId = idOfToken(tokenizer, config.bos_token);
 
     const found = Fim.of(tokenizer, { bosTokenId });
-    const defaults = defaultManifest(basename(resolve(dir)), {
-      fim: found !== undefined,
-      chatTemplate: chatTemplate !== undefined,
-      readsRepository: found?.repositoryHead('', [], '') !== undefined,
-    });
-    const json = await folder.readJson('kvasir.json');
-    const manifest = json === null ? defaults : parseManifest(json.value, defaults);
-    if (manifest.can.complete && found === undefined) throw invalid('can.complete', 'is true, but the tokenizer has no fill-in-the-middle tokens');
-    if ((manifest.can.chat || manifest.can.summarize) && chatTemplate === undefined) throw invalid('can.chat', 'is true, but the model has no chat template');
-    if (manifest.fileBlock === 'fileSeparator' && fileSeparator(tokenizer) === undefined) throw invalid('fileBlock', 'is "fileSeparator", but the tokenizer has no <|file_sep|>');
+    const manifest = await readManifest(folder, offersOf((token) => tokenizer.idOf(token) !== undefined, chatTemplate !== undefined));
 
     const endTokenIds = new Set<number>();
     for (const name of ['generation_config.json', 'config.json']) {
@@ -70,9 +69,17 @@ export class ModelText {
   }
 }
 
+const FILE_SEPARATORS = ['<|file_sep|>', '<file_sep>'];
+
 /** The token that starts a file in a prompt. */
 export function fileSeparator(tokenizer: Tokenizer): number | undefined {
-  return tokenizer.idOf('<|file_sep|>') ?? tokenizer.idOf('<file_sep>');
+  for (const token of FILE_SEPARATORS) if (tokenizer.idOf(token) !== undefined) return tokenizer.idOf(token);
+  return undefined;
+}
+
+/** What a model has, by the tokens that its tokenizer knows. */
+export function offersOf(knows: (token: string) => boolean, chatTemplate: boolean): Offers {
+  return { ...fimOffers(knows), chatTemplate, fileSeparator: FILE_SEPARATORS.some(knows) };
 }
 
 function idOfToken(tokenizer: Tokenizer, value: unknown): number | undefined {

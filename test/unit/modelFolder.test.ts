@@ -1,6 +1,6 @@
 /** The files of a model folder, as the text side reads them: nothing outside the folder, nothing that waits or leaks. */
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -43,6 +43,74 @@ describe.each(NAMES)('%s', (name) => {
     const marked = await ModelText.load(dir);
     const messages = [{ role: 'user', content: 'x' }];
     expect(marked.chatTemplate?.render(messages)).toBe(chatTemplate?.render(messages));
+  });
+});
+
+describe.skipIf(process.platform === 'win32')('a snapshot of the Hugging Face cache', () => {
+  let repository: string;
+  let snapshot: string;
+  /** As huggingface_hub lays it out: every file of a snapshot is a link to a blob. */
+  function link(name: string, target: string): void {
+    rmSync(join(snapshot, name), { force: true });
+    symlinkSync(target, join(snapshot, name));
+  }
+  beforeEach(() => {
+    repository = join(outside, 'models--Kvasir--Tiny-0.1B--it');
+    snapshot = join(repository, 'snapshots', '0123456789abcdef');
+    mkdirSync(snapshot, { recursive: true });
+    mkdirSync(join(repository, 'blobs'));
+    for (const name of NAMES) {
+      cpSync(join(dir, name), join(repository, 'blobs', `b-${name}`));
+      link(name, `../../blobs/b-${name}`);
+    }
+  });
+
+  it('is read through its links, and has the name of its repository', async () => {
+    expect((await ModelText.load(snapshot)).manifest.name).toBe('Tiny-0.1B--it');
+    const alias = join(outside, 'alias');
+    symlinkSync(snapshot, alias);
+    expect((await ModelText.load(alias)).manifest.name).toBe('Tiny-0.1B--it');
+  });
+
+  it.each([
+    ['a file elsewhere', () => join(dir, 'tokenizer.json')],
+    ['a blob of another repository', () => {
+      mkdirSync(join(outside, 'models--A--B', 'blobs'), { recursive: true });
+      cpSync(join(dir, 'tokenizer.json'), join(outside, 'models--A--B', 'blobs', 'x'));
+      return '../../../models--A--B/blobs/x';
+    }],
+    ['a blob that is a link to elsewhere', () => {
+      symlinkSync(join(dir, 'tokenizer.json'), join(repository, 'blobs', 'evil'));
+      return '../../blobs/evil';
+    }],
+    ['a file below the blobs', () => {
+      mkdirSync(join(repository, 'blobs', 'deep'));
+      cpSync(join(dir, 'tokenizer.json'), join(repository, 'blobs', 'deep', 'x'));
+      return '../../blobs/deep/x';
+    }],
+    ['another part of the repository', () => {
+      cpSync(join(dir, 'tokenizer.json'), join(repository, 'x'));
+      return '../../x';
+    }],
+  ])('with a link to %s is refused', async (_, target) => {
+    link('tokenizer.json', target());
+    await expect(ModelText.load(snapshot)).rejects.toThrow('tokenizer.json is a symbolic link that leaves the model folder');
+  });
+
+  it('whose blobs are a link to another folder is refused', async () => {
+    rmSync(join(repository, 'blobs'), { recursive: true });
+    symlinkSync(dir, join(repository, 'blobs'));
+    link('tokenizer.json', '../../blobs/tokenizer.json');
+    await expect(ModelText.load(snapshot)).rejects.toThrow('leaves the model folder');
+  });
+
+  it('that is laid out so but not named so is a folder like any other', async () => {
+    const other = join(outside, 'plain', 'snapshots', 'x');
+    mkdirSync(other, { recursive: true });
+    mkdirSync(join(outside, 'plain', 'blobs'));
+    cpSync(join(dir, 'tokenizer.json'), join(outside, 'plain', 'blobs', 't'));
+    symlinkSync('../../blobs/t', join(other, 'tokenizer.json'));
+    await expect(ModelText.load(other)).rejects.toThrow('leaves the model folder');
   });
 });
 

@@ -1,0 +1,37 @@
+/**
+ * What a model folder is and can do, without loading it: the weights' side (config, shapes, sizes) and the text side
+ * (what its tokenizer, chat template and manifest offer) together. Neither tensors nor the tokenizer are built and no
+ * template runs, so that looking through many folders costs little; what only a load can find (bad tensor values, a
+ * template that belongs to another model) is said by the load.
+ */
+import { type ModelInspection, inspectModel } from './model/importModel.ts';
+import { ModelFolder } from './modelFolder.ts';
+import type { InspectedModel } from './protocol.ts';
+import { ChatTemplate } from './text/chatTemplate.ts';
+import { readManifest } from './text/manifest.ts';
+import { offersOf } from './text/modelText.ts';
+
+export interface FolderInspection extends InspectedModel {
+  readonly model: Omit<ModelInspection, 'tokens'>;
+}
+
+/** @throws RequestError `modelInvalid` or `modelUnsupported`: the one reason why it cannot run, in one sentence. */
+export async function inspectFolder(modelDir: string): Promise<FolderInspection> {
+  const { tokens, ...model } = await inspectModel(modelDir);
+  const folder = await ModelFolder.open(modelDir);
+  const manifest = await readManifest(folder, offersOf((token) => tokens.has(token), await ChatTemplate.exists(folder)));
+  return {
+    modelDir,
+    name: manifest.name,
+    architecture: model.architecture,
+    parameters: model.parameters,
+    contextTokens: model.contextTokens,
+    weightsBytes: { ...model.weightsBytes },
+    kvBytesPerToken: { ...model.kvBytesPerToken },
+    canComplete: manifest.can.complete,
+    canChat: manifest.can.chat,
+    canEdit: manifest.can.edit,
+    note: manifest.note,
+    model,
+  };
+}
