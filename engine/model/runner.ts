@@ -79,7 +79,7 @@ async function loadOnnxruntime(): Promise<Module> {
     return await import('onnxruntime-node');
   } catch (error) {
     const reason = String(error instanceof Error ? error.message : error).split('\n', 1)[0]?.replace(/\.$/, '').slice(0, 300);
-    throw new RequestError('engineFailed', `onnxruntime, which computes for Kvasir, could not be loaded on ${process.platform}-${process.arch}: ${reason}. Install the package of Kvasir that is made for this platform.`);
+    throw new RequestError('engineFailed', `onnxruntime, which computes for Kvasir, could not be loaded on ${process.platform}-${process.arch}: ${reason}. Install the package of Kvasir that is made for this platform${process.platform === 'win32' ? ' and the Visual C++ Redistributable' : ''}.`);
   }
 }
 

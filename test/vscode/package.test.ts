@@ -1,0 +1,68 @@
+/** `npm run package -- --all`: one package for each platform, each with its own native library and nobody else's. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+/** First bytes of a program file by platform, and where its processor stands: ELF e_machine, PE Machine, Mach-O cputype. */
+const FORMATS = { linux: { start: '7f454c46', machine: 18 }, win32: { start: '4d5a', machine: -1 }, darwin: { start: 'cffaedfe', machine: 4 } };
+const MACHINES: Record<string, number> = { 'linux-x64': 0x3e, 'linux-arm64': 0xb7, 'win32-x64': 0x8664, 'win32-arm64': 0xaa64, 'darwin-arm64': 0x000c };
+const LIBRARIES = { linux: 'libonnxruntime.so.1', win32: 'onnxruntime.dll', darwin: 'libonnxruntime.1.dylib' };
+const NATIVE = 'extension/node_modules/onnxruntime-node/bin/napi-v6';
+
+const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-packages-'));
+const version = (JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }).version;
+const vsix = (target: string) => path.join(folder, `kvasir-${target}-${version}.vsix`);
+let common: string[] | undefined;
+
+beforeAll(() => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['scripts/package.mjs', '--all', '--out', folder], { encoding: 'utf8' });
+  expect(`${status === 0 ? '' : stdout}${stderr}`).toBe('');
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Names in a zip archive, from the directory at its end. */
+function filesIn(archive: string): string[] {
+  const data = readFileSync(archive);
+  const end = data.lastIndexOf(Buffer.from('504b0506', 'hex'));
+  const names: string[] = [];
+  for (let at = data.readUInt32LE(end + 16); data.readUInt32LE(at) === 0x02014b50; ) {
+    const [name, extra, comment] = [data.readUInt16LE(at + 28), data.readUInt16LE(at + 30), data.readUInt16LE(at + 32)];
+    names.push(data.toString('utf8', at + 46, at + 46 + name));
+    at += 46 + name + extra + comment;
+  }
+  expect(names).toHaveLength(data.readUInt16LE(end + 10));
+  return names;
+}
+
+test.each(Object.keys(MACHINES))('%s', (target) => {
+  const [platform, arch] = target.split('-') as [keyof typeof FORMATS, string];
+  const megabytes = statSync(vsix(target)).size / 1e6;
+  console.log(`${target}: ${megabytes.toFixed(1)} MB`);
+  expect(megabytes).toBeLessThan(60);
+
+  const files = filesIn(vsix(target));
+  const native = files.filter((file) => /\.(node|dll|dylib|so(\.\d+)*|exe)$/.test(file));
+  expect(native.sort()).toEqual([LIBRARIES[platform], 'onnxruntime_binding.node'].map((file) => `${NATIVE}/${platform}/${arch}/${file}`).sort());
+  // Apart from that, all are the same.
+  const rest = files.filter((file) => !native.includes(file)).sort();
+  expect(rest).toEqual(common ?? rest);
+  common = rest;
+  for (const file of ['dist/extension.js', 'dist/worker.js', 'dist/webview/chat.js', 'model/model.safetensors', 'package.nls.pt-br.json', 'l10n/bundle.l10n.pt-br.json']) expect(files).toContain(`extension/${file}`);
+  expect(files.filter((file) => /\.(ts|map)$|(^|\/)(test|src|scripts|\.cache)\//.test(file))).toEqual([]);
+
+  // They are programs for that platform, and the binding links the library by the name under which it is there.
+  for (const file of native) {
+    const data = readFileSync(file.replace('extension/', ''));
+    const { start, machine } = FORMATS[platform];
+    expect([file, data.toString('hex', 0, start.length / 2)]).toEqual([file, start]);
+    expect([file, data.readUInt16LE(machine < 0 ? data.readUInt32LE(0x3c) + 4 : machine)]).toEqual([file, MACHINES[target]]);
+    if (file.endsWith('.node')) expect(data.includes(LIBRARIES[platform])).toBe(true);
+  }
+});
+
+test('an unknown platform is one line, and nothing is packaged', () => {
+  const { status, stderr } = spawnSync(process.execPath, ['scripts/package.mjs', '--target', 'darwin-x64'], { encoding: 'utf8' });
+  expect({ status, stderr }).toEqual({ status: 1, stderr: 'package: there is no package for darwin-x64; there is one for linux-x64, linux-arm64, win32-x64, win32-arm64, darwin-arm64\n' });
+});
