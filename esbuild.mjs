@@ -9,6 +9,7 @@ const node = { ...shared, platform: 'node', format: 'cjs', external: ['vscode', 
 const entries = [
   { ...node, entryPoints: ['src/extension.ts'], outfile: 'dist/extension.js' },
   { ...node, entryPoints: ['engine/worker.ts'], outfile: 'dist/worker.js' },
+  { ...node, entryPoints: ['engine/machineProbe.ts'], outfile: 'dist/machineProbe.js' },
   { ...node, entryPoints: ['engine/cli.ts'], outfile: 'dist/cli.js', banner: { js: '#!/usr/bin/env node' } },
   { ...shared, platform: 'browser', format: 'iife', target: 'es2022', entryPoints: ['src/webview/chat.ts'], outfile: 'dist/webview/chat.js' },
 ];

@@ -11,8 +11,10 @@ import { IdleWork } from './idleWork.ts';
 import { inspectFolder } from './inspection.ts';
 import { type LoadedModel, loadModel } from './loadedModel.ts';
 import { type EngineMessage, type EngineStats, type HostMessage, PROTOCOL_VERSION, type ReplyValue } from './protocol.ts';
+import { Machine } from './machine.ts';
 import { memoryStats } from './memory.ts';
 import { Requests } from './requests.ts';
+import { chromeTrace } from './trace.ts';
 
 type Load = Extract<HostMessage, { type: 'load' }>;
 
@@ -25,6 +27,7 @@ export class Assistant {
   readonly #files = new FileLedger();
   readonly #requests: Requests;
   readonly #idle = new IdleWork(this.#documents, this.#files);
+  readonly #machine: Machine;
   #model: LoadedModel | null = null;
   /** Messages that wait for a load or unload to end. */
   #held: HostMessage[] | null = null;
@@ -40,8 +43,9 @@ export class Assistant {
   #flushes: string[] = [];
   #close: () => void = () => {};
 
-  /** `load` is replaced by tests that need an engine that fails. */
-  constructor(emit: (message: EngineMessage) => void, load: typeof loadModel = loadModel) {
+  /** `load` and `machine` are replaced by tests that need ones that fail. */
+  constructor(emit: (message: EngineMessage) => void, load: typeof loadModel = loadModel, machine = new Machine()) {
+    this.#machine = machine;
     this.#emit = (message) => {
       if (message.type === 'done') this.#failures = 0;
       emit(message);
@@ -127,23 +131,44 @@ export class Assistant {
         this.#idle.stop(this.#model, message.docId);
         this.#model?.engine.pin(message.docId, null);
         this.#documents.close(message.docId);
-        return this.#files.forget(message.docId);
+        return this.#files.close(message.docId);
       case 'countTokens':
         return this.#reply(message.requestId, { kind: 'count', numTokens: this.#countTokens(message) });
       case 'measure':
         return this.#reply(message.requestId, { kind: 'measured', size: this.#requests.measure(message.task, message.sampling, this.#loaded()) });
       case 'pin':
-        this.#files.pin(message.docId, message.pinned);
-        return this.#loaded().engine.pin(message.docId, message.pinned ? this.#files.blockIds(this.#documents.get(message.docId), this.#loaded().layout) : null);
+        return this.#pin(message.docId, message.pinned);
       case 'evict':
-        // Everything that goes on from the file's header: its blocks, old and new, and what was asked about them.
-        return this.#model?.engine.evict(message.docId === undefined ? undefined : this.#model.layout.header(this.#documents.get(message.docId).path));
+        return this.#evict(message.docId);
       case 'flush':
         this.#flushes.push(message.requestId);
         return this.#wake();
       case 'stats':
-        return this.#reply(message.requestId, { kind: 'stats', stats: this.#stats() });
+        return this.#reply(message.requestId, { kind: 'stats', stats: this.#stats(message.tree ?? false) });
+      case 'trace': {
+        const { engine, info } = this.#loaded();
+        return this.#reply(message.requestId, { kind: 'trace', json: chromeTrace(engine.trace(), { model: info.name, precision: info.precision, kv: info.kv }) });
+      }
+      case 'machine':
+        // Not while requests run: they and the measurement would slow each other down.
+        return void this.#machine.describe((message.speed ?? false) && this.#requests.size === 0).then((machine) => this.#reply(message.requestId, { kind: 'machine', machine }));
     }
+  }
+
+  /** Of a file that is not open there is nothing to keep. */
+  #pin(docId: string, pinned: boolean): void {
+    const document = this.#documents.find(docId);
+    if (!document) return;
+    this.#files.pin(docId, pinned);
+    if (this.#model) this.#model.engine.pin(docId, pinned ? this.#files.blockIds(document, this.#model.layout) : null);
+  }
+
+  /** Everything that goes on from the file's header: its blocks, old and new, and what was asked about them. */
+  #evict(docId: string | undefined): void {
+    if (docId === undefined) return this.#model?.engine.evict();
+    const document = this.#documents.find(docId);
+    const header = document ? this.#model?.layout.header(document.path) : this.#files.headerOf(docId);
+    if (header) this.#model?.engine.evict(header);
   }
 
   #countTokens(message: Extract<HostMessage, { type: 'countTokens' }>): number {
@@ -257,11 +282,12 @@ export class Assistant {
     return this.#model;
   }
 
-  #stats(): EngineStats {
+  #stats(tree: boolean): EngineStats {
     const memory = memoryStats();
     if (!this.#model) return { ...NOTHING, memory, files: [] };
     const { engine, info, layout } = this.#model;
-    return { model: info, ...engine.stats(), memory, files: this.#files.stats(this.#documents, layout, engine) };
+    const blocks = this.#files.blocks(this.#documents, layout);
+    return { model: info, ...engine.stats(), memory, files: this.#files.stats(blocks, engine), ...(tree ? { tree: engine.outline(blocks) } : {}) };
   }
 
   #reply(requestId: string, value: ReplyValue): void {

@@ -8,14 +8,16 @@
 import type { ModelRunner } from './batch.ts';
 import { NO_STEPS, observeStep, RELAXED_STEP_MS, tokenBudget, URGENT_STEP_MS } from './budget.ts';
 import { KvCache } from './cache/kvCache.ts';
+import type { Block } from './cache/outline.ts';
 import type { KvWindow } from './cache/window.ts';
 import { kvBytesPerToken } from './cache/window.ts';
 import { RequestError } from './errors.ts';
 import { Metrics } from './metrics.ts';
-import type { EngineStats, FinishReason, Tier } from './protocol.ts';
+import type { EngineStats, FinishReason, Tier, TreeNode } from './protocol.ts';
 import { sample } from './sampler.ts';
 import { type Scheduled, Scheduler } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
+import { StepTrace, type TracedSpan, type TracedStep } from './trace.ts';
 
 export interface EngineOptions {
   runner: ModelRunner;
@@ -44,6 +46,7 @@ export class Engine {
   readonly #clock: () => number;
   readonly #fixedBudget: number | undefined;
   readonly #metrics = new Metrics();
+  readonly #trace = new StepTrace();
   readonly #sequences = new Map<string, Sequence>();
   readonly #aborting = new Set<string>();
   #stepCost = NO_STEPS;
@@ -103,12 +106,15 @@ export class Engine {
     try {
       const start = this.#clock();
       const { batch, ended } = this.#scheduler.schedule(this.#budget(), start);
+      const scheduled = this.#clock();
       for (const { sequence, outcome } of ended) this.#end(sequence, outcome);
       if (batch.length > 0) {
         const logits = await this.#run(batch);
-        for (const scheduled of batch) this.#scheduler.commit(scheduled);
-        this.#record(start, batch);
+        for (const part of batch) this.#scheduler.commit(part);
+        const end = this.#record(start, batch);
+        const spans = batch.map(tracedSpan);
         this.#emit(batch, logits);
+        this.#trace.add({ start, scheduled, run: end, end: this.#clock(), spans, ...this.#tracedState() });
       } else if (ended.length === 0 && this.hasWork()) throw new Error('The scheduler makes no progress.');
     } finally {
       this.#stepping = false;
@@ -135,6 +141,16 @@ export class Engine {
   /** What is cached of a prefix. */
   describe(tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier; codec: string } {
     return { ...this.#cache.describe(tokenIds), codec: this.#window.shape.kv };
+  }
+
+  /** The prefix tree for the monitor, with the files' blocks named. */
+  outline(blocks: readonly Block[]): TreeNode[] {
+    return this.#cache.outline(blocks);
+  }
+
+  /** The last steps, oldest first. */
+  trace(): TracedStep[] {
+    return this.#trace.steps();
   }
 
   /** Ends all sequences with `onError`. After a failed step the engine must not be used any more. */
@@ -226,7 +242,8 @@ export class Engine {
     return tokenBudget(this.#stepCost, urgent ? URGENT_STEP_MS : RELAXED_STEP_MS);
   }
 
-  #record(start: number, batch: readonly Scheduled[]): void {
+  /** Counts a step that ends now; returns when that is. */
+  #record(start: number, batch: readonly Scheduled[]): number {
     const end = this.#clock();
     const { tokens } = this.#metrics;
     let numTokens = 0;
@@ -239,10 +256,20 @@ export class Engine {
     }
     this.#stepCost = observeStep(this.#stepCost, numTokens, end - start);
     this.#metrics.recordStep(end, end - start, numTokens, numGenerated, batch.length);
+    return end;
+  }
+
+  #tracedState(): Pick<TracedStep, 'events' | 'windowBytes' | 'storeBytes' | 'waiting'> {
+    const { windowBytes, storeBytes, events } = this.#cache;
+    return { events: { ...events, preemptions: this.#scheduler.numPreemptions }, windowBytes, storeBytes, waiting: this.#scheduler.counts().waiting };
   }
 
   #betweenSteps(action: () => void): void {
     if (this.#stepping) this.#afterStep.push(action);
     else action();
   }
+}
+
+function tracedSpan({ sequence, startIndex, count, prefill }: Scheduled): TracedSpan {
+  return { arrivalIndex: sequence.arrivalIndex, priority: sequence.priority, startIndex, tokens: count, phase: prefill ? 'prefill' : 'decode' };
 }

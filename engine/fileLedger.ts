@@ -1,11 +1,19 @@
-/** What the monitor tells of each open file, and which file blocks idle time should compute. */
+/**
+ * What the monitor tells of each file, and which file blocks idle time should compute. A closed file is remembered while
+ * the cache holds something of it: its bytes are somebody's.
+ */
+import type { Block } from './cache/outline.ts';
 import type { Documents } from './documents.ts';
 import type { Engine } from './engine.ts';
 import type { FileStats } from './protocol.ts';
 import type { Layout } from './text/layout.ts';
 import type { SourceDocument } from './text/sourceDocument.ts';
 
+/** Closed files remembered, with the tokens of their blocks. */
+const MOST_CLOSED = 32;
+
 interface Entry {
+  open: boolean;
   /** Requests that used its block. */
   hits: number;
   blockTokens: number;
@@ -16,7 +24,7 @@ interface Entry {
   pinned: boolean;
   /** Where the cursor last was: decides which part of a large file is the block. */
   cursor: number | undefined;
-  block: { layout: Layout; text: string; cursor: number | undefined; tokenIds: readonly number[] } | undefined;
+  block: (Block & { layout: Layout; text: string; cursor: number | undefined }) | undefined;
 }
 
 export class FileLedger {
@@ -24,7 +32,9 @@ export class FileLedger {
 
   /** The file was opened or edited. */
   touch(docId: string): void {
-    this.#of(docId).stale = true;
+    const entry = this.#of(docId);
+    entry.stale = true;
+    entry.open = true;
   }
 
   /** A request for the file has ended; `cachedTokens` of its `blockTokens` had been in the cache. */
@@ -48,8 +58,21 @@ export class FileLedger {
     return this.#of(docId).pinned;
   }
 
-  forget(docId: string): void {
+  /** The file is no longer open: no idle work, no pin. */
+  close(docId: string): void {
+    const entry = this.#entries.get(docId);
     this.#entries.delete(docId);
+    if (!entry?.block) return;
+    // Last in the order of closing. Its text is no longer needed to know whether the block is the text's.
+    this.#entries.set(docId, { ...entry, open: false, stale: false, pinned: false, block: { ...entry.block, text: '' } });
+    const closed = [...this.#entries].filter(([, each]) => !each.open);
+    for (const [id] of closed.slice(0, -MOST_CLOSED)) this.#entries.delete(id);
+  }
+
+  /** Of a file that is open or remembered. */
+  headerOf(docId: string): readonly number[] | undefined {
+    const block = this.#entries.get(docId)?.block;
+    return block?.tokenIds.slice(0, block.numHeaderTokens);
   }
 
   /** The stale file that was used last, no longer stale from now on. */
@@ -66,41 +89,62 @@ export class FileLedger {
   }
 
   touchAll(): void {
-    for (const entry of this.#entries.values()) entry.stale = true;
+    for (const entry of this.#entries.values()) if (entry.open) entry.stale = true;
   }
 
   /** The file block's tokens, around where the cursor last was; laid out once per text and cursor. */
   blockIds(document: SourceDocument, layout: Layout): readonly number[] {
-    const entry = this.#of(document.docId);
-    const { text } = document;
-    if (!entry.block || entry.block.layout !== layout || entry.block.text !== text || entry.block.cursor !== entry.cursor) {
-      const options = entry.cursor === undefined ? {} : { cursorOffset: document.toLf(Math.min(entry.cursor, text.length)) };
-      entry.block = { layout, text, cursor: entry.cursor, tokenIds: layout.fileBlock(document, options).tokenIds };
-    }
-    return entry.block.tokenIds;
+    return this.#block(document, layout).tokenIds;
   }
 
-  stats(documents: Documents, layout: Layout, engine: Engine): FileStats[] {
+  /** The blocks of all open files and of the closed ones that are remembered. */
+  blocks(documents: Documents, layout: Layout): Block[] {
+    const blocks: Block[] = documents.all().map((document) => this.#block(document, layout));
+    for (const { open, block } of this.#entries.values()) if (!open && block?.layout === layout) blocks.push(block);
+    return blocks;
+  }
+
+  stats(blocks: readonly Block[], engine: Engine): FileStats[] {
     const now = performance.now();
-    return documents.all().map((document) => {
-      const entry = this.#of(document.docId);
-      const cached = engine.describe(this.blockIds(document, layout));
-      return {
-        docId: document.docId,
-        path: document.path,
+    const stats: FileStats[] = [];
+    for (const { docId, path, tokenIds, numHeaderTokens } of blocks) {
+      const entry = this.#of(docId);
+      const found = engine.describe(tokenIds);
+      // Less than the header is another file's.
+      const cached = found.tokens > numHeaderTokens ? found : { ...found, tokens: 0, bytes: 0, tier: 'none' as const };
+      if (!entry.open && cached.tokens === 0) {
+        this.#entries.delete(docId);
+        continue;
+      }
+      stats.push({
+        docId,
+        path,
+        open: entry.open,
         ...cached,
         hits: entry.hits,
         hitRate: entry.blockTokens ? entry.cachedTokens / entry.blockTokens : 0,
         idleMs: now - entry.lastUse,
         pinned: entry.pinned,
-      };
-    });
+      });
+    }
+    return stats;
+  }
+
+  #block(document: SourceDocument, layout: Layout): NonNullable<Entry['block']> {
+    const entry = this.#of(document.docId);
+    const { text } = document;
+    if (!entry.block || entry.block.layout !== layout || entry.block.text !== text || entry.block.cursor !== entry.cursor) {
+      const options = entry.cursor === undefined ? {} : { cursorOffset: document.toLf(Math.min(entry.cursor, text.length)) };
+      const { tokenIds, numHeaderTokens } = layout.fileBlock(document, options);
+      entry.block = { layout, text, cursor: entry.cursor, docId: document.docId, path: document.path, tokenIds, numHeaderTokens };
+    }
+    return entry.block;
   }
 
   #of(docId: string): Entry {
     let entry = this.#entries.get(docId);
     if (!entry) {
-      entry = { hits: 0, blockTokens: 0, cachedTokens: 0, lastUse: performance.now(), stale: false, pinned: false, cursor: undefined, block: undefined };
+      entry = { open: true, hits: 0, blockTokens: 0, cachedTokens: 0, lastUse: performance.now(), stale: false, pinned: false, cursor: undefined, block: undefined };
       this.#entries.set(docId, entry);
     }
     return entry;

@@ -150,8 +150,8 @@ export type HostMessage =
   | { type: 'measure'; requestId: string; task: ChatTask; sampling?: SamplingParams }
   /** What a model folder is, without loading it; needs no model. */
   | { type: 'inspect'; requestId: string; modelDir: string }
-  /** Memory, processors, graphics memory and battery of this machine; needs no model. */
-  | { type: 'machine'; requestId: string }
+  /** Memory, processors, graphics memory and battery of this machine; needs no model. `speed` also measures how fast it reads memory. */
+  | { type: 'machine'; requestId: string; speed?: boolean }
   /** The last steps as a Chrome trace. */
   | { type: 'trace'; requestId: string }
   | { type: 'pin'; docId: string; pinned: boolean }
@@ -251,12 +251,22 @@ export interface MachineInfo {
   /** Physical cores. */
   cores: number;
   memory: { totalBytes: number; availableBytes: number };
-  /** Empty is no GPU; null where the system does not tell. */
-  gpus: { name: string; totalBytes: number | null; usedBytes: number | null }[];
+  /** Empty is no GPU, virtual display adapters left out; null: the system did not tell. */
+  gpus: Gpu[] | null;
   /** null: no battery, or not known. */
   onBattery: boolean | null;
-  /** Measured by reading a buffer larger than the caches with the engine's number of threads or less; decoding is bound by it. */
-  readBytesPerSecond: number;
+  /** Measured by reading buffers larger than the caches with all physical cores, at most four; decoding is bound by it. null when not asked for, or while requests run. */
+  readBytesPerSecond: number | null;
+}
+
+export interface Gpu {
+  name: string;
+  /** null where the system does not tell. */
+  totalBytes: number | null;
+  /** By all programs; null where it cannot be read. */
+  usedBytes: number | null;
+  /** Shares the machine's memory, or its driver tells a rounded size: `totalBytes` is an estimate. */
+  estimated: boolean;
 }
 
 export type Tier = 'window' | 'store' | 'none';
@@ -264,6 +274,8 @@ export type Tier = 'window' | 'store' | 'none';
 export interface FileStats {
   docId: string;
   path: string;
+  /** Whether the editor has it open; closed ones are listed while the cache still holds something of them. */
+  open: boolean;
   /** Tokens of its file block that the cache holds. */
   tokens: number;
   bytes: number;
@@ -281,13 +293,22 @@ export interface FileStats {
 
 /** One run of tokens of the prefix tree with what goes on from it. */
 export interface TreeNode {
-  /** A file's path, "header", or what the run belongs to; empty where that is not known. */
+  /** What prompts of several files begin with; a file's block; what a request added behind it; small runs taken together. */
+  kind: 'header' | 'file' | 'request' | 'others';
+  /** A file's path, or the priority of the request that computed the run; else empty. */
   label: string;
+  /** The file that the run belongs to. */
   docId?: string;
+  /** Of this run alone; of all of them where `runs` is more than 1. */
   tokens: number;
+  /** Runs that it stands for. */
+  runs: number;
   tier: Tier;
   /** A running request stands on it. */
   inUse: boolean;
+  pinned: boolean;
+  /** Milliseconds since last use. */
+  idleMs: number;
   children: TreeNode[];
 }
 

@@ -183,7 +183,7 @@ export class Scheduler {
       if (!victim || classIndex(victim) <= classIndex(sequence)) return null;
       this.#preempt(victim);
     }
-    const lease = this.#cache.open();
+    const lease = this.#cache.open(sequence.priority);
     this.#waiting.delete(sequence);
     this.#running.set(sequence, lease);
     sequence.status = 'running';

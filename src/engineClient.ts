@@ -143,10 +143,10 @@ export class EngineClient {
     });
   }
 
-  /** This machine's memory, processors and battery; starts the engine but loads no model. */
-  async machine(): Promise<MachineInfo> {
+  /** This machine's memory, processors, graphics and battery; starts the engine but loads no model. `speed` measures how fast it reads memory, too. */
+  async machine(options: { speed?: boolean } = {}): Promise<MachineInfo> {
     await this.#open();
-    return (await this.#ask('machine', (requestId) => ({ type: 'machine', requestId }))).machine;
+    return (await this.#ask('machine', (requestId) => ({ type: 'machine', requestId, ...options }))).machine;
   }
 
   /** The last steps as Chrome trace JSON; null while no model is loaded. */

@@ -47,8 +47,12 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
 
   let storeBytes = 0;
   let evictable = 0;
+  let numRuns = 0;
+  let numTokens = 0;
   for (const node of memory.tree.nodes()) {
     checkNode(node);
+    numRuns++;
+    numTokens += node.tokenIds.length;
     const leased = paths.get(node) ?? 0;
     check(node.refCount === leased, `run at ${node.startIndex}: ref count ${node.refCount}, leases ${leased}`);
     paths.delete(node);
@@ -64,6 +68,7 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
   check(paths.size === 0, 'a lease runs through a run that is not in the tree');
   check(holder.size === memory.numHeld, `${memory.numHeld} slots are held, ${holder.size} have a holder`);
   check(evictable === memory.numEvictable, `${memory.numEvictable} slots count as evictable, ${evictable} are`);
+  check(numRuns === memory.tree.numRuns && numTokens === memory.tree.numTokens, `the tree counts ${memory.tree.numTokens} tokens in ${memory.tree.numRuns} runs, there are ${numTokens} in ${numRuns}`);
   check(storeBytes === store.bytes, `store bytes ${store.bytes}, allocated ${storeBytes}`);
 
   // The runner's own arrays are not in reach here: they are what the shape says.

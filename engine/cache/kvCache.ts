@@ -3,10 +3,11 @@
  * Owns leases, reference counts and what joins the tree; where rows lie and what is evicted is KvMemory's. Nothing
  * here knows a queue or a tensor. That something does not fit is a return value, never an exception.
  */
-import type { Tier } from '../protocol.ts';
+import type { TreeNode as OutlineNode, Tier } from '../protocol.ts';
 import { checkCache } from './integrity.ts';
 import { KvMemory } from './kvMemory.ts';
 import { type Lease, numComputed } from './lease.ts';
+import { type Block, outline } from './outline.ts';
 import { endIndex, type Match, pathTo, type TreeNode } from './prefixTree.ts';
 import type { KvWindow } from './window.ts';
 
@@ -70,9 +71,9 @@ export class KvCache {
     return { numTokens: match.numTokens, numReferenced };
   }
 
-  /** An empty lease. It must be given back by `release`. */
-  open(): Lease {
-    const lease: Lease = { node: this.#memory.tree.root, tail: [] };
+  /** An empty lease. It must be given back by `release`. `tag` is what the monitor calls what it adds. */
+  open(tag = ''): Lease {
+    const lease: Lease = { node: this.#memory.tree.root, tail: [], tag };
     this.#leases.add(lease);
     return lease;
   }
@@ -125,7 +126,7 @@ export class KvCache {
       const start = endIndex(lease.node);
       const match = tree.match(tokenIds, start + slots.length, lease.node);
       if (match.numTokens === 0) {
-        lease.node = this.#join(lease.node, tokenIds.slice(start, start + slots.length), slots);
+        lease.node = this.#join(lease, tokenIds.slice(start, start + slots.length), slots);
         break;
       }
       const child = match.nodes[0]!;
@@ -212,20 +213,27 @@ export class KvCache {
     return { tokens, bytes, tier: tokens === 0 ? 'none' : 2 * inWindow >= tokens ? 'window' : 'store' };
   }
 
+  /** The prefix tree for people: where `blocks` lie in it and what goes on from them. Changes nothing; its cost is bounded. */
+  outline(blocks: readonly Block[]): OutlineNode[] {
+    return outline(this.#memory.tree, blocks, this.#clock());
+  }
+
   /** Throws at the first broken invariant. `inFlight` are slots that a batch holds. */
   checkIntegrity(inFlight: Iterable<number> = []): void {
     checkCache(this.#memory, this.#leases, inFlight);
   }
 
-  /** Adds a run below `parent`, which the lease ends in: into the parent itself where nobody else could tell. */
-  #join(parent: TreeNode, tokenIds: number[], slots: Int32Array): TreeNode {
+  /** Adds a run below the one that the lease ends in: into that one itself where nobody else could tell. What is pinned does not grow. */
+  #join({ node: parent, tag }: Lease, tokenIds: number[], slots: Int32Array): TreeNode {
     const { tree } = this.#memory;
-    if (parent.parent && parent.refCount === 1 && parent.children.size === 0 && !parent.stored) {
+    if (parent.parent && parent.refCount === 1 && parent.children.size === 0 && !parent.stored && !parent.pinned) {
       tree.extend(parent, tokenIds, slots);
+      parent.tag = tag;
       return parent;
     }
     const node = tree.insert(parent, tokenIds, slots);
     node.refCount = 1;
+    node.tag = tag;
     return node;
   }
 

@@ -6,6 +6,8 @@ export interface Lease {
   node: TreeNode;
   /** Slots of computed tokens that are not in the tree yet. */
   readonly tail: number[];
+  /** What the monitor calls the runs that this lease adds. */
+  readonly tag: string;
 }
 
 /** Computed tokens of a lease. */

@@ -20,6 +20,8 @@ export interface TreeNode {
   lastUse: number;
   /** Evicted last. */
   pinned: boolean;
+  /** Which kind of request computed the run, or the last of it: for the monitor. */
+  tag: string;
   /** Window slots, one per token, or null: not in the window. */
   slots: Int32Array | null;
   /** Rows in the store, or null. A run may be in both: then leaving the window costs no copy. */
@@ -40,11 +42,14 @@ export function endIndex(node: TreeNode): number {
 }
 
 function newNode(parent: TreeNode | null, tokenIds: number[], startIndex: number): TreeNode {
-  return { tokenIds, parent, children: new Map(), startIndex, refCount: 0, lastUse: 0, pinned: false, slots: null, stored: null };
+  return { tokenIds, parent, children: new Map(), startIndex, refCount: 0, lastUse: 0, pinned: false, tag: '', slots: null, stored: null };
 }
 
 export class PrefixTree {
   readonly root: TreeNode = newNode(null, [], 0);
+  /** Of all runs. */
+  numTokens = 0;
+  numRuns = 0;
   readonly #store: KvStore;
 
   constructor(store: KvStore) {
@@ -79,6 +84,7 @@ export class PrefixTree {
     upper.refCount = node.refCount;
     upper.lastUse = node.lastUse;
     upper.pinned = node.pinned;
+    upper.tag = node.tag;
     if (node.slots) {
       upper.slots = node.slots.slice(0, at);
       node.slots = node.slots.slice(at);
@@ -89,6 +95,7 @@ export class PrefixTree {
     node.parent = upper;
     upper.children.set(node.tokenIds[0]!, node);
     parent.children.set(upper.tokenIds[0]!, upper);
+    this.numRuns++;
     return upper;
   }
 
@@ -97,12 +104,15 @@ export class PrefixTree {
     const node = newNode(parent, tokenIds, endIndex(parent));
     node.slots = slots;
     parent.children.set(tokenIds[0]!, node);
+    this.numRuns++;
+    this.numTokens += tokenIds.length;
     return node;
   }
 
   /** Lengthens a leaf that is in the window and not in the store. */
   extend(leaf: TreeNode, tokenIds: number[], slots: Int32Array): void {
     for (const tokenId of tokenIds) leaf.tokenIds.push(tokenId);
+    this.numTokens += tokenIds.length;
     const all = new Int32Array(leaf.slots!.length + slots.length);
     all.set(leaf.slots!);
     all.set(slots, leaf.slots!.length);
@@ -113,6 +123,8 @@ export class PrefixTree {
   remove(leaf: TreeNode): void {
     if (leaf.children.size > 0 || leaf.refCount > 0) throw new Error('Only an unreferenced leaf can be removed from the prefix tree.');
     leaf.parent!.children.delete(leaf.tokenIds[0]!);
+    this.numRuns--;
+    this.numTokens -= leaf.tokenIds.length;
   }
 
   /** All runs but the root, parents before children. */

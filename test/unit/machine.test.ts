@@ -1,0 +1,66 @@
+/** What the machine is: asked in a thread of its own, whose silence, crash or nonsense ends in nulls. */
+import { expect, test } from 'vitest';
+import { Machine } from '../../engine/machine.ts';
+import { gpusOf, onBatteryOf, readSpeed } from '../../engine/machineProbe.ts';
+
+const PROBE = new URL('../../engine/machineProbe.ts', import.meta.url);
+const script = (code: string): URL => new URL(`data:text/javascript,${encodeURIComponent(`import { parentPort } from 'node:worker_threads';\n${code}`)}`);
+const UNKNOWN = { gpus: null, onBattery: null, readBytesPerSecond: null };
+
+test('this machine, as its system tells', async () => {
+  const machine = await new Machine(PROBE).describe(false);
+  expect(machine.cpu).not.toBe('');
+  expect(machine.cores).toBeGreaterThanOrEqual(1);
+  expect(machine.memory.totalBytes).toBeGreaterThan(machine.memory.availableBytes);
+  expect(machine.gpus).toBeInstanceOf(Array);
+  expect(machine.readBytesPerSecond).toBeNull();
+});
+
+test('reading speed is measured when asked for, once', async () => {
+  const machine = new Machine(PROBE);
+  const [plain, measured] = await Promise.all([machine.describe(false), machine.describe(true)]);
+  expect(plain.readBytesPerSecond).toBeNull();
+  // Between an old laptop's and a server's; more would be the caches.
+  expect(measured.readBytesPerSecond).toBeGreaterThan(1e9);
+  expect(measured.readBytesPerSecond).toBeLessThan(1e12);
+  expect((await machine.describe(true)).readBytesPerSecond).toBe(measured.readBytesPerSecond);
+  expect((await machine.describe(false)).readBytesPerSecond).toBe(measured.readBytesPerSecond);
+});
+
+test('one reader alone measures, too', async () => {
+  expect(await readSpeed(1)).toBeGreaterThan(1e8);
+});
+
+test.for([
+  ['hangs', 'setInterval(() => {}, 1000);'],
+  ['spins', 'for (;;);'],
+  ['throws', 'throw new Error("no such helper");'],
+  ['ends', ''],
+])('a probe that %s leaves nulls', async ([, code]) => {
+  const machine = await new Machine(script(code!), 500).describe(true);
+  expect(machine).toMatchObject(UNKNOWN);
+  expect(machine.memory.totalBytes).toBeGreaterThan(0);
+});
+
+test('what it has told before it hangs is kept', async () => {
+  const code = "parentPort.postMessage({ onBattery: true }); setInterval(() => {}, 1000);";
+  expect(await new Machine(script(code), 500).describe(false)).toMatchObject({ ...UNKNOWN, onBattery: true });
+});
+
+test('a missing probe is no error either', async () => {
+  expect(await new Machine('/nowhere/probe.js').describe(false)).toMatchObject(UNKNOWN);
+});
+
+test('graphics adapters: real ones with what is known of their memory, virtual ones not', () => {
+  const MB = 1024 * 1024;
+  expect(gpusOf([{ vendor: 'NVIDIA', model: 'NVIDIA RTX 4060', vram: 8188, memoryTotal: 8188, memoryUsed: 1024 }])).toEqual([{ name: 'NVIDIA RTX 4060', totalBytes: 8188 * MB, usedBytes: 1024 * MB, estimated: false }]);
+  expect(gpusOf([{ vendor: 'Intel Corporation', model: 'UHD Graphics 620', vram: 256, vramDynamic: true } as never])).toEqual([{ name: 'Intel Corporation UHD Graphics 620', totalBytes: 256 * MB, usedBytes: null, estimated: true }]);
+  expect(gpusOf([{ vendor: 'Apple', model: 'Apple M3', vram: null }])).toEqual([{ name: 'Apple M3', totalBytes: null, usedBytes: null, estimated: true }]);
+  expect(gpusOf([{ vendor: 'VMware', model: 'SVGA II Adapter', vram: 16 }, { vendor: 'Red Hat, Inc.', model: 'Virtio 1.0 GPU' }, { vendor: 'Microsoft', model: 'Microsoft Basic Display Adapter' }, { vendor: '', model: '' }])).toEqual([]);
+});
+
+test('battery: on, off, none', () => {
+  expect(onBatteryOf({ hasBattery: true, acConnected: false })).toBe(true);
+  expect(onBatteryOf({ hasBattery: true, acConnected: true })).toBe(false);
+  expect(onBatteryOf({ hasBattery: false, acConnected: true })).toBeNull();
+});
