@@ -15,7 +15,7 @@ export interface TracedSpan {
 }
 
 /** What the cache and the scheduler did so far. */
-export interface TracedEvents {
+interface TracedEvents {
   evictions: number;
   preemptions: number;
   promotions: number;

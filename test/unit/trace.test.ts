@@ -17,7 +17,9 @@ const parse = (steps: TracedStep[]): { traceEvents: Event[]; otherData: object }
 /** An engine at work on three requests under a ceiling that makes it evict. */
 async function busySteps(): Promise<TracedStep[]> {
   const { engine, clock, runner } = harness({ slots: 96 });
-  runner.beforeRun = () => void (clock.now += 5);
+  runner.beforeRun = () => {
+    clock.now += 5;
+  };
   ask(engine, tokens(60, 1), { priority: 'completion', maxTokens: 6 });
   ask(engine, tokens(60, 2), { priority: 'chat', maxTokens: 6 });
   ask(engine, tokens(50, 3), { priority: 'summary', maxTokens: 6 });
