@@ -73,7 +73,7 @@ export type Task =
     }
   | ChatTask
   | { kind: 'summarize'; docId: string; /** A symbol's or selection's range and name; none is the whole file. */ range?: { start: number; end: number; label?: string } }
-  | { kind: 'summarizeFolder'; path: string; docIds: string[] }
+  | { kind: 'summarizeFolder'; path: string; docIds: string[]; /** Of files whose summaries the host has. */ summaries?: { path: string; text: string }[] }
   /** New text for a range of a document. */
   | { kind: 'edit'; docId: string; range: { start: number; end: number }; instruction: string }
   /** `diff` is unified; `subjects` are the first lines of recent commits, newest first: the project's habits. */

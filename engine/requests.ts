@@ -10,7 +10,9 @@ import type { ChatTask, EngineMessage, HostMessage, Priority, PromptSize, Sampli
 import { type Outcome, Request } from './request.ts';
 import { Sequence } from './sequence.ts';
 import { type ChatOptions, measureChat, prepareChat } from './tasks/chat.ts';
+import { prepareCommitMessage } from './tasks/commitMessage.ts';
 import { prepareComplete } from './tasks/complete.ts';
+import { prepareEdit } from './tasks/edit.ts';
 import type { PreparedRequest } from './tasks/preparedRequest.ts';
 import { prepareRaw } from './tasks/raw.ts';
 import { type FileSummary, prepareSummarize, summarizeFolder } from './tasks/summarize.ts';
@@ -88,6 +90,10 @@ export class Requests {
         return prepareChat(layout, this.#chatOptions(task), sampling);
       case 'summarize':
         return prepareSummarize(layout, this.#documents.get(task.docId), task.range, sampling);
+      case 'edit':
+        return prepareEdit(layout, this.#documents.get(task.docId), task, sampling);
+      case 'commitMessage':
+        return prepareCommitMessage(layout, task, sampling);
       default:
         throw new RequestError('badRequest', `unknown task ${JSON.stringify((task as Task).kind)}`);
     }
@@ -161,6 +167,7 @@ export class Requests {
       for (const key of Object.keys(total.usage) as (keyof Usage)[]) total.usage[key] += outcome.usage[key];
       if (outcome.finishReason === 'abort') total.finishReason = 'abort';
     };
+    let numDone = 0;
     const one = async (docId: string, index: number): Promise<FileSummary | undefined> => {
       try {
         const document = this.#documents.get(docId);
@@ -176,10 +183,13 @@ export class Requests {
       } catch (error) {
         notes.push(`${docId}: ${error instanceof Error ? error.message : String(error)}`);
         return undefined;
+      } finally {
+        if (this.#live.has(requestId)) this.#emit({ type: 'progress', requestId, numDone: ++numDone, numTotal: task.docIds.length });
       }
     };
     try {
-      const summaries = (await Promise.all(task.docIds.map(one))).filter((summary) => summary !== undefined);
+      const made = (await Promise.all(task.docIds.map(one))).filter((summary) => summary !== undefined);
+      const summaries = [...(task.summaries ?? []), ...made];
       if (total.finishReason !== 'abort') {
         const reduced = summarizeFolder(model.layout, task.path, summaries, sampling);
         total.timings.ttftMs = performance.now() - started;

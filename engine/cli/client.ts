@@ -15,6 +15,7 @@ export type Done = Extract<EngineMessage, { type: 'done' }>;
 interface Pending {
   onChunk?: ((chunk: Chunk) => void) | undefined;
   onProgress?: ((stage: 'import' | 'session', fraction: number) => void) | undefined;
+  onParts?: GenerateOptions['onParts'];
   resolve: (value: never) => void;
   reject: (error: RequestError) => void;
 }
@@ -24,6 +25,8 @@ export interface GenerateOptions {
   sampling?: SamplingParams;
   priority?: Priority;
   onChunk?: (chunk: Chunk) => void;
+  /** For a request made of several sequences: how many have ended. */
+  onParts?: ((numDone: number, numTotal: number) => void) | undefined;
 }
 
 /** $XDG_CACHE_HOME/kvasir, or the system's own place for caches. */
@@ -68,7 +71,7 @@ export class Client {
     const requestId = options.id ?? `r${++this.#numRequests}`;
     if (this.#pending.has(requestId)) return Promise.reject(new RequestError('badRequest', `request id "${requestId}" is used twice`));
     return new Promise<Done>((resolve, reject) => {
-      this.#pending.set(requestId, { onChunk: options.onChunk, resolve, reject });
+      this.#pending.set(requestId, { onChunk: options.onChunk, onParts: options.onParts, resolve, reject });
       this.send({ type: 'generate', requestId, task, priority: options.priority ?? PRIORITY[task.kind], ...(options.sampling ? { sampling: options.sampling } : {}) });
     });
   }
@@ -110,6 +113,7 @@ export class Client {
     if (!pending) return;
     if (message.type === 'chunk') return pending.onChunk?.(message);
     if (message.type === 'loadProgress') return pending.onProgress?.(message.stage, message.fraction);
+    if (message.type === 'progress') return pending.onParts?.(message.numDone, message.numTotal);
     this.#pending.delete(message.requestId);
     if (message.type === 'error') pending.reject(new RequestError(message.code, message.message));
     else pending.resolve((message.type === 'reply' ? message.value : message) as never);

@@ -23,7 +23,7 @@ export async function summarize(line: CommandLine): Promise<number> {
   if (info.isDirectory() && symbol !== undefined) throw new UsageError('summarize: --symbol needs a file');
   return withClient(line, async (client) => {
     const task = info.isDirectory() ? await folderTask(client, path) : await fileTask(client, path, symbol);
-    await runTask(line, client, task, { id: 'summarize', sampling: samplingOf(line) });
+    await runTask(line, client, task, { id: 'summarize', sampling: samplingOf(line), onParts: (numDone, numTotal) => log(`${numDone} of ${numTotal} files`) });
     if (line.json) printJson(statsLine(await client.stats()));
     return 0;
   });

@@ -1,0 +1,20 @@
+/** A folder's summaries in the background: a completion takes as many steps among them as it takes alone. */
+import { expect, test } from 'vitest';
+import { ask, drain, harness, tokens } from './harness.ts';
+
+async function stepsOfCompletion(numSummaries: number, stepsBefore: number): Promise<number> {
+  // Room for a few of them at a time: the rest waits, and those that run may have to give way.
+  const { engine } = harness({ slots: 512, tokenBudget: 32 });
+  const summaries = Array.from({ length: numSummaries }, (_, i) => ask(engine, tokens(150, 10 + i), { priority: 'summary', maxTokens: 40 }));
+  for (let i = 0; i < stepsBefore; i++) await engine.step();
+  const completion = ask(engine, tokens(30, 1), { priority: 'completion', maxTokens: 6 });
+  let steps = 0;
+  for (; !completion.ended; steps++) await engine.step();
+  await drain(engine);
+  for (const { ended } of summaries) expect(ended).toBe('length');
+  return steps;
+}
+
+test.each([0, 1, 5, 17, 60])('a completion that comes %i steps after the start of a folder summary is not delayed', async (stepsBefore) => {
+  expect(await stepsOfCompletion(12, stepsBefore)).toBe(await stepsOfCompletion(0, 0));
+});
