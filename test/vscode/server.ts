@@ -5,7 +5,7 @@
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -57,12 +57,20 @@ const SETTINGS = {
   'files.autoSave': 'off',
 };
 
-/** Starts both with `vsix` installed; `stop` ends everything and fails, naming them, if a process had to be killed. */
-export async function startServer(files: EditorFiles, vsix: string): Promise<{ address: EditorServerAddress; stop(): Promise<void> }> {
+/** The tests' own extensions, installed beside the product; each one does nothing until its activation event. */
+const HELPERS = path.resolve('test/vscode/helpers');
+
+/** Starts both with `vsix` installed, or with the helpers alone; `stop` ends everything and fails, naming them, if a process had to be killed. */
+export async function startServer(files: EditorFiles, vsix?: string): Promise<{ address: EditorServerAddress; stop(): Promise<void> }> {
   const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-editor-'));
   const runId = path.basename(folder);
   for (const name of ['user/User', 'extensions', 'home', 'workspaces']) mkdirSync(path.join(folder, name), { recursive: true });
   writeFileSync(path.join(folder, 'user/User/settings.json'), JSON.stringify(SETTINGS));
+  // With this file and no locale in it, each window has its browser's language. A language pack that translates nothing of VS Code itself is enough for an extension's own texts to appear in that language.
+  writeFileSync(path.join(folder, 'user/User/argv.json'), '{}');
+  const messages = path.join(folder, 'user/empty.i18n.json');
+  writeFileSync(messages, '{"contents":{}}');
+  writeFileSync(path.join(folder, 'user/languagepacks.json'), JSON.stringify({ 'pt-br': { hash: 'empty', label: 'Português (Brasil)', extensions: [{ extensionIdentifier: { id: 'kvasir-test.portuguese' }, version: '1.0.0' }], translations: { vscode: messages } } }));
   const port = await freePort();
   writeFileSync(path.join(folder, 'config.yaml'), `bind-addr: 127.0.0.1:${port}\nauth: none\ncert: false\n`);
 
@@ -97,7 +105,8 @@ export async function startServer(files: EditorFiles, vsix: string): Promise<{ a
   };
 
   try {
-    run(process.execPath, [...common, '--install-extension', vsix], env);
+    for (const helper of readdirSync(HELPERS)) cpSync(path.join(HELPERS, helper), path.join(folder, 'extensions', `kvasir-test.${helper}-1.0.0`), { recursive: true });
+    if (vsix) run(process.execPath, [...common, '--install-extension', vsix], env);
     const namespace = await loopbackOnly(env);
     if (namespace.holder) started.push(namespace.holder);
     const flags = ['--auth', 'none', '--disable-telemetry', '--disable-update-check', '--disable-workspace-trust', '--disable-getting-started-override', '--disable-proxy', '--reconnection-grace-time', '2', '-e'];

@@ -4,7 +4,7 @@
  */
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, inject } from 'vitest';
-import { Editor } from './editor.ts';
+import { Editor, type WindowOptions } from './editor.ts';
 
 /** Something to complete in, to ask about and to summarise: ordinary code, long enough that its reuse shows. */
 export const INVENTORY = `/** Keeps what is in stock, by article number. */
@@ -75,7 +75,7 @@ export class Inventory {
 `;
 
 /** Runs `tests` over one window with `files` open to it. `editor()` is for use inside tests and hooks. */
-export function editorSuite(name: string, files: Record<string, string>, tests: (editor: () => Editor) => void): void {
+export function editorSuite(name: string, files: Record<string, string>, tests: (editor: () => Editor) => void, options?: WindowOptions): void {
   const server = inject('server');
   if (typeof server === 'string') {
     describe.skip(`${name} (${server})`, () => tests(() => undefined as never));
@@ -84,7 +84,7 @@ export function editorSuite(name: string, files: Record<string, string>, tests: 
   describe(name, () => {
     let window: Editor;
     beforeAll(async () => {
-      window = await Editor.open(server, files);
+      window = await Editor.open(server, files, options);
     });
     afterEach(async ({ task }) => {
       if (task.result?.state === 'fail') await window?.picture(path.join('.cache/editor-failures', `${name} ${task.name}.png`.replace(/[^\w.]+/g, '-')));
