@@ -3,7 +3,9 @@
  * edits from then on, until it is closed. Does nothing at all before the first request.
  */
 import * as vscode from './vscode.ts';
+import { EngineError } from './connection.ts';
 import { lengthAfter, toEdits } from './documentEdits.ts';
+import { isTooLarge, lengthOf, tooLarge } from './documentSize.ts';
 import type { EngineClient } from './engineClient.ts';
 
 interface Mirrored {
@@ -24,8 +26,9 @@ export class DocumentMirror implements vscode.Disposable {
     this.#client = client;
   }
 
-  /** Makes the engine's copy current; returns its id. Call it where the request's task is built. */
+  /** Makes the engine's copy current; returns its id. Call it where the request's task is built. @throws EngineError for a document that is too large. */
   sync(document: vscode.TextDocument): string {
+    if (isTooLarge(document)) throw new EngineError('badRequest', tooLarge(document, vscode.l10n.t));
     this.#follow();
     const docId = document.uri.toString();
     const known = this.#mirrored.get(docId);
@@ -55,6 +58,7 @@ export class DocumentMirror implements vscode.Disposable {
     const docId = document.uri.toString();
     const known = this.#mirrored.get(docId);
     if (!known || known.stale || this.#epoch !== this.#client.epoch || known.version === document.version) return;
+    if (isTooLarge(document)) return this.#closed(document);
     // Several undo steps may come as one event: its version then skips, and its changes follow one another.
     const edits = document.version === known.version + 1 && known.eol === document.eol ? toEdits(contentChanges) : null;
     if (!edits || lengthAfter(known.length, edits) !== lengthOf(document)) {
@@ -78,9 +82,4 @@ export class DocumentMirror implements vscode.Disposable {
   #remember(docId: string, document: vscode.TextDocument): void {
     this.#mirrored.set(docId, { version: document.version, length: lengthOf(document), eol: document.eol, stale: false });
   }
-}
-
-/** Length in UTF-16 code units, without building the text. */
-function lengthOf(document: vscode.TextDocument): number {
-  return document.offsetAt(document.lineAt(document.lineCount - 1).range.end);
 }

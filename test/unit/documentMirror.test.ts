@@ -12,7 +12,7 @@ vi.mock('../../src/vscode.ts', () => {
     all.add(listener);
     return { dispose: () => all.delete(listener) };
   };
-  return { workspace: { onDidChangeTextDocument: event(listeners.changed), onDidCloseTextDocument: event(listeners.closed) } };
+  return { l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) }, workspace: { onDidChangeTextDocument: event(listeners.changed), onDidCloseTextDocument: event(listeners.closed) } };
 });
 const { DocumentMirror } = await import('../../src/documentMirror.ts');
 
@@ -121,4 +121,16 @@ test('the engine has lost track: the next request sends the whole text, no edit 
   sync();
   document.change([{ rangeOffset: 0, rangeLength: 1, text: 'y' }]);
   expect(sent.slice(1)).toMatchObject([{ text: 'xbc' }, { edits: [{ start: 0, end: 1, text: 'y' }] }]);
+});
+
+test('a document that is too large, or has become so, is not sent, and says so in one sentence', () => {
+  const document = new FakeDocument('a'.repeat(10_000_000));
+  const { sync, sent } = mirrorOf(document);
+  sync();
+  document.change([{ rangeOffset: 0, rangeLength: 0, text: 'b' }]);
+  expect(sent.map((message) => message.type)).toEqual(['documentChanged', 'documentClosed']);
+  expect(sync).toThrow(/^b\.ts is too large for Kvasir: 11 million characters, the limit is 10 million\.$/);
+  document.change([{ rangeOffset: 0, rangeLength: 1, text: '' }]);
+  sync();
+  expect(sent.slice(2).map((message) => message.type)).toEqual(['documentChanged']);
 });
