@@ -13,6 +13,8 @@ import { DocumentMirror } from './documentMirror.ts';
 import { EngineHost } from './engineHost.ts';
 import { EditPreview } from './edit/editPreview.ts';
 import type { Log } from './log.ts';
+import { chooseModel } from './models/chooseModel.ts';
+import { locateModel } from './models/locate.ts';
 import { Explanation } from './monitor/explanation.ts';
 import { StatusItem } from './monitor/statusItem.ts';
 import { summarizeFile, summarizeSelection } from './summary/summaryCommands.ts';
@@ -57,6 +59,7 @@ export class Assistant {
         status.refresh();
         void vscode.window.showInformationMessage(vscode.l10n.t('Kvasir: the cache is cleared.'));
       }),
+      command('kvasir.chooseModel', () => chooseModel(locateModel('', context.extensionPath).modelDir, host, settings)),
       command('kvasir.restartEngine', () => host.restart().catch(() => {})),
       command('kvasir.showLog', () => log.show()),
     ];

@@ -41,6 +41,9 @@ export interface Config {
   summary: { codeLens: boolean; hover: boolean };
 }
 
+/** A setting that another place overrules is never as it was written. */
+const CHANGE_MS = 5000;
+
 /** The settings as they are now, read once and again after each change. */
 export class Settings implements vscode.Disposable {
   readonly #changed = new vscode.EventEmitter<{ before: Config; now: Config }>();
@@ -62,6 +65,20 @@ export class Settings implements vscode.Disposable {
 
   get onDidChange(): vscode.Event<{ before: Config; now: Config }> {
     return this.#changed.event;
+  }
+
+  /** Settles when the settings are so: the editor announces a change on its own time. */
+  async until(holds: (config: Config) => boolean): Promise<void> {
+    if (holds(this.#current)) return;
+    await new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => end(() => reject(new Error(vscode.l10n.t('the editor has not taken the changed setting over')))), CHANGE_MS);
+      const subscription = this.onDidChange(({ now }) => holds(now) && end(resolve));
+      const end = (settle: () => void) => {
+        clearTimeout(timer);
+        subscription.dispose();
+        settle();
+      };
+    });
   }
 
   dispose(): void {

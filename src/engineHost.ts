@@ -29,6 +29,7 @@ export class EngineHost implements vscode.Disposable {
   readonly #subscriptions: vscode.Disposable[];
   /** Whether a view is showing the failure of its own request, so that a notification would say it twice. */
   shownElsewhere: () => boolean = () => false;
+  #numQuiet = 0;
   /** The failure that the user has been told of; told once until the engine has worked again. */
   #told = '';
   /** The ceiling that the engine has been given. */
@@ -80,6 +81,16 @@ export class EngineHost implements vscode.Disposable {
     return this.#activity.event;
   }
 
+  /** While `work` goes on, whoever called tells the user of a failure. */
+  async quietly<T>(work: () => Promise<T>): Promise<T> {
+    this.#numQuiet++;
+    try {
+      return await work();
+    } finally {
+      this.#numQuiet--;
+    }
+  }
+
   async restart(): Promise<void> {
     // Asked for by a notification that is older than switching off.
     if (this.client.disposed) return;
@@ -110,7 +121,7 @@ export class EngineHost implements vscode.Disposable {
     if (state.kind === 'stopped') this.#idle.stopped();
     if (state.kind === 'failed' && state.message !== this.#told) {
       this.#told = state.message;
-      if (!this.shownElsewhere()) void this.#tell(state.message);
+      if (!this.#numQuiet && !this.shownElsewhere()) void this.#tell(state.message);
     }
   }
 
@@ -143,6 +154,6 @@ export class EngineHost implements vscode.Disposable {
 }
 
 /** The message as text: a notification would make a link, or a command, of `[text](target)`, and parts of it may come from a model's files. */
-function withoutLinks(message: string): string {
+export function withoutLinks(message: string): string {
   return message.replace(/\]\(/g, '] (');
 }

@@ -6,6 +6,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import * as vscode from '../vscode.ts';
+import { expandHome, repositoryName } from './discover.ts';
 
 export interface ModelLocation {
   modelDir: string;
@@ -15,7 +16,7 @@ export interface ModelLocation {
 /** The folder of `kvasir.model`, or the built-in one; throws an Error for the user when it holds no model. */
 export function locateModel(setting: string, extensionPath: string): ModelLocation {
   if (!setting) return { modelDir: path.join(extensionPath, 'model'), builtIn: true };
-  const modelDir = setting.startsWith('~') ? path.join(homedir(), setting.slice(1)) : setting;
+  const modelDir = expandHome(setting, homedir());
   if (!path.isAbsolute(modelDir)) throw new Error(vscode.l10n.t('The setting kvasir.model is not an absolute path: {0}', setting));
   if (!statSync(modelDir, { throwIfNoEntry: false })?.isDirectory()) throw new Error(vscode.l10n.t('The setting kvasir.model names no folder: {0}', modelDir));
   if (!existsSync(path.join(modelDir, 'config.json'))) {
@@ -31,14 +32,19 @@ export function modelCacheDir(globalStorage: vscode.Uri): string {
 
 /** Name and note of the manifest `kvasir.json`, as far as there is one. */
 export function describeModel(modelDir: string): { name: string; note: string } {
-  const described = { name: path.basename(modelDir), note: '' };
+  const { name, note } = readJson(path.join(modelDir, 'kvasir.json'));
+  return {
+    name: typeof name === 'string' ? name : (repositoryName(modelDir)?.split('/').at(-1) ?? path.basename(modelDir)),
+    note: typeof note === 'string' ? note : '',
+  };
+}
+
+/** An object of a model's file; empty when there is none: what is wrong with it is said by the engine when it loads the model. */
+export function readJson(file: string): Record<string, unknown> {
   try {
-    const manifest: unknown = JSON.parse(readFileSync(path.join(modelDir, 'kvasir.json'), 'utf8'));
-    const { name, note } = manifest as Record<string, unknown>;
-    if (typeof name === 'string') described.name = name;
-    if (typeof note === 'string') described.note = note;
+    const value: unknown = JSON.parse(readFileSync(file, 'utf8'));
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
   } catch {
-    // Most models have no manifest; a broken one is reported by the engine when it loads the model.
+    return {};
   }
-  return described;
 }

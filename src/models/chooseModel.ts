@@ -1,0 +1,133 @@
+/**
+ * `Kvasir: Choose Model`: the built-in model, those found on this machine with what the engine says of each, and larger
+ * ones that it could run. The list fills while it is open; what is chosen in it is useModel.ts's to do.
+ */
+import { homedir } from 'node:os';
+import path from 'node:path';
+import type { InspectedModel } from '../../engine/protocol.ts';
+import * as vscode from '../vscode.ts';
+import type { Settings } from '../config.ts';
+import type { EngineHost } from '../engineHost.ts';
+import { formatBytes } from '../format.ts';
+import { expandHome, findModels, repositoryName } from './discover.ts';
+import { describeInspected, describeRecommended, describeRefused, type Speech } from './modelItems.ts';
+import { fetchCommand, recommend } from './recommend.ts';
+import { browseForModel, offerFetch, reasonOf, useModel } from './useModel.ts';
+
+interface ModelItem extends vscode.QuickPickItem {
+  run?: () => Promise<void>;
+}
+
+interface Candidate {
+  modelDir: string;
+  name: string;
+  /** For `kvasir.model`. */
+  setting: string;
+  current: boolean;
+}
+
+/** What is known so far. */
+interface Known {
+  models: (Candidate & { inspected: InspectedModel })[];
+  refused: (Candidate & { reason: string })[];
+  machine: { availableBytes: number; readBytesPerSecond: number | null } | null;
+}
+
+export async function chooseModel(builtInDir: string, host: EngineHost, settings: Settings): Promise<void> {
+  const candidates = findCandidates(builtInDir, settings);
+  const known: Known = { models: [], refused: [], machine: null };
+  const pick = vscode.window.createQuickPick<ModelItem>();
+  let open = true;
+  pick.title = vscode.l10n.t('Kvasir: Choose Model');
+  pick.placeholder = vscode.l10n.t('Looking at the models on this machine…');
+  pick.matchOnDescription = true;
+  pick.matchOnDetail = true;
+  pick.busy = true;
+  pick.onDidHide(() => {
+    open = false;
+    pick.dispose();
+  });
+  pick.onDidAccept(() => {
+    const run = pick.selectedItems[0]?.run;
+    if (!run) return;
+    pick.hide();
+    void run();
+  });
+  const refresh = () => {
+    if (!open) return;
+    const before = pick.activeItems[0]?.label;
+    pick.items = items(known, host, settings);
+    // What comes in late does not move the cursor.
+    const again = pick.items.find(({ label, run }) => run && label === before);
+    if (again) pick.activeItems = [again];
+  };
+  pick.show();
+  refresh();
+  await Promise.all([inspectAll(candidates, known, host, () => open, refresh), describeMachine(known, host, refresh)]);
+  if (!open) return;
+  pick.busy = false;
+  pick.placeholder = placeholder(known);
+}
+
+function findCandidates(builtInDir: string, settings: Settings): Candidate[] {
+  const { model, modelFolders } = settings.current;
+  const home = homedir();
+  const current = model ? path.resolve(expandHome(model, home)) : builtInDir;
+  const found = findModels(modelFolders, { env: process.env, home }).map(({ modelDir, name }) => ({ modelDir, name, setting: modelDir, current: modelDir === current }));
+  const builtIn = { modelDir: builtInDir, name: vscode.l10n.t('built-in model'), setting: '', current: !model };
+  // The one in use is listed wherever it lies, and also when it cannot run any more.
+  const other = model && !found.some((each) => each.current) ? [{ modelDir: current, name: repositoryName(current) ?? path.basename(current), setting: model, current: true }] : [];
+  return [builtIn, ...other, ...found];
+}
+
+/** One folder after the other: the engine may be busy with a completion. */
+async function inspectAll(candidates: Candidate[], known: Known, host: EngineHost, wanted: () => boolean, refresh: () => void): Promise<void> {
+  for (const candidate of candidates) {
+    if (!wanted()) return;
+    try {
+      known.models.push({ ...candidate, inspected: await host.client.inspect(candidate.modelDir) });
+    } catch (error) {
+      known.refused.push({ ...candidate, reason: reasonOf(error) });
+    }
+    refresh();
+  }
+}
+
+async function describeMachine(known: Known, host: EngineHost, refresh: () => void): Promise<void> {
+  try {
+    const { memory, readBytesPerSecond } = await host.client.machine();
+    known.machine = { availableBytes: memory.availableBytes, readBytesPerSecond };
+    refresh();
+  } catch {
+    // Nothing is recommended for a machine that nothing is known of; its models can be chosen all the same.
+  }
+}
+
+function items({ models, refused, machine }: Known, host: EngineHost, settings: Settings): ModelItem[] {
+  const speech: Speech = { t: vscode.l10n.t, language: vscode.env.language };
+  const separator = (label: string): ModelItem => ({ label, kind: vscode.QuickPickItemKind.Separator });
+  const availableBytes = machine?.availableBytes ?? null;
+  const larger = machine ? recommend(machine, new Set([...models, ...refused].map(({ name }) => name))) : [];
+  return [
+    separator(vscode.l10n.t('on this machine')),
+    ...models.map(({ inspected, name, setting, current }) => ({
+      ...describeInspected(inspected, { name, current, builtIn: setting === '', availableBytes }, speech),
+      run: () => useModel(setting, inspected.name, host, settings),
+    })),
+    { label: `$(folder-opened) ${vscode.l10n.t('Choose a folder…')}`, detail: vscode.l10n.t('One with config.json, tokenizer.json and the .safetensors files of a Qwen2, Qwen3 or Llama model'), run: () => browseForModel(host, settings) },
+    ...(larger.length ? [separator(vscode.l10n.t('larger ones that this machine could run'))] : []),
+    ...larger.map((each) => ({
+      ...describeRecommended(each, machine?.readBytesPerSecond ?? null, speech),
+      run: () => offerFetch(each.model.id, fetchCommand(each.model.id)),
+    })),
+    ...(refused.length ? [separator(vscode.l10n.t('cannot run'))] : []),
+    ...refused.map(({ reason, name, setting, current }) => ({ ...describeRefused(reason, { name, current, builtIn: setting === '', availableBytes }, speech) })),
+  ];
+}
+
+function placeholder({ models, refused, machine }: Known): string {
+  const found = vscode.l10n.t('{0} models can run here', models.length);
+  const not = refused.length ? vscode.l10n.t('{0} cannot', refused.length) : '';
+  const free = machine ? vscode.l10n.t('{0} of memory free', formatBytes(machine.availableBytes, vscode.env.language)) : '';
+  return [found, not, free].filter(Boolean).join(' · ');
+}

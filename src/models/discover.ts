@@ -1,0 +1,110 @@
+/**
+ * The model folders of this machine: snapshots in the Hugging Face cache, and folders of the user's. Finds folders with a
+ * config.json and reads nothing in them; what they are is for the engine to say. Free of the editor's API.
+ */
+import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import path from 'node:path';
+
+export interface FoundModel {
+  modelDir: string;
+  /** For a person: "Qwen/Qwen3-0.6B", or the folder's name. */
+  name: string;
+  source: 'huggingFace' | 'folder';
+}
+
+export interface Machine {
+  env: Readonly<Record<string, string | undefined>>;
+  home: string;
+}
+
+/** A cache can hold hundreds of repositories; the newest are the ones that somebody looks for. */
+const MOST_MODELS = 50;
+
+/** `folders` are those of kvasir.modelFolders: each is a model itself, or holds models, one level deep. */
+export function findModels(folders: readonly string[], machine: Machine): FoundModel[] {
+  const found = [...folders.flatMap((folder) => inFolder(expandHome(folder, machine.home))), ...inHub(hubFolder(machine))];
+  const seen = new Set<string>();
+  return found.filter(({ modelDir }) => {
+    const real = realPath(modelDir);
+    return !seen.has(real) && seen.add(real);
+  }).slice(0, MOST_MODELS);
+}
+
+/** Where huggingface_hub keeps its files, by its own variables. */
+export function hubFolder({ env, home }: Machine): string {
+  const given = env.HF_HUB_CACHE || env.HUGGINGFACE_HUB_CACHE;
+  if (given) return expandHome(given, home);
+  const root = env.HF_HOME || path.join(env.XDG_CACHE_HOME || path.join(home, '.cache'), 'huggingface');
+  return path.join(expandHome(root, home), 'hub');
+}
+
+/** "Qwen/Qwen3-0.6B" of a folder of the Hugging Face cache, wherever that lies; undefined for any other folder. */
+export function repositoryName(modelDir: string): string | undefined {
+  const [repository = '', snapshots] = path.resolve(modelDir).split(path.sep).slice(-3);
+  return snapshots === 'snapshots' ? idOf(repository) : undefined;
+}
+
+export function expandHome(folder: string, home: string): string {
+  return folder === '~' || /^~[/\\]/.test(folder) ? path.join(home, folder.slice(1)) : folder;
+}
+
+/** `models--Qwen--Qwen3-0.6B` */
+function idOf(repository: string): string | undefined {
+  const [, owner, name] = /^models--(?:(.+?)--)?(.+)$/.exec(repository) ?? [];
+  return name && (owner ? `${owner}/${name}` : name);
+}
+
+function inHub(hub: string): FoundModel[] {
+  return namesIn(hub).flatMap((repository) => {
+    const name = idOf(repository);
+    const modelDir = name && snapshotOf(path.join(hub, repository));
+    return modelDir ? [{ modelDir, name, source: 'huggingFace' as const }] : [];
+  });
+}
+
+/** What `main` names, or else the newest one that is a model. */
+function snapshotOf(repository: string): string | undefined {
+  const snapshots = path.join(repository, 'snapshots');
+  const byTime = namesIn(snapshots).map((name) => ({ name, time: statSync(path.join(snapshots, name), { throwIfNoEntry: false })?.mtimeMs ?? 0 })).sort((a, b) => b.time - a.time);
+  const names = [textOf(path.join(repository, 'refs', 'main')), ...byTime.map(({ name }) => name)];
+  return names.filter((name) => name && !/[/\\]|^\.+$/.test(name)).map((name) => path.join(snapshots, name)).find(isModel);
+}
+
+function inFolder(folder: string): FoundModel[] {
+  if (!path.isAbsolute(folder)) return [];
+  const folders = isModel(folder) ? [folder] : namesIn(folder).map((name) => path.join(folder, name)).filter(isModel);
+  return folders.map((modelDir) => ({ modelDir, name: repositoryName(modelDir) ?? path.basename(modelDir), source: 'folder' }));
+}
+
+function isModel(folder: string): boolean {
+  // Throws for more than a missing file: a folder that may not be looked into holds no model for us.
+  try {
+    return statSync(path.join(folder, 'config.json')).isFile();
+  } catch {
+    return false;
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder).sort();
+  } catch {
+    return [];
+  }
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch {
+    return '';
+  }
+}
+
+function realPath(folder: string): string {
+  try {
+    return realpathSync(folder);
+  } catch {
+    return folder;
+  }
+}

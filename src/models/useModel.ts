@@ -1,0 +1,77 @@
+/** What becomes of a choice of model: the setting written and the model loaded, with a way back; or the command that fetches one. */
+import { homedir } from 'node:os';
+import path from 'node:path';
+import * as vscode from '../vscode.ts';
+import type { Settings } from '../config.ts';
+import { type EngineHost, withoutLinks } from '../engineHost.ts';
+import { expandHome } from './discover.ts';
+import { describeModel } from './locate.ts';
+
+/** Writes `kvasir.model` (empty is the built-in one) and loads it; when that fails, the former one is a click away. */
+export async function useModel(setting: string, name: string, host: EngineHost, settings: Settings): Promise<void> {
+  const former = settings.current.model;
+  try {
+    await host.quietly(() => load(setting, name, host, settings));
+    vscode.window.setStatusBarMessage(vscode.l10n.t('Kvasir uses {0} now.', name), 5000);
+  } catch (error) {
+    const back = former === setting ? vscode.l10n.t('Use the Built-in Model') : vscode.l10n.t('Use {0} Again', former ? describeModel(expandHome(former, homedir())).name : vscode.l10n.t('the built-in model'));
+    const message = vscode.l10n.t('{0} cannot be used: {1}', name, reasonOf(error));
+    if ((await vscode.window.showErrorMessage(`Kvasir: ${withoutLinks(message)}`, back)) !== back) return;
+    // What is wrong with that one, if anything, is told by the engine's host.
+    await load(former === setting ? '' : former, '', host, settings).catch(() => {});
+  }
+}
+
+/** With progress: a large model is imported the first time, which takes minutes. */
+async function load(setting: string, name: string, host: EngineHost, settings: Settings): Promise<void> {
+  if (settings.current.model === setting) {
+    if (host.client.state.kind === 'failed') await host.client.stop(vscode.l10n.t('the engine was restarted'));
+  } else {
+    await vscode.workspace.getConfiguration('kvasir').update('model', setting || undefined, vscode.ConfigurationTarget.Global);
+    // The engine's host has stopped the engine then.
+    await settings.until(({ model }) => model === setting);
+  }
+  const title = name ? vscode.l10n.t('Kvasir: loading {0}', name) : vscode.l10n.t('Kvasir: loading the model');
+  await vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title }, async (progress) => {
+    let reported = 0;
+    const subscription = host.onState((state) => {
+      if (state.kind !== 'starting' || state.stage !== 'import') return;
+      const percent = Math.round(state.fraction * 100);
+      progress.report({ increment: percent - reported, message: vscode.l10n.t('importing it, this once: {0}%', percent) });
+      reported = percent;
+    });
+    try {
+      await host.client.ready();
+    } finally {
+      subscription.dispose();
+    }
+  });
+}
+
+export async function browseForModel(host: EngineHost, settings: Settings): Promise<void> {
+  const [folder] = (await vscode.window.showOpenDialog({ canSelectFolders: true, canSelectFiles: false, openLabel: vscode.l10n.t('Use This Model'), title: vscode.l10n.t('Choose the folder of a model') })) ?? [];
+  if (!folder) return;
+  try {
+    const { name } = await host.client.inspect(folder.fsPath);
+    await useModel(folder.fsPath, name, host, settings);
+  } catch (error) {
+    const again = vscode.l10n.t('Choose Another…');
+    const message = vscode.l10n.t('{0} cannot be used: {1}', path.basename(folder.fsPath), reasonOf(error));
+    if ((await vscode.window.showErrorMessage(`Kvasir: ${withoutLinks(message)}`, again)) === again) await browseForModel(host, settings);
+  }
+}
+
+/** Copies the command. Nothing is downloaded from here, and nothing runs that the user has not sent. */
+export async function offerFetch(id: string, command: string): Promise<void> {
+  await vscode.env.clipboard.writeText(command);
+  const terminal = vscode.l10n.t('Put into a Terminal');
+  const message = vscode.l10n.t('Copied: {0}. It needs the network and Hugging Face’s tool (pip install -U huggingface_hub). When it has ended, {1} is in this list.', command, id);
+  if ((await vscode.window.showInformationMessage(message, terminal)) !== terminal) return;
+  const shell = vscode.window.createTerminal({ name: 'Kvasir' });
+  shell.show();
+  shell.sendText(command, false);
+}
+
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,86 @@
+/** Which larger models a machine is told of: the table's figures are the import's own, and what fits is arithmetic. */
+import { describe, expect, it } from 'vitest';
+import { kvBytesPerToken } from '../../engine/cache/window.ts';
+import { parseConfig } from '../../engine/model/hfConfig.ts';
+import { kvShape } from '../../engine/model/importModel.ts';
+import { planWeights } from '../../engine/model/weightPlan.ts';
+import { inspectFolder } from '../../engine/inspection.ts';
+import { describeInspected, describeRecommended, describeRefused, formatParameters } from '../../src/models/modelItems.ts';
+import { fetchCommand, OPEN_MODELS, recommend } from '../../src/models/recommend.ts';
+import { t } from './translate.ts';
+
+/** As in each repository's config.json. */
+const CONFIGS: Record<string, Record<string, unknown>> = {
+  'Qwen/Qwen2.5-Coder-0.5B-Instruct': { model_type: 'qwen2', hidden_size: 896, intermediate_size: 4864, num_hidden_layers: 24, num_attention_heads: 14, num_key_value_heads: 2, vocab_size: 151_936, tie_word_embeddings: true },
+  'Qwen/Qwen3-0.6B': { model_type: 'qwen3', hidden_size: 1024, intermediate_size: 3072, num_hidden_layers: 28, num_attention_heads: 16, num_key_value_heads: 8, head_dim: 128, vocab_size: 151_936, tie_word_embeddings: true },
+  'Qwen/Qwen2.5-Coder-1.5B-Instruct': { model_type: 'qwen2', hidden_size: 1536, intermediate_size: 8960, num_hidden_layers: 28, num_attention_heads: 12, num_key_value_heads: 2, vocab_size: 151_936, tie_word_embeddings: true },
+  'Qwen/Qwen3-1.7B': { model_type: 'qwen3', hidden_size: 2048, intermediate_size: 6144, num_hidden_layers: 28, num_attention_heads: 16, num_key_value_heads: 8, head_dim: 128, vocab_size: 151_936, tie_word_embeddings: true },
+  'Qwen/Qwen3-4B': { model_type: 'qwen3', hidden_size: 2560, intermediate_size: 9728, num_hidden_layers: 36, num_attention_heads: 32, num_key_value_heads: 8, head_dim: 128, vocab_size: 151_936, tie_word_embeddings: true },
+  'Qwen/Qwen2.5-Coder-7B-Instruct': { model_type: 'qwen2', hidden_size: 3584, intermediate_size: 18_944, num_hidden_layers: 28, num_attention_heads: 28, num_key_value_heads: 4, vocab_size: 152_064, tie_word_embeddings: false },
+};
+
+describe('the table', () => {
+  it.each(OPEN_MODELS)('$id has the sizes that the engine would make of it', (model) => {
+    const config = parseConfig({ rope_theta: 1e6, ...CONFIGS[model.id] });
+    const plan = planWeights(config, 'int8', config.tied);
+    const embedding = ['embedding', 'embedding.scales'].reduce((sum, name) => sum + plan.stored.get(name)!.length, 0);
+    expect(model).toMatchObject({ parameters: plan.parameters, weightsBytes: plan.bytes, residentBytes: plan.bytes - embedding, kvBytesPerToken: kvBytesPerToken(kvShape(config, 'int8')) });
+  });
+});
+
+describe('a machine', () => {
+  const ids = (availableBytes: number, readBytesPerSecond: number | null, except?: Set<string>) => recommend({ availableBytes, readBytesPerSecond }, except).map(({ model }) => model.id.split('/')[1]);
+
+  it('of 4 GB that reads 20 GB/s', () => {
+    expect(ids(4e9, 20e9)).toEqual(['Qwen2.5-Coder-1.5B-Instruct', 'Qwen2.5-Coder-0.5B-Instruct', 'Qwen3-1.7B', 'Qwen3-0.6B']);
+  });
+  it('of 32 GB that reads 100 GB/s takes all', () => {
+    expect(ids(32e9, 100e9)).toHaveLength(OPEN_MODELS.length);
+  });
+  it('with much memory, but slow: nothing that is no fun', () => {
+    expect(ids(32e9, 8e9)).toEqual(['Qwen2.5-Coder-0.5B-Instruct', 'Qwen3-0.6B']);
+  });
+  it('whose speed is not known is judged by its memory', () => {
+    expect(ids(2e9, null)).toEqual(['Qwen2.5-Coder-0.5B-Instruct', 'Qwen3-0.6B']);
+    expect(recommend({ availableBytes: 2e9, readBytesPerSecond: null })[0]?.tokensPerSecond).toBeNull();
+  });
+  it('of 0.5 GB is told of none', () => {
+    expect(ids(0.5e9, 50e9)).toEqual([]);
+  });
+  it('is not told of what it has', () => {
+    expect(ids(4e9, 20e9, new Set(['Qwen/Qwen2.5-Coder-1.5B-Instruct']))[0]).toBe('Qwen2.5-Coder-0.5B-Instruct');
+  });
+  it('writes at most what its memory reads', () => {
+    const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 15_515_304_960 });
+    expect(best?.tokensPerSecond).toBe(10);
+    expect(best?.memoryBytes).toBe(1_551_530_496 + 8192 * 15_304);
+  });
+});
+
+describe('in words', () => {
+  const speech = { t, language: 'en' };
+  it('the built-in model, in use', async () => {
+    const line = describeInspected(await inspectFolder('model'), { name: 'x', current: true, builtIn: true, availableBytes: 1 }, speech);
+    expect(line).toEqual({ label: '$(check) kvasir-starter', description: 'in use · built in', detail: '7.5 million parameters · 2,048 tokens of context · needs 14.4 MB of memory · completions and chat, no edits' });
+  });
+  it('one that is too large for what is free', async () => {
+    const line = describeInspected(await inspectFolder('test/fixtures/models/llama-mha-f16'), { name: 'a/b', current: false, builtIn: false, availableBytes: 1 }, speech);
+    expect(line.label).toBe('$(circle-large-outline) a/b');
+    expect(line.detail).toContain('more than is free now');
+    expect(line.detail).toContain('chat only: not trained to fill in the middle');
+  });
+  it('one that cannot run', () => {
+    expect(describeRefused('config.json: hidden_size is missing', { name: 'a', current: false, builtIn: false, availableBytes: null }, speech)).toEqual({ label: '$(error) a', description: '', detail: 'config.json: hidden_size is missing' });
+  });
+  it('a recommended one, with what the estimate was made from', () => {
+    const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 20e9 });
+    expect(describeRecommended(best!, 20e9, speech).detail).toBe('made for code: completions, chat and edits · needs 1.7 GB of memory · estimate: at most 13 tokens/s (1.6 GB of weights, read at 20.0 GB/s)');
+    expect(describeRecommended({ ...best!, tokensPerSecond: null }, null, speech).detail).not.toContain('estimate');
+    expect(fetchCommand(best!.model.id)).toBe('hf download Qwen/Qwen2.5-Coder-1.5B-Instruct');
+  });
+  it('sizes of models', () => {
+    expect(formatParameters(7_499_840, t, 'en')).toBe('7.5 million');
+    expect(formatParameters(494_032_768, t, 'en')).toBe('494 million');
+    expect(formatParameters(7_615_616_512, t, 'pt-BR')).toBe('7,6 billion');
+  });
+});
