@@ -1,11 +1,11 @@
-// Bundles: dist/extension.js, dist/worker.js, dist/cli.js (CommonJS, Node), the webview script under dist/webview/, and the
-// licences of everything in them: dist/THIRD_PARTY_NOTICES.txt.
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+// Bundles: dist/extension.js, dist/worker.js, dist/cli.js (CommonJS, Node), the webview script under dist/webview/, the
+// grammars under dist/grammars/, and the licences of everything in them: dist/THIRD_PARTY_NOTICES.txt.
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 
 const shared = { bundle: true, metafile: true, logLevel: process.argv.includes('--quiet') ? 'error' : 'info', target: 'node20', minify: process.argv.includes('--minify'), legalComments: 'none' };
-const node = { ...shared, platform: 'node', format: 'cjs', external: ['vscode', 'onnxruntime-node'] };
+const node = { ...shared, platform: 'node', format: 'cjs', external: ['vscode', 'onnxruntime-node'], alias: { 'web-tree-sitter': './node_modules/web-tree-sitter/web-tree-sitter.cjs' } };
 const entries = [
   { ...node, entryPoints: ['src/extension.ts'], outfile: 'dist/extension.js' },
   { ...node, entryPoints: ['engine/worker.ts'], outfile: 'dist/worker.js' },
@@ -15,8 +15,14 @@ const entries = [
 ];
 const results = await Promise.all(entries.map((entry) => build(entry)));
 
+// engine/text/syntaxGrammars.ts loads these on first use.
+const grammars = 'node_modules/@vscode/tree-sitter-wasm';
+mkdirSync('dist/grammars', { recursive: true });
+copyFileSync('node_modules/web-tree-sitter/web-tree-sitter.wasm', 'dist/grammars/web-tree-sitter.wasm');
+for (const file of readdirSync(`${grammars}/wasm`)) if (/^tree-sitter-(?!ini\b|regex\b).*\.wasm$/.test(file)) copyFileSync(`${grammars}/wasm/${file}`, `dist/grammars/${file}`);
+
 // These travel beside the bundles rather than in them.
-const packages = new Set(['node_modules/onnxruntime-node', 'node_modules/onnxruntime-common']);
+const packages = new Set(['node_modules/onnxruntime-node', 'node_modules/onnxruntime-common', grammars]);
 for (const { metafile } of results) for (const input of Object.keys(metafile.inputs)) {
   const found = /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input);
   if (found) packages.add(found[0]);

@@ -14,6 +14,7 @@ import { type EngineMessage, type EngineStats, type HostMessage, PROTOCOL_VERSIO
 import { Machine } from './machine.ts';
 import { memoryStats } from './memory.ts';
 import { Requests } from './requests.ts';
+import { Syntax } from './text/syntax.ts';
 import { chromeTrace } from './trace.ts';
 
 type Load = Extract<HostMessage, { type: 'load' }>;
@@ -25,6 +26,7 @@ export class Assistant {
   readonly #load: typeof loadModel;
   readonly #documents = new Documents();
   readonly #files = new FileLedger();
+  readonly #syntax = new Syntax();
   readonly #requests: Requests;
   readonly #idle = new IdleWork(this.#documents, this.#files);
   readonly #machine: Machine;
@@ -51,7 +53,7 @@ export class Assistant {
       emit(message);
     };
     this.#load = load;
-    this.#requests = new Requests(this.#documents, this.#files, this.#emit);
+    this.#requests = new Requests(this.#documents, this.#files, this.#syntax, this.#emit);
     this.closed = new Promise((resolve) => {
       this.#close = resolve;
     });
@@ -117,7 +119,7 @@ export class Assistant {
       case 'generate':
         // Without the id: it belongs to the request that is running, which goes on.
         if (this.#requests.has(message.requestId)) return this.#emit({ type: 'error', code: 'badRequest', message: `request id "${message.requestId}" is in use` });
-        this.#requests.start(message, this.#loaded());
+        this.#requests.start(message, this.#loaded(), () => this.#wake());
         return this.#wake();
       case 'abort':
         return this.#model ? this.#requests.abort(message.requestId, this.#model) : undefined;
@@ -131,6 +133,7 @@ export class Assistant {
         this.#idle.stop(this.#model, message.docId);
         this.#model?.engine.pin(message.docId, null);
         this.#documents.close(message.docId);
+        this.#syntax.forget(message.docId);
         return this.#files.close(message.docId);
       case 'countTokens':
         return this.#reply(message.requestId, { kind: 'count', numTokens: this.#countTokens(message) });
@@ -209,6 +212,8 @@ export class Assistant {
     const model = this.#model;
     if (!model) return this.#answerFlushes();
     if (model.engine.hasWork()) return this.#wake();
+    // They wake the loop themselves.
+    if (this.#requests.numWaiting > 0) return;
     if (!this.#idle.due) return this.#answerFlushes();
     if (this.#flushes.length) return this.#wake();
     this.#idleTimer = setTimeout(() => {
@@ -262,6 +267,7 @@ export class Assistant {
   /** Ends what is running and frees the model, never in the middle of a step. */
   async #free(why: string): Promise<void> {
     this.#requests.failAll(new RequestError('notLoaded', why));
+    this.#syntax.forget();
     const model = this.#model;
     this.#model = null;
     await this.#stepping;

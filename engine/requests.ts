@@ -11,11 +11,13 @@ import { type Outcome, Request } from './request.ts';
 import { Sequence } from './sequence.ts';
 import { type ChatOptions, measureChat, prepareChat } from './tasks/chat.ts';
 import { prepareCommitMessage } from './tasks/commitMessage.ts';
-import { prepareComplete } from './tasks/complete.ts';
+import { completedDocument, prepareComplete } from './tasks/complete.ts';
 import { prepareEdit } from './tasks/edit.ts';
 import type { PreparedRequest } from './tasks/preparedRequest.ts';
 import { prepareRaw } from './tasks/raw.ts';
 import { type FileSummary, prepareSummarize, summarizeFolder } from './tasks/summarize.ts';
+import { SourceDocument } from './text/sourceDocument.ts';
+import type { Syntax } from './text/syntax.ts';
 
 type Generate = Extract<HostMessage, { type: 'generate' }>;
 
@@ -34,31 +36,76 @@ export class Requests {
   readonly #live = new Map<string, Live>();
   readonly #documents: Documents;
   readonly #files: FileLedger;
+  readonly #syntax: Syntax;
   readonly #emit: (message: EngineMessage) => void;
+  /** Completions that wait for their document's syntax. */
+  readonly #waiting = new Map<string, { aborted: boolean }>();
 
-  constructor(documents: Documents, files: FileLedger, emit: (message: EngineMessage) => void) {
+  constructor(documents: Documents, files: FileLedger, syntax: Syntax, emit: (message: EngineMessage) => void) {
     this.#documents = documents;
     this.#files = files;
+    this.#syntax = syntax;
     this.#emit = emit;
   }
 
   get size(): number {
-    return this.#live.size;
+    return this.#live.size + this.#waiting.size;
+  }
+
+  /** Requests that the engine does not know of yet. */
+  get numWaiting(): number {
+    return this.#waiting.size;
   }
 
   has(requestId: string): boolean {
-    return this.#live.has(requestId);
+    return this.#live.has(requestId) || this.#waiting.has(requestId);
   }
 
-  /** @throws RequestError for a task that cannot be prepared; nothing has been started then. */
-  start(message: Generate, model: LoadedModel): void {
+  /**
+   * `onReady` is called when the engine has work that it had not when this returned.
+   * @throws RequestError for a task that cannot be prepared; nothing has been started then.
+   */
+  start(message: Generate, model: LoadedModel, onReady: () => void): void {
     const { requestId, task, priority, sampling } = message;
-    if (task.kind === 'summarizeFolder') {
-      void this.#folder(requestId, task, priority, sampling, model);
-      return;
-    }
-    const prepared = this.#prepare(task, sampling, model);
-    if (task.kind === 'complete') this.#files.cursorAt(task.docId, task.offset);
+    if (task.kind === 'summarizeFolder') return void this.#folder(requestId, task, priority, sampling, model);
+    if (task.kind !== 'complete') return this.#begin(requestId, this.#prepare(task, sampling, model), priority, model);
+    const { document, offset } = completedDocument(this.#documents.get(task.docId), task);
+    const prepare = (doc: SourceDocument) => prepareComplete(model.layout, doc, { offset, multiline: task.multiline, snippets: task.snippets }, sampling, this.#syntax);
+    this.#files.cursorAt(task.docId, task.offset);
+    const parsing = this.#syntax.prepare(document);
+    if (!parsing) return this.#begin(requestId, prepare(document), priority, model);
+
+    const waiting = { aborted: false };
+    this.#waiting.set(requestId, waiting);
+    const { path, text, version } = document;
+    void parsing.then(() => {
+      if (!this.#waiting.delete(requestId)) return;
+      try {
+        // What has been typed in between belongs to the next request.
+        this.#begin(requestId, prepare(document.text === text ? document : new SourceDocument(task.docId, path, text, version)), priority, model);
+        if (waiting.aborted) this.abort(requestId, model);
+      } catch (error) {
+        const { code, message } = toRequestError(error);
+        this.#emit({ type: 'error', requestId, code, message });
+      }
+      onReady();
+    });
+  }
+
+  abort(requestId: string, model: LoadedModel): void {
+    const waiting = this.#waiting.get(requestId);
+    if (waiting) waiting.aborted = true;
+    for (const id of this.#live.get(requestId)?.sequenceIds ?? []) model.engine.abort(id);
+  }
+
+  /** Ends every request with this error; the caller drops their sequences with the engine. */
+  failAll(error: RequestError): void {
+    for (const requestId of this.#waiting.keys()) this.#emit({ type: 'error', requestId, code: error.code, message: error.message });
+    this.#waiting.clear();
+    for (const id of [...this.#live.keys()]) this.#close(id, (request) => request.fail(error));
+  }
+
+  #begin(requestId: string, prepared: PreparedRequest, priority: Priority, model: LoadedModel): void {
     const live = this.#open(requestId, (rawText, finished) => prepared.shape(rawText, finished), prepared.notes, prepared.sampling.topLogprobs > 0);
     this.#run(live, requestId, prepared, priority, model).then(
       (outcome) => this.#close(requestId, (request) => request.finish(outcome)),
@@ -71,21 +118,10 @@ export class Requests {
     return measureChat(layout, this.#chatOptions(task), sampling);
   }
 
-  abort(requestId: string, model: LoadedModel): void {
-    for (const id of this.#live.get(requestId)?.sequenceIds ?? []) model.engine.abort(id);
-  }
-
-  /** Ends every request with this error; the caller drops their sequences with the engine. */
-  failAll(error: RequestError): void {
-    for (const id of [...this.#live.keys()]) this.#close(id, (request) => request.fail(error));
-  }
-
-  #prepare(task: Exclude<Task, { kind: 'summarizeFolder' }>, sampling: SamplingParams | undefined, { layout }: LoadedModel): PreparedRequest {
+  #prepare(task: Exclude<Task, { kind: 'summarizeFolder' | 'complete' }>, sampling: SamplingParams | undefined, { layout }: LoadedModel): PreparedRequest {
     switch (task.kind) {
       case 'raw':
         return prepareRaw(layout, task.prompt, sampling);
-      case 'complete':
-        return prepareComplete(layout, this.#documents.get(task.docId), task, sampling);
       case 'chat':
         return prepareChat(layout, this.#chatOptions(task), sampling);
       case 'summarize':

@@ -4,26 +4,27 @@ import type { SamplingParams, Snippet } from '../protocol.ts';
 import { completionPrompt } from '../text/completionPrompt.ts';
 import type { Layout } from '../text/layout.ts';
 import type { SourceDocument } from '../text/sourceDocument.ts';
+import type { PlaceSyntax, Syntax } from '../text/syntax.ts';
 import { type CursorContext, shapeCompletion } from './completionText.ts';
 import { type PreparedRequest, answerRoom, samplingFor } from './preparedRequest.ts';
 
 export interface CompleteOptions {
   /** Of the host's text. */
   offset: number;
-  multiline?: boolean;
-  snippets?: readonly Snippet[];
+  multiline?: boolean | undefined;
+  snippets?: readonly Snippet[] | undefined;
 }
 
-/** Throws `badRequest` for an offset outside the text or a model that cannot complete. */
-export function prepareComplete(layout: Layout, doc: SourceDocument, options: CompleteOptions, sampling?: SamplingParams): PreparedRequest {
+/** `syntax` must be prepared for the document. Throws `badRequest` for an offset outside the text or a model that cannot complete. */
+export function prepareComplete(layout: Layout, doc: SourceDocument, options: CompleteOptions, sampling?: SamplingParams, syntax?: Syntax): PreparedRequest {
   const { manifest } = layout.text;
   if (!manifest.can.complete) throw new RequestError('badRequest', `${manifest.name} cannot complete code: ${layout.text.faults.complete ?? 'it has no fill-in-the-middle tokens'}`);
-  if (!(options.offset >= 0 && options.offset <= doc.text.length)) throw new RequestError('badRequest', `offset ${options.offset} lies outside ${doc.path}, which has ${doc.text.length} characters`);
+  requireOffset(doc, options.offset);
   const offset = doc.toLf(options.offset);
-  const multiline = options.multiline ?? wantsLines(doc, offset);
-  const maxTokens = multiline ? manifest.completion.multilineMaxTokens : manifest.completion.maxTokens;
+  const place = syntax?.at(doc, offset);
+  const context = cursorContext(doc, offset, place && 'scan' in place ? place : undefined, options.multiline);
+  const maxTokens = context.multiline ? manifest.completion.multilineMaxTokens : manifest.completion.maxTokens;
   const prompt = completionPrompt(layout, doc, offset, { answerTokens: answerRoom(sampling?.maxTokens ?? maxTokens, layout.contextTokens), snippets: options.snippets });
-  const context = cursorContext(doc, offset, multiline);
   return {
     promptIds: prompt.promptIds,
     blockTokens: prompt.numBlockTokens,
@@ -31,23 +32,50 @@ export function prepareComplete(layout: Layout, doc: SourceDocument, options: Co
     sampling: samplingFor(sampling, { maxTokens, temperature: 0 }, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.completionStopIds,
     shape: (rawText, finished) => shapeCompletion(context, rawText, finished),
-    notes: prompt.notes,
+    notes: place && 'note' in place && place.note !== undefined ? [...prompt.notes, place.note] : prompt.notes,
   };
 }
 
-/** Several lines at the end of a line that opens a block, and on an empty line; one line elsewhere. */
-function wantsLines(doc: SourceDocument, offset: number): boolean {
-  const line = doc.lineAt(offset);
-  const before = doc.lf.slice(doc.lineStart(line), offset).trim();
-  const after = doc.lf.slice(offset, doc.lineStart(line + 1)).trim();
-  return after === '' && (before === '' || /[{([:]$|=>$/.test(before));
+/** The document and the offset that a task is about: those named, or with the task's `inserted` in the text and the cursor behind it. */
+export function completedDocument(doc: SourceDocument, { offset, inserted = '' }: { offset: number; inserted?: string }): { document: SourceDocument; offset: number } {
+  requireOffset(doc, offset);
+  if (inserted === '') return { document: doc, offset };
+  const document = doc.withInserted(offset, inserted);
+  return { document, offset: offset + document.text.length - doc.text.length };
 }
 
-function cursorContext(doc: SourceDocument, offset: number, multiline: boolean): CursorContext {
+function requireOffset(doc: SourceDocument, offset: number): void {
+  if (!(offset >= 0 && offset <= doc.text.length)) throw new RequestError('badRequest', `offset ${offset} lies outside ${doc.path}, which has ${doc.text.length} characters`);
+}
+
+/** Whether the text may go on below the line, and up to where, from the syntax at the cursor or else from its line. */
+function cursorContext(doc: SourceDocument, offset: number, place: PlaceSyntax | undefined, wanted: boolean | undefined): CursorContext {
   const line = doc.lineAt(offset);
   const lineEndAt = doc.lf.indexOf('\n', offset);
+  const before = doc.lf.slice(doc.lineStart(line), offset);
   const after = doc.lf.slice(offset, lineEndAt < 0 ? undefined : lineEndAt);
+  const blank = before.trim() === '';
   let nextLine = '';
-  for (let i = line + 1; nextLine === '' && i < Math.min(doc.numLines, line + 20); i++) nextLine = doc.lf.slice(doc.lineStart(i), doc.lineStart(i + 1)).trim();
-  return { before: doc.lf.slice(doc.lineStart(line), offset), after, nextLine, multiline, lineEnd: doc.lineEnd };
+  for (let i = line + 1; nextLine === '' && i < Math.min(doc.numLines, line + 20); i++) nextLine = doc.lf.slice(doc.lineStart(i), doc.lineStart(i + 1)).trimEnd();
+  const around = { before, after, nextLine, lineEnd: doc.lineEnd };
+  if (!place) {
+    const opens = /[{([:]$|=>$/.test(before.trimEnd());
+    return { ...around, multiline: wanted ?? (after.trim() === '' && (blank || opens)), paragraph: false, ...(opens ? { openIndent: before.length - before.trimStart().length } : {}) };
+  }
+  const { inText, openIndent, words, statementStart } = place;
+  const multiline = wanted ?? (after.trim() === '' && !inText && (blank ? statementStart : openIndent !== undefined));
+  return { ...around, multiline, paragraph: blank && openIndent === undefined, words, scan: remembered(place.scan), ...(openIndent === undefined ? {} : { openIndent }) };
+}
+
+/** Each line is asked for again with every token. */
+function remembered<T>(ask: (written: string) => T): (written: string) => T {
+  const answers = new Map<string, T>();
+  return (written) => {
+    let answer = answers.get(written);
+    if (answer === undefined) {
+      answer = ask(written);
+      answers.set(written, answer);
+    }
+    return answer;
+  };
 }

@@ -3,17 +3,14 @@
  * text after the cursor already says, nothing that goes round in circles. Works on the raw text so far, and only ever
  * adds to what it has shown: what may yet be cut is held back.
  */
+import { cutLines, type LinesContext } from './completionLines.ts';
 import type { Shaped } from './preparedRequest.ts';
 import { repeatedEnd, runaway } from './repetition.ts';
 
 /** What is around the cursor, with LF line ends. */
-export interface CursorContext {
-  /** The line up to the cursor. */
-  before: string;
-  /** The rest of that line. */
+export interface CursorContext extends LinesContext {
+  /** The rest of the cursor's line. */
   after: string;
-  /** The next line that is not blank; empty at the end. */
-  nextLine: string;
   multiline: boolean;
   lineEnd: '\n' | '\r\n';
 }
@@ -33,7 +30,7 @@ export function shapeCompletion(context: CursorContext, rawText: string, finishe
   let raw = rawText.replaceAll('\r\n', '\n');
   if (!finished && raw.endsWith('\r')) raw = raw.slice(0, -1);
   const manyLines = context.multiline && context.after.trim() === '';
-  let cut = manyLines ? cutLines(context, raw, finished) : cutAtLineEnd(raw, finished);
+  let cut = manyLines ? cutAtBlockEnd(context, raw, finished) : cutAtLineEnd(raw, finished);
   cut = cutRunaway(cut);
   cut = cutOverlap(context, cut);
   cut = dropUseless(context, cut, raw);
@@ -47,30 +44,9 @@ function cutAtLineEnd(raw: string, finished: boolean): Cut {
   return { text, shown: text.length, ended: finished || end >= 0 };
 }
 
-/** Up to the end of the block that the cursor is in, or that its line opens. */
-function cutLines(context: CursorContext, raw: string, finished: boolean): Cut {
-  const base = indentOf(context.before);
-  const opens = /[{([:]$|=>$/.test(context.before.trimEnd());
-  const lines = raw.split('\n');
-  let end = (lines[0] as string).length;
-  let position = end;
-  for (let i = 1; i < lines.length; i++) {
-    const line = lines[i] as string;
-    const complete = finished || i < lines.length - 1;
-    position += 1 + line.length;
-    if (line.trim() === '') continue;
-    const indent = indentOf(line);
-    const closes = opens && indent === base && /^[})\]]/.test(line.trim());
-    if ((opens ? indent <= base : indent < base) && !closes) return { text: raw.slice(0, end), shown: end, ended: true };
-    if (context.nextLine !== '') {
-      if (complete && line.trim() === context.nextLine) return { text: raw.slice(0, end), shown: end, ended: true };
-      if (!complete && context.nextLine.startsWith(line.trim())) break;
-    }
-    // Nothing is said twice in a row: a second blank-free line after the block's end is not ours.
-    if (closes && complete) return { text: raw.slice(0, position), shown: position, ended: true };
-    end = position;
-  }
-  return finished ? { text: raw.slice(0, end), shown: end, ended: true } : { text: raw, shown: end, ended: false };
+function cutAtBlockEnd(context: CursorContext, raw: string, finished: boolean): Cut {
+  const { shown, ended } = cutLines(context, raw, finished);
+  return { text: ended ? raw.slice(0, shown) : raw, shown, ended };
 }
 
 function cutRunaway(cut: Cut): Cut {
@@ -132,19 +108,16 @@ function dropUseless(context: CursorContext, cut: Cut, raw: string): Cut {
   const nothing = { ...cut, text: '', shown: 0 };
   const shown = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown);
   if (shown.trim() === '') return cut.ended ? { ...nothing, note: cut.note ?? emptyReason(context, raw) } : nothing;
-  if (context.nextLine === '' || context.after.trim() !== '') return cut;
+  const nextLine = context.nextLine.trim();
+  if (nextLine === '' || context.after.trim() !== '') return cut;
   const line = (context.before + shown).trim();
-  if (cut.ended) return line === context.nextLine ? { ...nothing, note: 'the same as the next line' } : cut;
+  if (cut.ended) return line === nextLine ? { ...nothing, note: 'the same as the next line' } : cut;
   // A text of the next line's own start is shown once it parts from it.
-  return context.nextLine.startsWith(line) || line === context.nextLine ? nothing : cut;
+  return nextLine.startsWith(line) ? nothing : cut;
 }
 
 function emptyReason(context: CursorContext, raw: string): string {
   if (raw === '') return 'the model had nothing to add here';
   if (raw.trim() === '') return 'nothing but white space';
   return /^\s*\n/.test(raw) && !context.multiline ? 'the model would start a new line here' : 'the model repeats what follows the cursor';
-}
-
-function indentOf(line: string): number {
-  return line.length - line.trimStart().length;
 }

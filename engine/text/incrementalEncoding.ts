@@ -109,7 +109,7 @@ function nextBoundary(text: string, from: number, end: number): number {
 }
 
 /** Length of the common start, found by halving: comparing slices is far faster than comparing characters. */
-function commonPrefix(a: string, b: string): number {
+export function commonPrefix(a: string, b: string): number {
   let low = 0;
   let high = Math.min(a.length, b.length);
   while (low < high) {
@@ -120,7 +120,8 @@ function commonPrefix(a: string, b: string): number {
   return low;
 }
 
-function commonSuffix(a: string, b: string, limit: number): number {
+/** Length of the common end, at most `limit`. */
+export function commonSuffix(a: string, b: string, limit: number): number {
   let low = 0;
   let high = limit;
   while (low < high) {

@@ -10,6 +10,7 @@ export class SourceDocument {
   #text: string;
   #lf: string | undefined;
   #lineStarts: number[] | undefined;
+  #ahead: SourceDocument | undefined;
 
   constructor(docId: string, path: string, text: string, version = 1) {
     this.docId = docId;
@@ -39,6 +40,16 @@ export class SourceDocument {
   get lineEnd(): '\n' | '\r\n' {
     const first = this.#text.indexOf('\n');
     return first > 0 && this.#text[first - 1] === '\r' ? '\r\n' : '\n';
+  }
+
+  /** What this document would be with a text put in at an offset, with this document's line ends. Changed by the next call. */
+  withInserted(offset: number, inserted: string): SourceDocument {
+    // Always the same one, so that what is known of its text is brought up to date rather than made anew.
+    this.#ahead ??= new SourceDocument(this.docId, this.path, '');
+    this.#ahead.version = this.version;
+    const text = this.#text.includes('\n') ? inserted.replace(/\r?\n/g, this.lineEnd) : inserted;
+    this.#ahead.text = this.#text.slice(0, offset) + text + this.#text.slice(offset);
+    return this.#ahead;
   }
 
   /** The offset in `lf` of an offset of the host; one inside a CRLF counts as before it. */

@@ -1,0 +1,92 @@
+/**
+ * How many of the lines that a model writes at a cursor belong to the block there. The syntax tree tells where one
+ * exists, indentation where not. A line is judged once it is complete, by the text up to its end, and for good: so what
+ * has been shown stays, however the text goes on.
+ */
+import type { BlockScan } from '../text/syntaxBlock.ts';
+
+export interface LinesContext {
+  /** The line up to the cursor. */
+  before: string;
+  /** The next line that is not blank, with its indentation; empty at the end. */
+  nextLine: string;
+  /** When a block opens before the cursor, whose lines follow: the indentation of the line where its statement begins. */
+  openIndent?: number;
+  /** Stop at the end of the paragraph, too: the cursor is on a blank line in the midst of a block. */
+  paragraph: boolean;
+  /** The block that opens is closed by a word, not by a bracket. */
+  words?: boolean;
+  /** From the syntax tree; whole lines only. */
+  scan?: (written: string) => BlockScan;
+}
+
+/** [0, shown) of `raw` is final; all of it when `ended`. */
+export interface LinesCut {
+  shown: number;
+  ended: boolean;
+}
+
+/** What ends a block at the indentation of its beginning: brackets where one opened it, else a word. */
+const BRACKETS = /^[})\]]+[;,]?/;
+const WORDS = ['end', 'fi', 'done', 'esac'];
+const ONLY_CLOSES = /^([})\]]+[;,]?|end|fi|done|esac)$/;
+
+export function cutLines(context: LinesContext, raw: string, finished: boolean): LinesCut {
+  const { before, openIndent, words = false, scan } = context;
+  const lines = raw.split('\n');
+  const base = openIndent ?? indentOf(before.trim() === '' ? before + (lines[0] as string) : before);
+  const nextLine = context.nextLine.trim();
+  const nextIndent = indentOf(context.nextLine);
+  let nested = false;
+  /** End of the last line that is shown. */
+  let end = 0;
+  let lineStart = 0;
+  for (let i = 0; i < lines.length; i++) {
+    const line = lines[i] as string;
+    const complete = finished || i < lines.length - 1;
+    const lineEnd = lineStart + line.length;
+    const text = line.trim();
+    if (text === '' && i > 0) {
+      if (complete && context.paragraph && !nested && raw.slice(0, end).trim() !== '') return { shown: end, ended: true };
+      lineStart = lineEnd + 1;
+      continue;
+    }
+    if (i > 0 && !nested) {
+      const indent = indentOf(line);
+      const atEnd = openIndent !== undefined && indent === base;
+      const closer = atEnd ? (BRACKETS.exec(text)?.[0] ?? WORDS.find((word) => words && new RegExp(`^${word}\\b`).test(text))) : undefined;
+      if (!complete && (closer !== undefined || (atEnd && words && WORDS.some((word) => word.startsWith(text))))) return { shown: end, ended: false };
+      if ((openIndent !== undefined ? indent <= base : indent < base) && closer === undefined) return { shown: end, ended: true };
+      if (nextLine !== '') {
+        if (complete && text === nextLine && (indent === nextIndent || !ONLY_CLOSES.test(text))) return { shown: end, ended: true };
+        if (!complete && nextLine.startsWith(text)) return { shown: end, ended: false };
+      }
+      if (closer !== undefined && (!scan || /^\w/.test(closer))) return { shown: lineStart + indent + closer.length, ended: true };
+    }
+    if (!scan) end = lineEnd;
+    else if (complete) {
+      const found = scan(raw.slice(0, Math.min(raw.length, lineEnd + 1)));
+      if (found.end !== undefined) return { shown: Math.max(lineStart + settled(line), found.end), ended: true };
+      nested = found.nested;
+      end = lineEnd;
+    } else end = lineStart + settled(line);
+    lineStart = lineEnd + 1;
+  }
+  return { shown: end, ended: finished };
+}
+
+/** How much of an unfinished line no closing bracket can cut off: up to one that the line has not opened itself. */
+function settled(line: string): number {
+  const plain = !/["'`/#]/.test(line);
+  let depth = 0;
+  for (let at = 0; at < line.length; at++) {
+    const character = line[at] as string;
+    if ('([{'.includes(character)) depth++;
+    else if (')]}'.includes(character) && (!plain || --depth < 0)) return at;
+  }
+  return line.length;
+}
+
+function indentOf(line: string): number {
+  return line.length - line.trimStart().length;
+}

@@ -1,0 +1,78 @@
+/**
+ * Syntax for completions: what stands at a cursor and where a block ends, from a document's tree. What is answered
+ * depends on the text alone. Where there is no tree (no grammar, text too long, grammar missing) the answer is a reason.
+ */
+import type { Language } from 'web-tree-sitter';
+import type { SourceDocument } from './sourceDocument.ts';
+import { type BlockScan, numMissing, scanBlock, statementIndent } from './syntaxBlock.ts';
+import { cursorSyntax } from './syntaxCursor.ts';
+import { Grammars, grammarFor } from './syntaxGrammars.ts';
+import { LONGEST_PARSED_TEXT, SyntaxTrees } from './syntaxTrees.ts';
+
+export interface PlaceSyntax {
+  /** In a comment or a string. */
+  inText: boolean;
+  /** Something opens before the cursor, at the end of its line or before its blank line: the indentation of that statement. */
+  openIndent: number | undefined;
+  /** What opens there ends with a word. */
+  words: boolean;
+  /** A statement or member may start on the cursor's blank line. */
+  statementStart: boolean;
+  /** Where lines written at the cursor leave its block. Whole lines only; the same for the same text. */
+  scan: (written: string) => BlockScan;
+}
+
+/** No tree: silently for files without a grammar, else with a note for the user. */
+export interface NoSyntax {
+  note?: string;
+}
+
+export class Syntax {
+  readonly #grammars: Grammars;
+  readonly #trees = new SyntaxTrees();
+
+  constructor(grammars = new Grammars()) {
+    this.#grammars = grammars;
+  }
+
+  /** Makes `at` quick for the document as it stands. Undefined when it is, else settles when it is; never rejects. */
+  prepare(doc: SourceDocument): Promise<void> | undefined {
+    const grammar = grammarFor(doc.path);
+    if (grammar === undefined || doc.lf.length > LONGEST_PARSED_TEXT) return undefined;
+    const { docId, lf } = doc;
+    const language = this.#grammars.get(grammar);
+    if (language) return this.#trees.update(docId, language, lf);
+    if (language === null) return undefined;
+    return this.#grammars.load(grammar).then(() => {
+      const loaded = this.#grammars.get(grammar);
+      return loaded ? this.#trees.update(docId, loaded, lf) : undefined;
+    });
+  }
+
+  /** What stands at an offset of the LF text. `prepare` must have settled since the grammar was first needed. */
+  at(doc: SourceDocument, offset: number): PlaceSyntax | NoSyntax {
+    const grammar = grammarFor(doc.path);
+    if (grammar === undefined) return {};
+    const { docId, lf } = doc;
+    if (lf.length > LONGEST_PARSED_TEXT) return { note: `${doc.path} is too long to be parsed: where the completion ends goes by indentation` };
+    const language = this.#grammars.get(grammar);
+    if (!language) return { note: `no syntax for ${doc.path} (see the log): where the completion ends goes by indentation` };
+    return this.#trees.withTree(docId, language, lf, (tree) => {
+      const { inText, blockStart, statementStart, open } = cursorSyntax(tree, grammar, lf, offset);
+      const missing = numMissing(tree, lf, offset, open);
+      const words = grammar === 'ruby' || grammar === 'bash';
+      const openIndent = blockStart ? statementIndent(lf, lf.slice(0, offset).trimEnd().length - 1) : undefined;
+      return { inText, openIndent, words, statementStart, scan: (written: string) => this.#scan(docId, language, lf, offset, written, open, missing) };
+    });
+  }
+
+  /** Frees what belongs to a document, or to all. */
+  forget(docId?: string): void {
+    this.#trees.forget(docId);
+  }
+
+  #scan(docId: string, language: Language, lf: string, offset: number, written: string, open: Parameters<typeof scanBlock>[4], missing: number): BlockScan {
+    const text = lf.slice(0, offset) + written + lf.slice(offset);
+    return this.#trees.withTree(docId, language, text, (tree) => scanBlock(tree, text, offset, offset + written.length, open, missing));
+  }
+}
