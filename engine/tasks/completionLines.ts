@@ -77,11 +77,13 @@ export function cutLines(context: LinesContext, raw: string, finished: boolean):
 
 /** How much of an unfinished line no closing bracket can cut off: up to one that the line has not opened itself. */
 function settled(line: string): number {
-  const plain = !/["'`/#]/.test(line);
   let depth = 0;
+  // Behind one of these a bracket may be text, so that none can be counted on.
+  let plain = true;
   for (let at = 0; at < line.length; at++) {
     const character = line[at] as string;
-    if ('([{'.includes(character)) depth++;
+    if ('"\'`/#'.includes(character)) plain = false;
+    else if ('([{'.includes(character)) depth++;
     else if (')]}'.includes(character) && (!plain || --depth < 0)) return at;
   }
   return line.length;

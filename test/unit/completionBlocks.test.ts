@@ -1,0 +1,92 @@
+/** Completions of several lines with a syntax tree: how many lines, where they end, and that what was shown stays. */
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { prepareComplete } from '../../engine/tasks/complete.ts';
+import type { PreparedRequest } from '../../engine/tasks/preparedRequest.ts';
+import { Layout } from '../../engine/text/layout.ts';
+import { ModelText } from '../../engine/text/modelText.ts';
+import { SourceDocument } from '../../engine/text/sourceDocument.ts';
+import { Syntax } from '../../engine/text/syntax.ts';
+import { Grammars } from '../../engine/text/syntaxGrammars.ts';
+
+let layout: Layout;
+const grammars = new Grammars();
+const syntax = new Syntax(grammars);
+beforeAll(async () => {
+  layout = new Layout(await ModelText.load(join(import.meta.dirname, '../../model')), { contextTokens: 2048, numParameters: 7.5e6 });
+  await Promise.all(['typescript', 'tsx', 'python', 'ruby', 'bash'].map((name) => grammars.load(name)));
+});
+
+/** A completion at `|`; `multiline` is decided by the syntax when left out. */
+function at(extension: string, marked: string, multiline?: boolean): PreparedRequest {
+  const offset = marked.indexOf('|');
+  const doc = new SourceDocument(`${extension} ${marked}`, `src/a.${extension}`, marked.slice(0, offset) + marked.slice(offset + 1));
+  return prepareComplete(layout, doc, { offset, multiline }, undefined, syntax);
+}
+
+describe('a completion of several lines', () => {
+  it.each([
+    ['ends with the block, not with what follows on its line', 'ts', 'if (a) {|', '\n  b();\n} else {\n  c();\n}\n', '\n  b();\n}'],
+    ['leaves the bracket that stands there', 'ts', 'if (a) {|\n}\n', '\n  b();\n} else {\n', '\n  b();'],
+    ['closes an inner block before the bracket of the outer one', 'ts', 'function f() {\n  if (a) {|\n}\n', '\n    b();\n  }\n  c();\n}\n', '\n    b();\n  }'],
+    ['closes the call that it stands in', 'ts', 'on("a", () => {|\n', '\n  b();\n});\nc();\n', '\n  b();\n});'],
+    ['is not misled by brackets in strings', 'ts', 'if (a) {|\n}\n', "\n  b('}');\n  c();\n}\n", "\n  b('}');\n  c();"],
+    ['goes on through lines within brackets, however they are indented', 'py', 'def f():\n    |\n', 'a = g("""\nb\n""", [\n1,\n])\n    return a\ndef g():\n', 'a = g("""\nb\n""", [\n1,\n])\n    return a'],
+    ['ends with the paragraph in the midst of a block', 'ts', 'function f() {\n  a();\n  |\n}\n', 'b();\n  c();\n\n  d();\n', 'b();\n  c();'],
+    ['goes on over blank lines in an empty body', 'ts', 'function f() {\n  |\n}\n', 'b();\n\n  d();\n}\n', 'b();\n\n  d();'],
+    ['is one line where the line opens nothing', 'ts', 'const a = |\n', 'b;\nc;\n', 'b;'],
+    ['is one line in a call', 'ts', 'f(\n  |\n);\n', 'a,\n  b,\n', 'a,'],
+    ['is one line in a comment', 'ts', '/**\n * |\n */\n', 'Does.\n * And more.\n', 'Does.'],
+    ['is one line after a type', 'ts', 'let a:|\n', ' string;\nlet b;\n', ' string;'],
+    ['takes the word that ends its block', 'rb', 'def f|', '\n  a\nend\nb\n', '\n  a\nend'],
+    ['leaves the word that stands there', 'rb', 'def f|\nend\n', '\n  a\nend\n', '\n  a'],
+    ['ends a word of an inner block before the same word of the outer', 'rb', 'def f\n  if a|\nend\n', '\n    b\n  end\n  c\n', '\n    b\n  end'],
+    ['of a shell ends with its word', 'sh', 'if true; then|', '\n  a\nfi\nb\n', '\n  a\nfi'],
+    ['brings its own indentation to a line without', 'py', 'def f():\n|\n', '    a = 1\n    return a\ndef g():\n', '    a = 1\n    return a'],
+    ['of markup ends with its element', 'tsx', 'const a = (\n  <p>\n    |\n  </p>\n);\n', '<i>b</i>\n    c\n  </p>\n', '<i>b</i>\n    c'],
+  ])('%s', (_, extension, marked, raw, wanted) => expect(at(extension, marked).shape(raw, true).text).toBe(wanted));
+
+  it('may be asked for, or not, by name', () => {
+    expect(at('ts', 'const a = |\n', true).shape('b\n  .c();\n', true).text).toBe('b\n  .c();');
+    expect(at('ts', 'if (a) {|\n}\n', false).shape('\n  b();\n', true).text).toBe('');
+  });
+
+  it('says when a file is too long to be parsed', () => {
+    const doc = new SourceDocument('long', 'src/long.ts', 'let a = 1;\n'.repeat(30_000));
+    expect(prepareComplete(layout, doc, { offset: 0 }, undefined, syntax).notes).toContain('src/long.ts is too long to be parsed: where the completion ends goes by indentation');
+  });
+
+  it('stops decoding as soon as the block has ended', () => {
+    const { shape } = at('ts', 'if (a) {|\n}\n');
+    expect(shape('\n  b();\n', false)).toEqual({ text: '\n  b();', stop: false });
+    expect(shape('\n  b();\n}', false)).toEqual({ text: '\n  b();', stop: false });
+    expect(shape('\n  b();\n}\n', false)).toMatchObject({ text: '\n  b();', stop: true });
+  });
+
+  it('only ever adds to what it has shown', () => {
+    const place = fc.constantFrom(
+      ...[
+        ['ts', 'if (a) {|\n}\n'], ['ts', 'if (a) {|'], ['ts', 'function f() {\n  if (a) {|\n}\n'], ['ts', 'on(() => {|\n'], ['ts', 'class A {\n  |\n}\n'], ['ts', 'a();\n|\nb();\n'], ['ts', 'const a = [|\n'],
+        ['tsx', 'const a = (\n  <p>\n    |\n  </p>\n);\n'], ['py', 'def f():\n    |\n'], ['py', 'if a:|\n    b()\n'], ['rb', 'def f|'], ['rb', 'def f\n  if a|\nend\n'], ['sh', 'if true; then|\nfi\n'], ['sh', 'case $x in|\nesac\n'],
+      ] as [string, string][],
+    );
+    const part = fc.constantFrom('a', 'foo(', ')', ');', "'", '"', '`', '${', ' ', '  ', '\n', '\n  ', '\n    ', '\n}', '}', '{', '[', ']', 'return x;', '// ', '/*', '*/', '/', '<p>', '</p>', 'end', '\nend', 'e', 'fi', '\nfi\n', 'a)', '"""', '#', '\r\n', ': ', '=> {', '} else {');
+    fc.assert(
+      fc.property(place, fc.array(part, { maxLength: 24 }), ([extension, marked], parts) => {
+        const { shape } = at(extension, marked);
+        let raw = '';
+        let before = '';
+        for (const piece of parts) {
+          raw += piece;
+          const { text, stop } = shape(raw, false);
+          expect(text.startsWith(before)).toBe(true);
+          expect(shape(raw, true).text.startsWith(text)).toBe(true);
+          before = text;
+          if (stop) break;
+        }
+      }),
+      { numRuns: 500, seed: 29 },
+    );
+  });
+});
