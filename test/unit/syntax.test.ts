@@ -96,7 +96,7 @@ describe('the place of a cursor', () => {
     ['ts', '/**\n * |\n */\nb();\n', 'text'],
     ['ts', 'const a = `{|\n`;\n', 'text'],
     ['ts', 'const a = `abc {|', 'text'],
-    ['ts', 'const a = `${f(() => {|\n})}`;\n', 'block'],
+    ['ts', `const a = \`\${f(() => {|\n})}\`;\n`, 'block'],
     ['py', 'def f():\n    """Does.\n\n    |\n    """\n', 'text'],
     ['py', '# for x in xs:|\n', 'text'],
     ['go', '// {|\n', 'text'],
@@ -173,7 +173,7 @@ const SAMPLES: Record<string, string> = {
   python: 'import os\n\nclass A:\n    """Text."""\n    def f(self, x):\n        if x:\n            return [y for y in x]\n        return f"{x} a"\n\n'.repeat(4),
   go: 'package a\n\nfunc F(x int) error {\n\tif x > 1 {\n\t\treturn nil\n\t}\n\tfor _, y := range []int{1} {\n\t\tprint(`a`, y)\n\t}\n}\n'.repeat(4),
   ruby: 'class A\n  def f(x)\n    x.each do |y|\n      puts "a #{y}"\n    end\n  end\nend\n'.repeat(4),
-  bash: 'f() {\n  if [ -n "$1" ]; then\n    echo "a ${b}"\n  fi\n}\ncase $x in\n  a) echo b ;;\nesac\n'.repeat(4),
+  bash: `f() {\n  if [ -n "$1" ]; then\n    echo "a \${b}"\n  fi\n}\ncase $x in\n  a) echo b ;;\nesac\n`.repeat(4),
   cpp: '#include <a>\ntemplate <typename T> class A : B {\n public:\n  void f(int x) {\n    if (x) { g("a"); }\n  }\n};\n'.repeat(4),
   php: '<?php\nclass A {\n  function f($x) {\n    return "a {$x}";\n  }\n}\n?>\n<p>a</p>\n'.repeat(4),
 };
