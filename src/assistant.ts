@@ -12,6 +12,7 @@ import type { Settings } from './config.ts';
 import { DocumentMirror } from './documentMirror.ts';
 import { EngineHost } from './engineHost.ts';
 import { EditPreview } from './edit/editPreview.ts';
+import { LanguageModelProvider } from './lm/provider.ts';
 import type { Log } from './log.ts';
 import { chooseModel } from './models/chooseModel.ts';
 import { locateModel } from './models/locate.ts';
@@ -32,6 +33,7 @@ export class Assistant {
     const edits = new EditPreview();
     const explanation = new Explanation(() => explain(completion.last, vscode.l10n.t));
     const status = new StatusItem(host);
+    const languageModel = new LanguageModelProvider(context.extensionPath, host, settings, log);
     const command = (name: string, run: (...args: never[]) => unknown) => vscode.commands.registerCommand(name, run);
     this.#host = host;
     this.#disposables = [
@@ -42,6 +44,7 @@ export class Assistant {
       edits,
       explanation,
       status,
+      languageModel,
       vscode.languages.registerInlineCompletionItemProvider(DOCUMENTS, completion),
       vscode.window.registerWebviewViewProvider(CHAT_VIEW, chat),
       command(ACCEPTED_COMMAND, () => completion.accepted()),

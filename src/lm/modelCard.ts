@@ -1,0 +1,64 @@
+/**
+ * What VS Code's model list is told of the model in use: name, limits and whether it can chat, from the loaded model or
+ * from the files of its folder, so that being listed neither starts the engine nor loads anything.
+ */
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import type { ModelInfo } from '../../engine/protocol.ts';
+import { describeModel, readJson } from '../models/locate.ts';
+
+export interface ModelCard {
+  name: string;
+  /** "qwen3" */
+  family: string;
+  version: string;
+  note: string;
+  parameters: number | null;
+  canChat: boolean;
+  /** What a request's texts may take together. */
+  maxInputTokens: number;
+  maxOutputTokens: number;
+}
+
+/** The engine keeps this share of the context for an answer, at most. */
+const MOST_FOR_ANSWER = 1 / 6;
+/** The engine's own ceiling, and what a config.json without a length stands for. */
+const MOST_CONTEXT = 65_536;
+const DEFAULT_CONTEXT: Record<string, number> = { qwen2: 32_768, qwen3: 32_768, llama: 2048 };
+/** Longest answer of a model whose manifest does not say. */
+const DEFAULT_ANSWER = 1024;
+/** Kept for what the chat template puts around the texts. */
+const TEMPLATE_TOKENS = 64;
+
+/** `answerTokens` is kvasir.chat.maxTokens; `loaded` is the engine's word, which goes first. Null for a folder that holds no model. */
+export function modelCard(modelDir: string, answerTokens: number, loaded: ModelInfo | null): ModelCard | null {
+  const config = readJson(path.join(modelDir, 'config.json'));
+  const manifest = readJson(path.join(modelDir, 'kvasir.json'));
+  const family = loaded?.architecture ?? String(config.model_type ?? '');
+  const made = DEFAULT_CONTEXT[family];
+  if (made === undefined) return null;
+  const contextTokens = loaded?.contextTokens ?? Math.min(MOST_CONTEXT, positive(config.max_position_embeddings) ?? made);
+  const wanted = answerTokens || (positive((manifest.chat as { maxTokens?: unknown } | undefined)?.maxTokens) ?? DEFAULT_ANSWER);
+  const maxOutputTokens = Math.max(1, Math.min(wanted, Math.floor(contextTokens * MOST_FOR_ANSWER)));
+  const { name, note } = loaded ?? describeModel(modelDir);
+  return {
+    name,
+    family,
+    version: typeof manifest.version === 'string' ? manifest.version : '',
+    note,
+    parameters: loaded?.parameters ?? null,
+    canChat: loaded?.canChat ?? promisesChat(modelDir, manifest),
+    maxInputTokens: Math.max(1, contextTokens - maxOutputTokens - TEMPLATE_TOKENS),
+    maxOutputTokens,
+  };
+}
+
+function promisesChat(modelDir: string, manifest: Record<string, unknown>): boolean {
+  const said = (manifest.can as { chat?: unknown } | undefined)?.chat;
+  if (typeof said === 'boolean') return said;
+  return existsSync(path.join(modelDir, 'chat_template.jinja')) || readJson(path.join(modelDir, 'tokenizer_config.json')).chat_template !== undefined;
+}
+
+function positive(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isInteger(value) && value > 0 ? value : undefined;
+}

@@ -1,0 +1,61 @@
+/** The language model provider, as another extension meets it through the editor's own API (helpers/language-model). */
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { ModelText } from '../../engine/text/modelText.ts';
+import { type Editor, PATIENCE } from './editor.ts';
+import { mappedFiles } from './processes.ts';
+import { editorSuite, INVENTORY } from './suite.ts';
+
+interface Failure {
+  languageModelError: boolean;
+  code: string;
+  message: string;
+}
+
+interface Used {
+  count: number;
+  countMessage: number;
+  chunks: string[];
+  cancelled: string | Failure;
+  cancelMs: number;
+  tooLong?: Failure;
+  failure?: Failure;
+}
+
+async function written<T>(window: Editor, name: string): Promise<T> {
+  await expect.poll(() => existsSync(window.file(name)), { timeout: PATIENCE }).toBe(true);
+  return JSON.parse(readFileSync(window.file(name), 'utf8')) as T;
+}
+
+/** Whether the engine has loaded its runtime. */
+const loaded = (window: Editor) => mappedFiles(window.extensionHost).some((file) => /onnxruntime/.test(file));
+
+editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
+  test('the model is listed with its limits, and listing loads nothing', async () => {
+    await editor().runCommand('Kvasir Test: List Models');
+    const models = await written<Record<string, unknown>[]>(editor(), 'models.json');
+    expect(models).toEqual([{ id: 'kvasir-starter', vendor: 'kvasir', family: 'qwen3', version: '0', name: 'kvasir-starter', maxInputTokens: 2048 - 200 - 64 }]);
+    expect(loaded(editor())).toBe(false);
+  });
+
+  test('another extension counts, asks, cancels, and is told what does not fit', async () => {
+    await editor().runCommand('Kvasir Test: Use Model');
+    const used = await written<Used>(editor(), 'used.json');
+    expect(used.failure).toBeUndefined();
+    const { tokenizer } = await ModelText.load(path.resolve('model'));
+    const exact = tokenizer.encode('export class Inventory {\n  private readonly entries = new Map();\n}\n').length;
+    expect([used.count, used.countMessage]).toEqual([exact, exact]);
+    const answer = used.chunks.join('');
+    console.log(`answer in ${used.chunks.length} parts: ${JSON.stringify(answer)}; cancelled after ${used.cancelMs} ms: ${JSON.stringify(used.cancelled)}`);
+    expect(answer.trim()).not.toBe('');
+    // Answers come part by part; VS Code gathers them for 30 ms.
+    expect(used.chunks.length).toBeGreaterThan(1);
+    expect(used.tooLong).toMatchObject({ languageModelError: true, message: expect.stringMatching(/^The request takes [\d,]+ tokens; kvasir-starter reads 1784\.$/) });
+    expect(loaded(editor())).toBe(true);
+  });
+
+  test('nothing of it was told to the user, to whom none of it belonged', async () => {
+    expect(await editor().toasts()).toEqual([]);
+  });
+});
