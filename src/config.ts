@@ -1,6 +1,6 @@
 /**
  * The only reader of settings. Defaults are those of package.json; values that make no sense (they may come from a
- * hand-edited file) are brought into range here, so that nothing behind this file has to doubt them.
+ * hand-edited file) are brought into range or replaced by the default here, so that nothing behind this file has to doubt them.
  */
 import * as vscode from './vscode.ts';
 
@@ -89,24 +89,14 @@ export class Settings implements vscode.Disposable {
 
 function read(): Config {
   const settings = vscode.workspace.getConfiguration('kvasir');
-  const flag = (key: string) => settings.get(key) !== false;
-  const text = (key: string) => {
-    const value = settings.get(key);
-    return typeof value === 'string' ? value.trim() : '';
-  };
-  const count = (key: string, most: number) => {
-    const value = Number(settings.get(key));
-    return Number.isFinite(value) ? Math.min(most, Math.max(0, Math.floor(value))) : 0;
-  };
-  /** May be a fraction: a test unloads after seconds. */
-  const minutes = (key: string, most: number) => {
-    const value = Number(settings.get(key));
-    return Number.isFinite(value) ? Math.min(most, Math.max(0, value)) : 0;
-  };
-  const texts = (key: string) => {
-    const value = settings.get(key);
-    return Array.isArray(value) ? value.filter((entry): entry is string => typeof entry === 'string' && entry !== '') : [];
-  };
+  /** A value of another type counts as not set: the default, which for `exclude` is what keeps secrets out. */
+  const valid = <T>(key: string, fits: (value: unknown) => value is T, otherwise: T): T => [settings.get(key), settings.inspect(key)?.defaultValue].find(fits) ?? otherwise;
+  const flag = (key: string) => valid(key, (value) => typeof value === 'boolean', false);
+  const text = (key: string) => valid(key, (value) => typeof value === 'string', '').trim();
+  /** A fraction is taken as such: minutes may be less than one. */
+  const amount = (key: string, most: number) => Math.min(most, Math.max(0, valid(key, Number.isFinite as (value: unknown) => value is number, 0)));
+  const count = (key: string, most: number) => Math.floor(amount(key, most));
+  const texts = (key: string) => valid(key, (value): value is unknown[] => Array.isArray(value), []).filter((entry): entry is string => typeof entry === 'string' && entry !== '');
   return {
     enable: flag('enable'),
     model: text('model'),
@@ -114,7 +104,7 @@ function read(): Config {
     cacheMaxBytes: count('cache.maxBytes', Number.MAX_SAFE_INTEGER),
     threads: count('engine.threads', 256),
     transport: TRANSPORTS.find((name) => name === text('engine.transport')) ?? TRANSPORTS[0],
-    unloadAfterMinutes: minutes('engine.unloadAfterMinutes', 1440),
+    unloadAfterMinutes: amount('engine.unloadAfterMinutes', 1440),
     completion: {
       enable: flag('completion.enable'),
       debounceMs: count('completion.debounceMs', 2000),
@@ -122,9 +112,9 @@ function read(): Config {
       languages: texts('completion.languages'),
       exclude: texts('completion.exclude'),
       snippets: flag('completion.snippets'),
-      pauseOnBattery: settings.get('completion.pauseOnBattery') === true,
+      pauseOnBattery: flag('completion.pauseOnBattery'),
     },
     chat: { maxTokens: count('chat.maxTokens', 8192) },
-    summary: { codeLens: settings.get('summary.codeLens') === true, hover: flag('summary.hover') },
+    summary: { codeLens: flag('summary.codeLens'), hover: flag('summary.hover') },
   };
 }
