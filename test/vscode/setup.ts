@@ -26,20 +26,26 @@ export async function prepareEditor(cacheDir: string): Promise<EditorFiles> {
   const chromiumEntry = require.resolve('@sparticuz/chromium');
   const chromiumPackage = chromiumEntry.slice(0, chromiumEntry.lastIndexOf('build'));
   const chromiumVersion = (JSON.parse(readFileSync(path.join(chromiumPackage, 'package.json'), 'utf8')) as { version: string }).version;
-  const codeServer = path.join(cacheDir, 'code-server');
+  const { folder: codeServer, entry } = await prepareCodeServer(cacheDir);
   const chromium = path.join(cacheDir, 'chromium');
-  await makeOnce(codeServer, `code-server ${CODE_SERVER_VERSION}`, () => installCodeServer(codeServer));
   await makeOnce(chromium, `chromium ${chromiumVersion}`, () => unpackChromium(chromiumPackage, chromium));
   const fonts = path.join(chromium, 'fonts.conf');
   writeFileSync(fonts, fontConfiguration(chromium, codeServer));
   return {
-    codeServer: path.join(codeServer, 'node_modules/code-server/out/node/entry.js'),
+    codeServer: entry,
     chromium: path.join(chromium, 'chromium'),
     chromiumEnv: {
       LD_LIBRARY_PATH: [path.join(chromium, 'al2023/lib'), chromium, process.env.LD_LIBRARY_PATH].filter(Boolean).join(':'),
       FONTCONFIG_FILE: fonts,
     },
   };
+}
+
+/** VS Code's server alone: its folder, and its entry script for Node 24. */
+export async function prepareCodeServer(cacheDir: string): Promise<{ folder: string; entry: string }> {
+  const folder = path.join(cacheDir, 'code-server');
+  await makeOnce(folder, `code-server ${CODE_SERVER_VERSION}`, () => installCodeServer(folder));
+  return { folder, entry: path.join(folder, 'node_modules/code-server/out/node/entry.js') };
 }
 
 /** A bare machine has no fonts: the browser's package brings a proportional one, code-server (in KaTeX) a monospaced one. */
@@ -59,12 +65,12 @@ async function makeOnce(folder: string, content: string, make: () => void | Prom
   const marker = path.join(folder, 'complete.txt');
   if (existsSync(marker) && readFileSync(marker, 'utf8') === content) return;
   const started = performance.now();
-  console.log(`editor tests: preparing ${content} in ${folder}`);
+  console.log(`preparing ${content} in ${folder} (from npm, once)`);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   await make();
   writeFileSync(marker, content);
-  console.log(`editor tests: ${content} is ready after ${((performance.now() - started) / 1000).toFixed(0)} s`);
+  console.log(`${content} is ready after ${((performance.now() - started) / 1000).toFixed(0)} s`);
 }
 
 /** No package's install script runs: the native modules that the workbench needs come prebuilt. */
@@ -93,7 +99,7 @@ function npm(cwd: string, args: string[]): void {
   if (result.status === 0) return;
   const said = result.stderr.split('\n').flatMap((line) => /^npm (?:error|ERR!) (.+)/.exec(line)?.[1] ?? []);
   const reason = result.error?.message ?? (said.slice(0, 4).join(', ') || `exit status ${result.status ?? result.signal}`);
-  throw new Error(`editor tests: "npm ${args.join(' ')}" in ${cwd} failed: ${reason}`);
+  throw new Error(`"npm ${args.join(' ')}" in ${cwd} failed: ${reason}`);
 }
 
 /**

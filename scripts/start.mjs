@@ -1,0 +1,122 @@
+// `npm start`: Kvasir in a VS Code of its own, on a copy of some of this project's files. Takes desktop VS Code where `code` is
+// on the PATH, else code-server (VS Code in a browser; installed from npm on first use, which needs the network), or with
+// `-- --browser` always that. Nothing of your own VS Code is touched, and nothing is left when it ends.
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { prepareCodeServer } from '../test/vscode/setup.ts';
+
+const SAMPLE = ['README.md', 'src/config.ts', 'src/documentMirror.ts', 'engine/scheduler.ts', 'engine/sampler.ts', 'engine/cache'];
+const SETTINGS = {
+  'workbench.startupEditor': 'none',
+  'security.workspace.trust.enabled': false,
+  'telemetry.telemetryLevel': 'off',
+  'extensions.autoUpdate': false,
+};
+
+/** The user's own desktop VS Code, or undefined. In WSL `code` opens a window of Windows, which knows none of these folders. */
+function desktop() {
+  const noScreen = process.platform === 'linux' && !process.env.DISPLAY && !process.env.WAYLAND_DISPLAY;
+  if (noScreen || process.env.WSL_DISTRO_NAME) return undefined;
+  return spawnSync('code', ['--version'], { shell: process.platform === 'win32' }).status === 0 ? 'code' : undefined;
+}
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  return port;
+}
+
+/** Runs a command to its end; throws its last line when it fails. */
+function run(command, args, options = {}) {
+  const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: 'utf8', ...options });
+  if (status !== 0) throw new Error(`${path.basename(command)} ${args[0]}: ${error?.message ?? `${stdout}${stderr}`.trim().split('\n').at(-1)}`);
+}
+
+async function main() {
+  const { values } = parseArgs({ options: { browser: { type: 'boolean' }, vsix: { type: 'string' } } });
+  const workspace = path.join(folder, 'kvasir-sample');
+  for (const name of SAMPLE) cpSync(name, path.join(workspace, name), { recursive: true });
+  for (const name of ['user/User', 'extensions']) mkdirSync(path.join(folder, name), { recursive: true });
+  writeFileSync(path.join(folder, 'user/User/settings.json'), JSON.stringify(SETTINGS));
+  let { vsix } = values;
+  if (!vsix) {
+    console.log('packaging Kvasir');
+    vsix = path.join(folder, 'kvasir.vsix');
+    run(process.execPath, ['scripts/package.mjs', '--out', vsix]);
+  }
+  const profile = ['--user-data-dir', path.join(folder, 'user'), '--extensions-dir', path.join(folder, 'extensions')];
+  const code = values.browser ? undefined : desktop();
+  if (code) startDesktop(code, profile, vsix, workspace);
+  else await startServer(profile, vsix, workspace);
+}
+
+function startDesktop(code, profile, vsix, workspace) {
+  const shell = process.platform === 'win32';
+  run(code, [...profile, '--install-extension', vsix], { shell });
+  console.log(`VS Code is opening on ${workspace}; close its window, or press Ctrl+C here, to end`);
+  start(code, [...profile, '--new-window', '--wait', workspace], { stdio: 'ignore', shell });
+}
+
+async function startServer(profile, vsix, workspace) {
+  const { entry: codeServer } = await prepareCodeServer(path.resolve('.cache'));
+  const port = await freePort();
+  const config = path.join(folder, 'config.yaml');
+  writeFileSync(config, `bind-addr: 127.0.0.1:${port}\nauth: none\ncert: false\n`);
+  // Inside a terminal of VS Code, code-server would open a tab there instead of starting.
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('VSCODE_')));
+  env.EXTENSIONS_GALLERY = '{"serviceUrl":""}';
+  const common = [codeServer, '--config', config, ...profile];
+  run(process.execPath, [...common, '--install-extension', vsix], { env });
+  const flags = ['--disable-telemetry', '--disable-update-check', '--disable-getting-started-override', '-e'];
+  // In a group of its own, with everything that it starts.
+  const server = start(process.execPath, [...common, ...flags, workspace], { env, detached: true, stdio: 'ignore' });
+  const address = `http://127.0.0.1:${port}`;
+  for (let answered = false; !answered && server.exitCode === null; ) {
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    answered = await fetch(`${address}/healthz`).then(({ ok }) => ok, () => false);
+  }
+  console.log(`Kvasir is at ${address}/?folder=${encodeURIComponent(workspace)} (for this machine only); press Ctrl+C to end`);
+}
+
+const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-start-'));
+/** What is to be ended with this program, and the id to send it signals by. */
+let child;
+let target = 0;
+let ending = false;
+
+function start(command, args, options) {
+  child = spawn(command, args, options);
+  target = options.detached && process.platform !== 'win32' ? -child.pid : child.pid;
+  child.once('error', (error) => fail(error));
+  child.once('exit', (code) => end(code ?? 1));
+  return child;
+}
+
+async function end(status) {
+  if (ending) return;
+  ending = true;
+  if (child?.pid && child.exitCode === null && child.signalCode === null) {
+    const exited = once(child, 'exit');
+    process.kill(target, 'SIGTERM');
+    const timer = setTimeout(() => process.kill(target, 'SIGKILL'), 8000);
+    await exited;
+    clearTimeout(timer);
+  }
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  process.exit(status);
+}
+
+function fail(error) {
+  if (!ending) console.error(`npm start: ${error.message}`);
+  return end(1);
+}
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => end(0));
+await main().catch(fail);
