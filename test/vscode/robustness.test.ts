@@ -1,0 +1,143 @@
+/**
+ * The engine, its model, its disk and its settings go wrong under a user at work: at most one clear message each, no lost
+ * text, and it works again. The engine runs in a process of its own here, so that it can be killed.
+ */
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import type { Locator } from 'playwright-core';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { PATIENCE } from './editor.ts';
+import { isAlive, mappedFiles, processTree } from './processes.ts';
+import type { EditorServerAddress } from './server.ts';
+import { editorSuite, INVENTORY } from './suite.ts';
+
+const SETTINGS = ['kvasir.engine.transport', 'kvasir.engine.unloadAfterMinutes', 'kvasir.engine.threads', 'kvasir.model', 'kvasir.cache.maxBytes'];
+const QUESTION = 'Which classes does this file define?';
+/** An answer that has ended well: whether it is right is another matter. */
+const DONE = /^done: This file/;
+/** Long to read, and not read before it is asked about. */
+const LONG = Array.from({ length: 300 }, (_, i) => `export class Shelf${i} {\n  readonly place = ${i};\n}\n`).join('\n');
+
+editorSuite('robustness', { 'src/inventory.ts': INVENTORY, 'src/shelves.ts': LONG }, (editor) => {
+  const server = inject('server') as EditorServerAddress;
+  const cacheDir = () => path.join(server.folder, 'user/User/globalStorage/kvasir.kvasir/models');
+  const copy = () => path.join(server.folder, 'model-copy');
+
+  beforeAll(async () => {
+    editor().configureMachine({ 'kvasir.engine.transport': 'process' });
+    await editor().openFile('src/inventory.ts');
+    await editor().runCommand('Kvasir: Open Chat');
+  });
+  afterAll(() => {
+    if (typeof server === 'string') return;
+    editor().configureMachine(Object.fromEntries(SETTINGS.map((name) => [name, undefined])));
+    rmSync(copy(), { recursive: true, force: true });
+  });
+
+  /** Processes of their own that onnxruntime is loaded in. */
+  const engines = () => processTree(editor().extensionHost).filter((pid) => pid !== editor().extensionHost && mappedFiles(pid).some((file) => file.includes('onnxruntime')));
+  const stateOf = (answer: Locator, timeout = 2 * PATIENCE) => expect.poll(() => answer.getAttribute('data-state'), { timeout });
+  async function askToTheEnd(question = QUESTION): Promise<string> {
+    const answer = await editor().ask(question);
+    await stateOf(answer).not.toBe('streaming');
+    return `${await answer.getAttribute('data-state')}: ${await answer.textContent()}`;
+  }
+  async function expectWorking(): Promise<void> {
+    expect(await askToTheEnd()).toMatch(DONE);
+    expect(await editor().toasts()).toEqual([]);
+  }
+  async function dismissToasts(): Promise<void> {
+    await editor().runCommand('Notifications: Clear All Notifications');
+    await expect.poll(() => editor().toasts()).toEqual([]);
+  }
+
+  test('the engine runs in a process of its own, and nothing of it in the extension host', async () => {
+    await expect.poll(async () => [await askToTheEnd(), engines().length], { timeout: 2 * PATIENCE }).toEqual([expect.stringMatching(DONE), 1]);
+    expect(mappedFiles(editor().extensionHost).filter((file) => file.includes('onnxruntime'))).toEqual([]);
+  });
+
+  test('killed in the middle of a step: the answer ends with the reason, the next one comes from a new process', async () => {
+    const [pid = 0] = engines();
+    await editor().openFile('src/shelves.ts');
+    process.kill(pid, 'SIGSTOP');
+    const answer = await editor().ask(QUESTION);
+    expect(await answer.getAttribute('data-state')).toBe('streaming');
+    process.kill(pid, 'SIGCONT');
+    await editor().page.waitForTimeout(50);
+    process.kill(pid, 'SIGKILL');
+    await stateOf(answer).toBe('error');
+    expect(await answer.textContent()).toContain('The engine stopped: its process was ended by SIGKILL.');
+    await editor().screenshot('engine-killed');
+    await editor().openFile('src/inventory.ts');
+    await expectWorking();
+    expect(isAlive(pid)).toBe(false);
+    expect(engines()).toHaveLength(1);
+  });
+
+  test('unloaded when nobody asks, its process with it; the conversation stays and goes on', async () => {
+    const numAnswers = await editor().answers.count();
+    editor().configureMachine({ 'kvasir.engine.unloadAfterMinutes': 0.03 });
+    await expect.poll(engines, { timeout: PATIENCE }).toEqual([]);
+    await expect.poll(() => editor().statusItem.innerHTML()).toContain('not loaded');
+    editor().configureMachine({ 'kvasir.engine.unloadAfterMinutes': undefined });
+    await expectWorking();
+    expect(await editor().answers.count()).toBe(numAnswers + 1);
+    expect(engines()).toHaveLength(1);
+  });
+
+  test('model folder deleted while it is loaded, and before it is', async () => {
+    cpSync('model', copy(), { recursive: true });
+    editor().configureMachine({ 'kvasir.model': copy() });
+    const [before] = engines();
+    await expect.poll(async () => [await askToTheEnd(), engines().includes(before as number)], { timeout: 2 * PATIENCE }).toEqual([expect.stringMatching(DONE), false]);
+    rmSync(copy(), { recursive: true });
+    await expectWorking();
+    await editor().runCommand('Kvasir: Restart Engine');
+    await expect.poll(() => editor().toasts(), { timeout: PATIENCE }).toEqual([expect.stringContaining(`The setting kvasir.model names no folder: ${copy()}`)]);
+    await editor().screenshot('model-deleted');
+    expect(await askToTheEnd()).toContain('error: ');
+    expect(await editor().toasts()).toHaveLength(1);
+    await dismissToasts();
+    editor().configureMachine({ 'kvasir.model': undefined });
+    await expect.poll(() => askToTheEnd(), { timeout: 2 * PATIENCE }).toMatch(DONE);
+    expect(await editor().toasts()).toEqual([]);
+  });
+
+  const mayMount = typeof server !== 'string' && spawnSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'tmpfs', '/tmp']).status === 0;
+  test.skipIf(!mayMount)(`disk full${mayMount ? '' : ' (this machine permits no mount)'}: what is needed and where; nothing half-made is left`, async () => {
+    mkdirSync(cacheDir(), { recursive: true });
+    expect(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', cacheDir()]).status).toBe(0);
+    try {
+      await editor().runCommand('Kvasir: Restart Engine');
+      await expect.poll(() => editor().toasts(), { timeout: PATIENCE }).toEqual([expect.stringMatching(/The cache folder .*models is on a full disk; this model needs \d+ MB there\./)]);
+      await editor().screenshot('disk-full');
+      expect(readdirSync(cacheDir())).toEqual([]);
+      await dismissToasts();
+    } finally {
+      spawnSync('umount', [cacheDir()]);
+    }
+    await expectWorking();
+  });
+
+  test('nonsense in the settings counts as not set', async () => {
+    editor().configureMachine({ 'kvasir.engine.threads': 'many', 'kvasir.engine.unloadAfterMinutes': {}, 'kvasir.cache.maxBytes': -5, 'kvasir.model': 7 });
+    editor().configure({
+      'kvasir.enable': 'yes', 'kvasir.completion.debounceMs': 'soon', 'kvasir.completion.maxTokens': null, 'kvasir.completion.languages': 5, 'kvasir.completion.exclude': { a: 1 },
+      'kvasir.chat.maxTokens': [1], 'kvasir.summary.codeLens': 'sometimes', 'kvasir.summary.hover': 3, 'kvasir.completion.snippets': {}, 'kvasir.completion.pauseOnBattery': 'x',
+    });
+    await editor().openFile('src/inventory.ts');
+    await expectWorking();
+    await editor().goTo(37, 1);
+    await editor().runCommand('Kvasir: Trigger Completion');
+    await expect.poll(() => editor().ghostText(), { timeout: PATIENCE }).not.toBe('');
+    await editor().press('Escape');
+    expect(await editor().toasts()).toEqual([]);
+  });
+
+  test('the extension has reported no error, and no text has changed', async () => {
+    // A message that is shown to the user is in the console as well.
+    expect(editor().problems.filter((problem) => !problem.startsWith('Kvasir: '))).toEqual([]);
+    expect(await editor().savedText('src/inventory.ts')).toBe(INVENTORY);
+  });
+});
