@@ -13,6 +13,7 @@ import { DocumentMirror } from './documentMirror.ts';
 import { EngineHost } from './engineHost.ts';
 import { EditPreview } from './edit/editPreview.ts';
 import { LanguageModelProvider } from './lm/provider.ts';
+import { EditSelection } from './edit/editSelection.ts';
 import type { Log } from './log.ts';
 import { chooseModel } from './models/chooseModel.ts';
 import { locateModel } from './models/locate.ts';
@@ -31,6 +32,7 @@ export class Assistant {
     const attachment = new Attachment(host, mirror, settings);
     const chat = new ChatView(context, host, mirror, settings, attachment, log);
     const edits = new EditPreview();
+    const editSelection = new EditSelection(context.workspaceState, host, mirror, edits);
     const explanation = new Explanation(() => explain(completion.last, vscode.l10n.t));
     const status = new StatusItem(host);
     const languageModel = new LanguageModelProvider(context.extensionPath, host, settings, log);
@@ -54,6 +56,7 @@ export class Assistant {
       command('kvasir.explainLastCompletion', () => explanation.show()),
       command('kvasir.summarizeFile', (uri?: vscode.Uri) => summarizeFile(chat, uri)),
       command('kvasir.summarizeSelection', () => summarizeSelection(chat)),
+      command('kvasir.editSelection', () => editSelection.run()),
       command('kvasir.acceptEdit', () => edits.accept()),
       command('kvasir.rejectEdit', () => edits.reject()),
       command('kvasir.clearCache', () => {

@@ -1,0 +1,55 @@
+/** The functions, classes and the like of a document, as the language's own extension names them. */
+import * as vscode from './vscode.ts';
+
+export interface CodeSymbol {
+  name: string;
+  range: vscode.Range;
+  /** Where its name stands. */
+  nameRange: vscode.Range;
+  /** How deep it is nested in other symbols. */
+  depth: number;
+}
+
+/** A language server that is still starting does not keep the user waiting. */
+const PATIENCE_MS = 2000;
+
+/** In the order of the document; empty where no extension knows the language, or does not answer in time. */
+export async function symbolsOf(document: vscode.TextDocument): Promise<CodeSymbol[]> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, PATIENCE_MS, undefined);
+  });
+  try {
+    const asked = vscode.commands.executeCommand<(vscode.DocumentSymbol | vscode.SymbolInformation)[] | undefined>('vscode.executeDocumentSymbolProvider', document.uri);
+    const found = await Promise.race([asked, late]);
+    return flatten(found ?? [], 0);
+  } catch {
+    // A provider that fails is one that knows nothing of this file; it reports its failure itself.
+    return [];
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function flatten(found: readonly (vscode.DocumentSymbol | vscode.SymbolInformation)[], depth: number): CodeSymbol[] {
+  const kinds = new Set([
+    vscode.SymbolKind.Class, vscode.SymbolKind.Constructor, vscode.SymbolKind.Enum, vscode.SymbolKind.Function, vscode.SymbolKind.Interface,
+    vscode.SymbolKind.Method, vscode.SymbolKind.Module, vscode.SymbolKind.Namespace, vscode.SymbolKind.Struct,
+  ]);
+  return found.flatMap((symbol) => {
+    const range = 'range' in symbol ? symbol.range : symbol.location.range;
+    const nameRange = 'selectionRange' in symbol ? symbol.selectionRange : new vscode.Range(range.start, range.start.translate(0, symbol.name.length));
+    const inner = 'children' in symbol ? flatten(symbol.children, depth + 1) : [];
+    return kinds.has(symbol.kind) ? [{ name: nameOf(symbol.name), range, nameRange, depth }, ...inner] : inner;
+  });
+}
+
+/** Some servers name a function with its parameters. */
+function nameOf(name: string): string {
+  return name.replace(/\(.*$/s, '').trim() || name;
+}
+
+/** The innermost symbol around a position. */
+export function enclosing(symbols: readonly CodeSymbol[], position: vscode.Position): CodeSymbol | undefined {
+  return symbols.filter(({ range }) => range.contains(position)).sort((a, b) => b.depth - a.depth)[0];
+}
