@@ -8,6 +8,7 @@ import { CHAT_VIEW, ChatView } from './chat/chatView.ts';
 import { DOCUMENTS } from './completion/filter.ts';
 import { ACCEPTED_COMMAND, CompletionProvider } from './completion/provider.ts';
 import { explain } from './completion/record.ts';
+import { CommitMessage } from './commit/commitMessage.ts';
 import type { Settings } from './config.ts';
 import { DocumentMirror } from './documentMirror.ts';
 import { EngineHost } from './engineHost.ts';
@@ -32,6 +33,7 @@ export class Assistant {
     const attachment = new Attachment(host, mirror, settings);
     const chat = new ChatView(context, host, mirror, settings, attachment, log);
     const edits = new EditPreview();
+    const commitMessage = new CommitMessage(host, settings);
     const editSelection = new EditSelection(context.workspaceState, host, mirror, edits);
     const explanation = new Explanation(() => explain(completion.last, vscode.l10n.t));
     const status = new StatusItem(host);
@@ -59,6 +61,7 @@ export class Assistant {
       command('kvasir.editSelection', () => editSelection.run()),
       command('kvasir.acceptEdit', () => edits.accept()),
       command('kvasir.rejectEdit', () => edits.reject()),
+      command('kvasir.commitMessage', (source?: { rootUri?: vscode.Uri }) => commitMessage.run(source)),
       command('kvasir.clearCache', () => {
         completion.forget();
         host.client.notify({ type: 'evict' });

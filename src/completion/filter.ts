@@ -16,11 +16,11 @@ export function excluded(document: vscode.TextDocument, settings: Config['comple
   return wanted ? undefined : 'the language is not in kvasir.completion.languages';
 }
 
-/** Files that reach the model only when the user asks about them by name. */
-export function isSecret(document: vscode.TextDocument, settings: Config['completion']): boolean {
+/** Files that reach the model only when the user asks about them by name. Takes whatever has the address and the language of a document. */
+export function isSecret(document: Pick<vscode.TextDocument, 'uri' | 'languageId'>, settings: Config['completion']): boolean {
   return settings.exclude.some((glob) => matches(document, glob));
 }
 
-function matches(document: vscode.TextDocument, pattern: string): boolean {
-  return vscode.languages.match({ pattern }, document) > 0;
+function matches(document: Pick<vscode.TextDocument, 'uri' | 'languageId'>, pattern: string): boolean {
+  return vscode.languages.match({ pattern }, document as vscode.TextDocument) > 0;
 }

@@ -1,0 +1,119 @@
+/**
+ * `Kvasir: Write Commit Message`: the staged diff (else the working tree's) becomes a message that streams into the
+ * repository's input box. What stood there comes back on cancel, on failure, and when asked for; what the user types
+ * meanwhile stays.
+ */
+import * as vscode from '../vscode.ts';
+import { isSecret } from '../completion/filter.ts';
+import type { Settings } from '../config.ts';
+import { followsInstructions } from '../edit/ability.ts';
+import type { EngineHost } from '../engineHost.ts';
+import { failureOf } from '../failure.ts';
+import { diffFiles } from './diffFiles.ts';
+import { chooseRepository, openRepositories, type Repository } from './git.ts';
+
+/** So many commits show a project's habits. */
+const NUM_SUBJECTS = 8;
+
+interface Change {
+  diff: string;
+  /** What the user should know of it: not staged, files left out. */
+  notes: string[];
+}
+
+export class CommitMessage {
+  readonly #host: EngineHost;
+  readonly #settings: Settings;
+
+  constructor(host: EngineHost, settings: Settings) {
+    this.#host = host;
+    this.#settings = settings;
+  }
+
+  /** `source` comes from the button of a repository. */
+  async run(source?: { rootUri?: vscode.Uri }): Promise<void> {
+    const tell = failureOf(this.#host);
+    try {
+      if (!(await followsInstructions(this.#host, (name) => vscode.l10n.t('{0} is too small to write commit messages. Choose a larger model for that.', name)))) return;
+      const repositories = await openRepositories();
+      if (!repositories.length) throw new Error(vscode.l10n.t('There is no Git repository in this window.'));
+      const repository = await chooseRepository(repositories, source?.rootUri);
+      if (!repository) return;
+      const change = await this.#changeOf(repository);
+      await this.#write(repository, change);
+    } catch (error) {
+      tell(error);
+    }
+  }
+
+  /** Throws an Error for the user when there is nothing to write about. */
+  async #changeOf(repository: Repository): Promise<Change> {
+    const staged = await repository.diff(true);
+    const whole = staged.trim() ? staged : await repository.diff(false);
+    if (!whole.trim()) throw new Error(vscode.l10n.t('There is no change to write a message for. Stage new files first.'));
+    const files = diffFiles(whole);
+    const secret = (name: string) => isSecret({ uri: vscode.Uri.joinPath(repository.rootUri, name), languageId: '' }, this.#settings.current.completion);
+    const shown = files.filter(({ names }) => !names.some(secret));
+    const hidden = files.filter((file) => !shown.includes(file)).map(({ path }) => path);
+    if (!shown.length) throw new Error(vscode.l10n.t('Every changed file is left out by kvasir.completion.exclude: {0}.', hidden.join(', ')));
+    const notes: string[] = [];
+    if (!staged.trim()) notes.push(vscode.l10n.t('nothing is staged, so the message is about all changes'));
+    if (hidden.length) notes.push(vscode.l10n.t('left out by kvasir.completion.exclude: {0}', hidden.join(', ')));
+    return { diff: shown.map(({ text }) => text).join(''), notes };
+  }
+
+  async #write(repository: Repository, { diff, notes }: Change): Promise<void> {
+    const { inputBox } = repository;
+    const before = inputBox.value;
+    const abort = new AbortController();
+    let written = before;
+    let text = '';
+    const put = (value: string) => {
+      // The user types: the box is theirs again.
+      if (inputBox.value !== written) abort.abort();
+      else inputBox.value = written = value;
+    };
+    const restore = () => {
+      if (inputBox.value === written) inputBox.value = before;
+    };
+    try {
+      const subjects = await recentSubjects(repository);
+      const done = await vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: vscode.l10n.t('Kvasir is writing a commit message'), cancellable: true }, (_, token) => {
+        token.onCancellationRequested(() => abort.abort());
+        return this.#host.client.generate({
+          task: () => ({ kind: 'commitMessage', diff, subjects }),
+          priority: 'chat',
+          onChunk: (piece) => {
+            text += piece;
+            if (!abort.signal.aborted) put(text);
+          },
+          signal: abort.signal,
+        });
+      });
+      if (abort.signal.aborted) return restore();
+      if (!done.text) throw new Error(done.diagnostics.join('; ') || vscode.l10n.t('the model gave no message'));
+      put(done.text);
+      if (done.finishReason === 'length') notes.push(vscode.l10n.t('the message is cut off after {0} tokens', done.usage.completionTokens));
+      await offerBefore([...notes, ...done.diagnostics], before, restore);
+    } catch (error) {
+      restore();
+      throw error;
+    }
+  }
+}
+
+/** First lines of the last commits, none in a repository without. */
+async function recentSubjects(repository: Repository): Promise<string[]> {
+  const commits = await repository.log({ maxEntries: NUM_SUBJECTS }).catch(() => []);
+  return commits.map(({ message }) => message.split('\n', 1)[0] as string);
+}
+
+/** Says what there is to say, with a way back to what stood in the box. */
+async function offerBefore(notes: readonly string[], before: string, restore: () => void): Promise<void> {
+  const again = vscode.l10n.t('Restore Previous Message');
+  const said = before.trim() ? [...notes, vscode.l10n.t('what stood in the box was replaced')] : notes;
+  if (!said.length) return;
+  const message = `Kvasir: ${said.join('; ')}.`;
+  const chosen = before.trim() ? await vscode.window.showInformationMessage(message, again) : await vscode.window.showInformationMessage(message);
+  if (chosen === again) restore();
+}

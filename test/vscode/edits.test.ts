@@ -1,0 +1,109 @@
+/** Edit Selection as a user meets it: an honest word with the built-in model; with another one a streamed diff, accepted in one undo step, rejected, or in conflict. */
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { PATIENCE } from './editor.ts';
+import { editorSuite, INVENTORY } from './suite.ts';
+
+const SHORT = 'export function twice(n: number): number {\n  return n + n;\n}\n\nexport const four = twice(2);\n';
+
+editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT }, (editor) => {
+  afterAll(() => editor()?.configureMachine({ 'kvasir.model': undefined }));
+
+  const toast = (text: string) => editor().page.locator('.notification-toast', { hasText: text });
+  const dismissToasts = () => editor().runCommand('Notifications: Clear All Notifications');
+  const input = () => editor().page.locator('.quick-input-widget input');
+  const titleButton = (name: string) => editor().page.locator(`.editor-actions .action-label[aria-label^="${name}"]`);
+  const diff = () => editor().page.locator('.monaco-diff-editor');
+
+  /** A tiny model that takes instructions and writes noise, with room for a file. */
+  function useNoiseModel(): void {
+    const model = path.join(editor().folder, '../noise-model');
+    cpSync('test/fixtures/models/qwen3-tied-sharded', model, { recursive: true });
+    const config = path.join(model, 'config.json');
+    writeFileSync(config, JSON.stringify({ ...JSON.parse(readFileSync(config, 'utf8')), max_position_embeddings: 4096 }));
+    editor().configureMachine({ 'kvasir.model': model });
+  }
+
+  /** Asks for an edit of the symbol around the cursor and waits until it can be accepted. */
+  async function proposeEdit(instruction: string): Promise<void> {
+    await editor().runCommand('Kvasir: Edit Selection');
+    await input().waitFor();
+    await input().fill(instruction);
+    await input().press('Enter');
+    await diff().waitFor();
+    await expect.poll(() => titleButton('Accept Edit').getAttribute('class'), { timeout: PATIENCE }).not.toContain('disabled');
+  }
+
+  test('the built-in model is not asked: one message says why, with a way to another model', async () => {
+    const window = editor();
+    await window.openFile('src/inventory.ts');
+    await window.goTo(26, 5);
+    await window.runCommand('Kvasir: Edit Selection');
+    await toast('kvasir-starter is too small to change code by instruction').waitFor();
+    expect(await window.toasts()).toHaveLength(1);
+    expect(await toast('too small').getByRole('button', { name: 'Choose Model' }).count()).toBe(1);
+    expect(await input().isVisible()).toBe(false);
+    await window.screenshot('edit-honest');
+    await dismissToasts();
+  });
+
+  test('the symbol around the cursor is named, the new text streams into a diff, Accept Edit applies it as one undo step', async () => {
+    const window = editor();
+    useNoiseModel();
+    await window.openFile('src/twice.ts');
+    await window.goTo(2, 5);
+    await window.runCommand('Kvasir: Edit Selection');
+    await input().waitFor({ timeout: PATIENCE });
+    expect(await window.page.locator('.quick-input-title').textContent()).toContain('twice (lines 1 to 3)');
+    await input().fill('multiply instead');
+    await window.screenshot('edit-instruction');
+    await input().press('Enter');
+    await diff().waitFor();
+    await expect.poll(() => titleButton('Accept Edit').getAttribute('class'), { timeout: PATIENCE }).not.toContain('disabled');
+    await window.screenshot('edit-diff');
+    await titleButton('Accept Edit').click();
+    await diff().waitFor({ state: 'detached' });
+    const changed = await window.savedText('src/twice.ts');
+    expect(changed).not.toBe(SHORT);
+    expect(changed.endsWith('\n\nexport const four = twice(2);\n')).toBe(true);
+    await window.press('Control+Z');
+    expect(await window.savedText('src/twice.ts')).toBe(SHORT);
+  });
+
+  test('Reject Edit closes the diff and changes nothing', async () => {
+    const window = editor();
+    await window.goTo(2, 5);
+    await proposeEdit('shorter');
+    await titleButton('Reject Edit').click();
+    await diff().waitFor({ state: 'detached' });
+    expect(readFileSync(window.file('src/twice.ts'), 'utf8')).toBe(SHORT);
+    expect(await window.page.locator('.tab.dirty').count()).toBe(0);
+  });
+
+  test('an edit elsewhere moves it; an edit of the same text keeps it from being applied until that is undone', async () => {
+    const window = editor();
+    await window.openFile('src/twice.ts');
+    await window.goTo(2, 5);
+    await proposeEdit('again');
+    await window.openFile('src/twice.ts');
+    await window.goTo(1, 1);
+    await window.type('// first\n');
+    await window.goTo(3, 3);
+    await window.type('x');
+    await window.runCommand('Kvasir: Accept Edit');
+    await toast('was changed in the meantime').waitFor();
+    expect(await toast('was changed').getByRole('button', { name: 'Copy New Text' }).count()).toBe(1);
+    await window.screenshot('edit-conflict');
+    await dismissToasts();
+    await window.openFile('src/twice.ts');
+    await window.press('Control+Z');
+    await window.runCommand('Kvasir: Accept Edit');
+    await diff().waitFor({ state: 'detached' });
+    const text = await window.savedText('src/twice.ts');
+    expect(text.startsWith('// first\n')).toBe(true);
+    expect(text).not.toContain('return n + n');
+    expect(text.endsWith('\n\nexport const four = twice(2);\n')).toBe(true);
+    expect(window.problems).toEqual([]);
+  });
+});
