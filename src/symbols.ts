@@ -13,8 +13,21 @@ export interface CodeSymbol {
 /** A language server that is still starting does not keep the user waiting. */
 const PATIENCE_MS = 2000;
 
+/** What has been found, for as long as the text is the same. */
+const known = new WeakMap<vscode.TextDocument, { version: number; symbols: CodeSymbol[] }>();
+
 /** In the order of the document; empty where no extension knows the language, or does not answer in time. */
 export async function symbolsOf(document: vscode.TextDocument): Promise<CodeSymbol[]> {
+  const { version } = document;
+  const last = known.get(document);
+  if (last?.version === version) return last.symbols;
+  const symbols = await ask(document);
+  // None may mean that the language's extension is still starting.
+  if (symbols.length && document.version === version) known.set(document, { version, symbols });
+  return symbols;
+}
+
+async function ask(document: vscode.TextDocument): Promise<CodeSymbol[]> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<undefined>((resolve) => {
     timer = setTimeout(resolve, PATIENCE_MS, undefined);

@@ -143,11 +143,14 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
   }
 
   #refresh(): void {
+    this.#timer ??= setTimeout(() => this.#show(), this.#edit?.streaming ? REFRESH_MS : 0);
+  }
+
+  #show(): void {
+    this.#timer = undefined;
+    if (this.#uri) this.#contentChanged.fire(this.#uri);
+    // Whatever can be accepted has been shown.
     this.#setContext();
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined;
-      if (this.#uri) this.#contentChanged.fire(this.#uri);
-    }, REFRESH_MS);
   }
 
   #contexts = '';

@@ -1,6 +1,7 @@
 /** Edit Selection as a user meets it: an honest word with the built-in model; with another one a streamed diff, accepted in one undo step, rejected, or in conflict. */
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import type { Locator } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
@@ -25,14 +26,26 @@ editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT }, (
     editor().configureMachine({ 'kvasir.model': model });
   }
 
-  /** Asks for an edit of the symbol around the cursor and waits until it can be accepted. */
-  async function proposeEdit(instruction: string): Promise<void> {
-    await editor().runCommand('Kvasir: Edit Selection');
-    await input().waitFor();
-    await input().fill(instruction);
+  /** Runs the command, which goes on with an input of its own, and returns that once it asks. */
+  async function editSelection(): Promise<Locator> {
+    const { page } = editor();
+    await editor().press('F1');
+    await input().fill('>Kvasir: Edit Selection');
+    await page.locator('.quick-input-list .monaco-list-row.focused[aria-label^="Kvasir: Edit Selection"]').waitFor();
     await input().press('Enter');
+    await page.locator('.quick-input-title', { hasText: 'Kvasir: Edit' }).waitFor();
+    return input();
+  }
+
+  /** Until the proposed edit is complete. */
+  const proposed = () => expect.poll(() => titleButton('Accept Edit').getAttribute('class'), { timeout: PATIENCE }).not.toContain('disabled');
+
+  async function propose(instruction: string): Promise<void> {
+    const asked = await editSelection();
+    await asked.fill(instruction);
+    await asked.press('Enter');
     await diff().waitFor();
-    await expect.poll(() => titleButton('Accept Edit').getAttribute('class'), { timeout: PATIENCE }).not.toContain('disabled');
+    await proposed();
   }
 
   test('the built-in model is not asked: one message says why, with a way to another model', async () => {
@@ -51,16 +64,17 @@ editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT }, (
   test('the symbol around the cursor is named, the new text streams into a diff, Accept Edit applies it as one undo step', async () => {
     const window = editor();
     useNoiseModel();
+    // The engine has been told to let the small one go.
+    await expect.poll(() => window.statusItem.textContent(), { timeout: PATIENCE }).not.toMatch(/B/);
     await window.openFile('src/twice.ts');
     await window.goTo(2, 5);
-    await window.runCommand('Kvasir: Edit Selection');
-    await input().waitFor({ timeout: PATIENCE });
+    const asked = await editSelection();
     expect(await window.page.locator('.quick-input-title').textContent()).toContain('twice (lines 1 to 3)');
-    await input().fill('multiply instead');
+    await asked.fill('multiply instead');
     await window.screenshot('edit-instruction');
-    await input().press('Enter');
+    await asked.press('Enter');
     await diff().waitFor();
-    await expect.poll(() => titleButton('Accept Edit').getAttribute('class'), { timeout: PATIENCE }).not.toContain('disabled');
+    await proposed();
     await window.screenshot('edit-diff');
     await titleButton('Accept Edit').click();
     await diff().waitFor({ state: 'detached' });
@@ -74,7 +88,7 @@ editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT }, (
   test('Reject Edit closes the diff and changes nothing', async () => {
     const window = editor();
     await window.goTo(2, 5);
-    await proposeEdit('shorter');
+    await propose('shorter');
     await titleButton('Reject Edit').click();
     await diff().waitFor({ state: 'detached' });
     expect(readFileSync(window.file('src/twice.ts'), 'utf8')).toBe(SHORT);
@@ -85,7 +99,7 @@ editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT }, (
     const window = editor();
     await window.openFile('src/twice.ts');
     await window.goTo(2, 5);
-    await proposeEdit('again');
+    await propose('again');
     await window.openFile('src/twice.ts');
     await window.goTo(1, 1);
     await window.type('// first\n');

@@ -1,0 +1,112 @@
+/** Summaries of functions and classes, computed when asked for and never otherwise; hover and CodeLens show what is there. */
+import * as vscode from '../vscode.ts';
+import { Anchor } from '../edit/anchor.ts';
+import type { Settings } from '../config.ts';
+import type { DocumentMirror } from '../documentMirror.ts';
+import type { EngineHost } from '../engineHost.ts';
+import { failureOf } from '../failure.ts';
+import { type CodeSymbol, symbolsOf } from '../symbols.ts';
+import type { SummaryCache } from './summaryCache.ts';
+
+/** Not contributed: what the hover's link and the lens run. Takes `argumentsOf`. */
+export const SUMMARIZE_SYMBOL = 'kvasir.summarizeSymbol';
+
+export type SymbolArguments = [uri: string, name: string, line: number, character: number];
+
+export function argumentsOf(document: vscode.TextDocument, { name, nameRange }: CodeSymbol): SymbolArguments {
+  return [document.uri.toString(), name, nameRange.start.line, nameRange.start.character];
+}
+
+export class SymbolSummaries implements vscode.Disposable {
+  readonly #host: EngineHost;
+  readonly #mirror: DocumentMirror;
+  readonly #settings: Settings;
+  readonly #cache: SummaryCache;
+  readonly #changed = new vscode.EventEmitter<void>();
+  /** What is being computed now, by name and text. */
+  readonly #running = new Set<string>();
+  readonly #abort = new AbortController();
+
+  constructor(host: EngineHost, mirror: DocumentMirror, settings: Settings, cache: SummaryCache) {
+    this.#host = host;
+    this.#mirror = mirror;
+    this.#settings = settings;
+    this.#cache = cache;
+  }
+
+  /** Fires when a summary is there or being made. */
+  get onDidChange(): vscode.Event<void> {
+    return this.#changed.event;
+  }
+
+  /** What is known of a symbol as it stands in the document. */
+  of(document: vscode.TextDocument, symbol: CodeSymbol): { text?: string | undefined; running: boolean } {
+    const code = document.getText(symbol.range);
+    return { text: this.#cache.get(['symbol', symbol.name], code), running: this.#running.has(symbol.name + code) };
+  }
+
+  /** Computes the summary unless it is known, and shows the hover with it where the symbol's name stands. */
+  async summarize(...[uri, name, line, character]: SymbolArguments): Promise<void> {
+    const document = await vscode.workspace.openTextDocument(vscode.Uri.parse(uri));
+    const position = new vscode.Position(line, character);
+    const symbol = (await symbolsOf(document)).find((one) => one.name === name && one.nameRange.start.isEqual(position));
+    if (!symbol) {
+      void vscode.window.showInformationMessage(vscode.l10n.t('Kvasir: {0} is no longer there. Try again.', name));
+      return;
+    }
+    const editor = vscode.window.activeTextEditor?.document === document ? vscode.window.activeTextEditor : undefined;
+    // A hover is shown at the cursor: whoever clicks on a name means that place.
+    if (editor) editor.selection = new vscode.Selection(position, position);
+    const known = this.of(document, symbol);
+    if (known.running) return;
+    if (known.text === undefined && !(await this.#compute(document, symbol))) return;
+    if (editor && vscode.window.activeTextEditor === editor && editor.selection.active.isEqual(position)) await vscode.commands.executeCommand('editor.action.showHover');
+  }
+
+  dispose(): void {
+    this.#abort.abort();
+    this.#changed.dispose();
+  }
+
+  async #compute(document: vscode.TextDocument, { name, range }: CodeSymbol): Promise<boolean> {
+    const code = document.getText(range);
+    const anchor = new Anchor(document.getText(), { start: document.offsetAt(range.start), end: document.offsetAt(range.end) });
+    const key = name + code;
+    const tell = failureOf(this.#host);
+    const { maxTokens } = this.#settings.current.chat;
+    this.#running.add(key);
+    this.#changed.fire();
+    try {
+      const done = await vscode.window.withProgress({ location: vscode.ProgressLocation.Window, title: vscode.l10n.t('Kvasir is summarizing {0}', name) }, () =>
+        this.#host.client.generate({
+          task: () => {
+            const at = anchor.locate(document.getText());
+            if (!at) throw new Error(vscode.l10n.t('{0} was changed before it could be read. Try again.', name));
+            return { kind: 'summarize', docId: this.#mirror.sync(document), range: { ...at, label: name } };
+          },
+          priority: 'summary',
+          ...(maxTokens ? { sampling: { maxTokens } } : {}),
+          signal: this.#abort.signal,
+        }),
+      );
+      if (done.finishReason === 'abort') return false;
+      if (!done.text) throw new Error(done.diagnostics.join('; ') || vscode.l10n.t('the model gave no summary'));
+      this.#cache.set(['symbol', name], code, done.text);
+      await this.#cache.save();
+      return true;
+    } catch (error) {
+      tell(error);
+      return false;
+    } finally {
+      this.#running.delete(key);
+      if (!this.#abort.signal.aborted) this.#changed.fire();
+    }
+  }
+}
+
+/** The first sentence of a summary, on one line; cut where it is long. */
+export function firstSentence(text: string, most = 120): string {
+  const line = text.replace(/\s+/g, ' ').trim();
+  const sentence = /^.+?[.!?](?=\s|$)/.exec(line)?.[0] ?? line;
+  return sentence.length <= most ? sentence : `${sentence.slice(0, most - 1).trimEnd()}…`;
+}
