@@ -20,7 +20,13 @@ import { chooseModel } from './models/chooseModel.ts';
 import { locateModel } from './models/locate.ts';
 import { Explanation } from './monitor/explanation.ts';
 import { StatusItem } from './monitor/statusItem.ts';
+import { FolderCommand } from './summary/folderCommand.ts';
+import { FolderReports } from './summary/folderReport.ts';
+import { SummaryCache } from './summary/summaryCache.ts';
 import { summarizeFile, summarizeSelection } from './summary/summaryCommands.ts';
+import { SymbolHover } from './summary/symbolHover.ts';
+import { SymbolLens } from './summary/symbolLens.ts';
+import { SUMMARIZE_SYMBOL, type SymbolArguments, SymbolSummaries } from './summary/symbolSummaries.ts';
 
 export class Assistant {
   readonly #host: EngineHost;
@@ -35,6 +41,10 @@ export class Assistant {
     const edits = new EditPreview();
     const commitMessage = new CommitMessage(host, settings);
     const editSelection = new EditSelection(context.workspaceState, host, mirror, edits);
+    const summaries = new SummaryCache(context.workspaceState, () => `${context.extension.packageJSON.version} ${settings.current.model}`);
+    const symbols = new SymbolSummaries(host, mirror, settings, summaries);
+    const reports = new FolderReports();
+    const folders = new FolderCommand(host, mirror, settings, summaries, reports, log);
     const explanation = new Explanation(() => explain(completion.last, vscode.l10n.t));
     const status = new StatusItem(host);
     const languageModel = new LanguageModelProvider(context.extensionPath, host, settings, log);
@@ -46,10 +56,15 @@ export class Assistant {
       attachment,
       mirror,
       edits,
+      symbols,
+      new SymbolLens(symbols, settings),
+      reports,
+      folders,
       explanation,
       status,
       languageModel,
       vscode.languages.registerInlineCompletionItemProvider(DOCUMENTS, completion),
+      vscode.languages.registerHoverProvider(DOCUMENTS, new SymbolHover(symbols, settings)),
       vscode.window.registerWebviewViewProvider(CHAT_VIEW, chat),
       command(ACCEPTED_COMMAND, () => completion.accepted()),
       command('kvasir.openChat', () => chat.open()),
@@ -62,7 +77,10 @@ export class Assistant {
       command('kvasir.acceptEdit', () => edits.accept()),
       command('kvasir.rejectEdit', () => edits.reject()),
       command('kvasir.commitMessage', (source?: { rootUri?: vscode.Uri }) => commitMessage.run(source)),
+      command('kvasir.summarizeFolder', (uri?: vscode.Uri) => folders.run(uri)),
+      command(SUMMARIZE_SYMBOL, (...of: SymbolArguments) => symbols.summarize(...of)),
       command('kvasir.clearCache', () => {
+        void summaries.clear();
         completion.forget();
         host.client.notify({ type: 'evict' });
         status.refresh();

@@ -1,12 +1,27 @@
 /** `Kvasir: Summarize File` and `Kvasir: Summarize Selection`: the request, shown as a turn of the chat. */
 import * as vscode from '../vscode.ts';
 import type { ChatView } from '../chat/chatView.ts';
+import { readSource } from './sourceFile.ts';
 
 /** `uri` comes from a menu; from the palette it is the active editor's file. */
 export async function summarizeFile(chat: ChatView, uri?: vscode.Uri): Promise<void> {
-  const document = uri instanceof vscode.Uri ? await vscode.workspace.openTextDocument(uri) : vscode.window.activeTextEditor?.document;
+  const document = uri instanceof vscode.Uri ? await openSource(uri) : vscode.window.activeTextEditor?.document;
+  if (document === null) return;
   if (!document) return tellNoFile();
   await chat.summarize(document, vscode.l10n.t('Summarize this file'), (docId) => ({ kind: 'summarize', docId }));
+}
+
+/** Null for a file that is no text, too large, or gone; the user has been told. */
+async function openSource(uri: vscode.Uri): Promise<vscode.TextDocument | null> {
+  const name = uri.path.slice(uri.path.lastIndexOf('/') + 1);
+  const source = await readSource(uri, true);
+  try {
+    if ('skipped' in source) throw new Error(source.skipped);
+    return await vscode.workspace.openTextDocument(uri);
+  } catch (error) {
+    void vscode.window.showErrorMessage(vscode.l10n.t('Kvasir cannot summarize {0}: {1}', name, error instanceof Error ? error.message : String(error)));
+    return null;
+  }
 }
 
 export async function summarizeSelection(chat: ChatView): Promise<void> {

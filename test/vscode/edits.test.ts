@@ -48,6 +48,13 @@ editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT }, (
     await proposed();
   }
 
+  /** The file itself, beside its diff, which goes by the same name. */
+  async function openTheFile(): Promise<void> {
+    await editor().openFile('src/twice.ts');
+    await diff().waitFor({ state: 'hidden' });
+    await editor().page.locator('.editor-instance .monaco-editor.focused').waitFor();
+  }
+
   test('the built-in model is not asked: one message says why, with a way to another model', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts');
@@ -100,7 +107,7 @@ editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT }, (
     await window.openFile('src/twice.ts');
     await window.goTo(2, 5);
     await propose('again');
-    await window.openFile('src/twice.ts');
+    await openTheFile();
     await window.goTo(1, 1);
     await window.type('// first\n');
     await window.goTo(3, 3);
@@ -110,7 +117,7 @@ editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT }, (
     expect(await toast('was changed').getByRole('button', { name: 'Copy New Text' }).count()).toBe(1);
     await window.screenshot('edit-conflict');
     await dismissToasts();
-    await window.openFile('src/twice.ts');
+    await openTheFile();
     await window.press('Control+Z');
     await window.runCommand('Kvasir: Accept Edit');
     await diff().waitFor({ state: 'detached' });

@@ -1,0 +1,119 @@
+/** `Kvasir: Summarize Folder`: which folder, its files into and out of the engine, progress with cancel, the report. */
+import * as vscode from '../vscode.ts';
+import type { Settings } from '../config.ts';
+import type { DocumentMirror } from '../documentMirror.ts';
+import type { EngineHost } from '../engineHost.ts';
+import { failureOf } from '../failure.ts';
+import type { Log } from '../log.ts';
+import { filesOf, type FolderFiles, MOST_FILES, relativePath } from './folderFiles.ts';
+import { type FolderReports, reportOf } from './folderReport.ts';
+import { type FolderFile, type FolderResult, summarizeFolder } from './folderSummary.ts';
+import { openDocument, readSource } from './sourceFile.ts';
+import type { SummaryCache } from './summaryCache.ts';
+
+export class FolderCommand implements vscode.Disposable {
+  readonly #host: EngineHost;
+  readonly #mirror: DocumentMirror;
+  readonly #settings: Settings;
+  readonly #cache: SummaryCache;
+  readonly #reports: FolderReports;
+  readonly #log: Log;
+  readonly #abort = new AbortController();
+
+  constructor(host: EngineHost, mirror: DocumentMirror, settings: Settings, cache: SummaryCache, reports: FolderReports, log: Log) {
+    this.#host = host;
+    this.#mirror = mirror;
+    this.#settings = settings;
+    this.#cache = cache;
+    this.#reports = reports;
+    this.#log = log;
+  }
+
+  /** `uri` comes from the explorer's menu. */
+  async run(uri?: vscode.Uri): Promise<void> {
+    const folder = uri instanceof vscode.Uri ? uri : await pickFolder();
+    if (!folder) return;
+    const name = vscode.workspace.asRelativePath(folder) === folder.path ? (folder.path.split('/').at(-1) ?? '') : vscode.workspace.asRelativePath(folder);
+    const tell = failureOf(this.#host);
+    try {
+      const progress = { location: vscode.ProgressLocation.Notification, title: vscode.l10n.t('Kvasir: summarizing {0}', name), cancellable: true };
+      await vscode.window.withProgress(progress, (bar, token) => this.#summarize(folder, name, bar, token));
+    } catch (error) {
+      tell(error);
+    }
+  }
+
+  dispose(): void {
+    this.#abort.abort();
+  }
+
+  async #summarize(folder: vscode.Uri, name: string, bar: vscode.Progress<{ message?: string; increment?: number }>, token: vscode.CancellationToken): Promise<void> {
+    const abort = new AbortController();
+    token.onCancellationRequested(() => abort.abort());
+    const signal = AbortSignal.any([abort.signal, this.#abort.signal]);
+    const found = await filesOf(folder, this.#settings.current.completion, token);
+    if (!found.files.length) throw new Error(vscode.l10n.t('{0} holds no files that can be summarized.', name));
+    bar.report({ message: vscode.l10n.t('loading the model') });
+    const model = await this.#host.client.ready();
+    let shown = 0;
+    const result = await summarizeFolder({
+      client: this.#host.client,
+      cache: this.#cache,
+      folder: name,
+      files: found.files.map((uri) => this.#file(folder, uri)),
+      maxTokens: this.#settings.current.chat.maxTokens,
+      signal,
+      onProgress: (numDone, numTotal) => {
+        bar.report({ message: vscode.l10n.t('{0} of {1} files', numDone, numTotal), increment: ((numDone - shown) / numTotal) * 100 });
+        shown = numDone;
+      },
+    });
+    if (!result) return;
+    this.#log.info(`summarized a folder: ${result.files.length} files, ${result.numComputed} of them computed, ${result.skipped.length} left out`);
+    if (!result.files.length) throw new Error(vscode.l10n.t('{0} holds no files that can be summarized.', name));
+    const markdown = reportOf(name, result, notesOf(result, found, model.note), (path) => vscode.Uri.joinPath(folder, path).toString());
+    await this.#reports.show(folder, name, markdown);
+  }
+
+  #file(folder: vscode.Uri, uri: vscode.Uri): FolderFile {
+    const docId = uri.toString();
+    return {
+      path: relativePath(folder, uri),
+      read: () => readSource(uri),
+      open: (text) => {
+        const open = openDocument(uri);
+        if (open?.getText() === text) return this.#mirror.sync(open);
+        this.#host.client.notify({ type: 'documentChanged', docId, version: 1, path: uri.path, text });
+        return docId;
+      },
+      close: () => {
+        if (!openDocument(uri)) this.#host.client.notify({ type: 'documentClosed', docId });
+      },
+    };
+  }
+}
+
+function notesOf({ files, numComputed, notes }: FolderResult, { secrets, numMore }: FolderFiles, modelNote: string): string[] {
+  const t = vscode.l10n.t;
+  const known = files.length - numComputed;
+  return [
+    ...(modelNote ? [modelNote] : []),
+    ...(numMore ? [t('Only the first {0} files are summarized; {1} more are not.', MOST_FILES, numMore)] : []),
+    ...(secrets.length ? [t('Left out by kvasir.completion.exclude: {0}', secrets.slice(0, 10).join(', ') + (secrets.length > 10 ? ', …' : ''))] : []),
+    ...(known > 0 ? [t('{0} of {1} files had not changed since they were last summarized.', known, files.length)] : []),
+    ...new Set(notes),
+  ];
+}
+
+/** The active file's folder, the workspace's, or any other. */
+async function pickFolder(): Promise<vscode.Uri | undefined> {
+  const active = vscode.window.activeTextEditor?.document.uri;
+  const roots = vscode.workspace.workspaceFolders ?? [];
+  const inside = active && vscode.workspace.getWorkspaceFolder(active) ? [vscode.Uri.joinPath(active, '..')] : [];
+  const offered = [...inside, ...roots.map(({ uri }) => uri)].filter((uri, i, all) => all.findIndex((other) => other.path === uri.path) === i);
+  const items: (vscode.QuickPickItem & { uri?: vscode.Uri })[] = offered.map((uri) => ({ label: `$(folder) ${uri.path.slice(uri.path.lastIndexOf('/') + 1)}`, description: uri.path, uri }));
+  items.push({ label: `$(folder-opened) ${vscode.l10n.t('Other folder…')}` });
+  const picked = await vscode.window.showQuickPick(items, { placeHolder: vscode.l10n.t('Summarize which folder?') });
+  if (!picked || picked.uri) return picked?.uri;
+  return (await vscode.window.showOpenDialog({ canSelectFiles: false, canSelectFolders: true, openLabel: vscode.l10n.t('Summarize') }))?.[0];
+}

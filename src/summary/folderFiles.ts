@@ -1,0 +1,70 @@
+/**
+ * Which files of a folder are summarised: what files.exclude, search.exclude and .gitignore leave, without secrets.
+ * Reads no file but .gitignore.
+ */
+import * as vscode from '../vscode.ts';
+import { isSecret } from '../completion/filter.ts';
+import type { Config } from '../config.ts';
+import { IgnoreFile } from './ignoreFile.ts';
+
+/** A summary of more files is read by nobody, and takes a small machine its time. */
+export const MOST_FILES = 100;
+/** More are not even looked at. */
+const MOST_LISTED = 5000;
+
+export interface FolderFiles {
+  /** Sorted by path, at most MOST_FILES. */
+  files: vscode.Uri[];
+  /** Relative paths of files left out as secrets. */
+  secrets: string[];
+  /** How many more there are than are summarised. */
+  numMore: number;
+}
+
+export async function filesOf(folder: vscode.Uri, settings: Config['completion'], token?: vscode.CancellationToken): Promise<FolderFiles> {
+  const excluded = searchExcludes(folder);
+  // Braces do not nest in the editor's globs: what holds some is sorted out afterwards.
+  const simple = excluded.filter((glob) => !/[{},]/.test(glob));
+  const pattern = (glob: string) => new vscode.RelativePattern(folder, glob);
+  const found = await vscode.workspace.findFiles(pattern('**/*'), simple.length ? `{${simple.join(',')}}` : undefined, MOST_LISTED, token);
+  const ignored = await ignoreFiles(folder, found);
+  const matches = (uri: vscode.Uri, glob: string) => vscode.languages.match({ pattern: glob }, { uri, languageId: '' } as vscode.TextDocument) > 0;
+  const wanted = found.filter((uri) => !excluded.some((glob) => matches(uri, glob)) && !ignored(uri) && !/\/\.gitignore$/.test(uri.path));
+  const secret = (uri: vscode.Uri) => isSecret({ uri, languageId: '' }, settings);
+  const files = wanted.filter((uri) => !secret(uri)).sort((a, b) => (a.path < b.path ? -1 : 1));
+  return { files: files.slice(0, MOST_FILES), secrets: wanted.filter(secret).map((uri) => relativePath(folder, uri)), numMore: Math.max(0, files.length - MOST_FILES) };
+}
+
+export function relativePath(folder: vscode.Uri, uri: vscode.Uri): string {
+  return uri.path.slice(folder.path.replace(/\/$/, '').length + 1);
+}
+
+function searchExcludes(folder: vscode.Uri): string[] {
+  const setting = vscode.workspace.getConfiguration('search', folder).get<Record<string, unknown>>('exclude') ?? {};
+  return Object.entries(setting).filter(([, value]) => value === true).map(([glob]) => glob);
+}
+
+/** The .gitignore files from the workspace's root down to the found files. */
+async function ignoreFiles(folder: vscode.Uri, found: readonly vscode.Uri[]): Promise<(uri: vscode.Uri) => boolean> {
+  const root = vscode.workspace.getWorkspaceFolder(folder)?.uri ?? folder;
+  const folders = [root.path.replace(/\/$/, '')];
+  for (const part of relativePath(root, folder).split('/').filter(Boolean)) folders.push(`${folders.at(-1)}/${part}`);
+  folders.push(...found.filter(({ path }) => path.endsWith('/.gitignore')).map(({ path }) => path.slice(0, path.lastIndexOf('/'))));
+  const read = await Promise.all([...new Set(folders)].map(async (path) => ({ path, file: await readIgnoreFile(root.with({ path: `${path}/.gitignore` })) })));
+  const present = read.filter((one) => one.file !== undefined).sort((a, b) => a.path.length - b.path.length);
+  return ({ path }) => {
+    let verdict = false;
+    // The deeper file has the last word.
+    for (const { path: of, file } of present) if (path.startsWith(`${of}/`)) verdict = file?.ignores(path.slice(of.length + 1)) ?? verdict;
+    return verdict;
+  };
+}
+
+async function readIgnoreFile(uri: vscode.Uri): Promise<IgnoreFile | undefined> {
+  try {
+    return new IgnoreFile(new TextDecoder().decode(await vscode.workspace.fs.readFile(uri)));
+  } catch {
+    // Most folders have none.
+    return undefined;
+  }
+}

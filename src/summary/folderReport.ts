@@ -1,0 +1,66 @@
+/** A folder's summary as a Markdown document, and the read-only documents that hold it. */
+import * as vscode from '../vscode.ts';
+import type { FolderResult } from './folderSummary.ts';
+
+const SCHEME = 'kvasir-summary';
+/** Older ones are forgotten. */
+const MOST_REPORTS = 10;
+
+export class FolderReports implements vscode.TextDocumentContentProvider, vscode.Disposable {
+  readonly #registration: vscode.Disposable;
+  readonly #changed = new vscode.EventEmitter<vscode.Uri>();
+  readonly #reports = new Map<string, string>();
+
+  constructor() {
+    this.#registration = vscode.workspace.registerTextDocumentContentProvider(SCHEME, this);
+  }
+
+  get onDidChange(): vscode.Event<vscode.Uri> {
+    return this.#changed.event;
+  }
+
+  provideTextDocumentContent(uri: vscode.Uri): string {
+    return this.#reports.get(uri.toString()) ?? vscode.l10n.t('This summary is from an earlier window. Run Kvasir: Summarize Folder again.');
+  }
+
+  /** Opens the rendered document; a second summary of a folder takes the place of the first. */
+  async show(folder: vscode.Uri, name: string, markdown: string): Promise<void> {
+    const uri = vscode.Uri.from({ scheme: SCHEME, path: `${folder.path.replace(/\/$/, '')}/${vscode.l10n.t('Summary of {0}', name.replaceAll('/', ' ∕ '))}.md` });
+    this.#reports.delete(uri.toString());
+    this.#reports.set(uri.toString(), markdown);
+    for (const oldest of this.#reports.keys()) if (this.#reports.size > MOST_REPORTS) this.#reports.delete(oldest);
+    this.#changed.fire(uri);
+    try {
+      await vscode.commands.executeCommand('markdown.showPreview', uri);
+    } catch {
+      // The built-in Markdown extension may be switched off.
+      await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri), { preview: false });
+    }
+  }
+
+  dispose(): void {
+    this.#registration.dispose();
+    this.#changed.dispose();
+  }
+}
+
+/** `link` is where a file's name leads. */
+export function reportOf(name: string, result: FolderResult, notes: readonly string[], link: (path: string) => string): string {
+  const t = vscode.l10n.t;
+  const files = result.files.map(({ path, summary }) => `- [${plain(path)}](<${link(path)}>): ${plain(summary.replace(/\s+/g, ' ').trim())}`);
+  const skipped = result.skipped.map(({ path, reason }) => `- [${plain(path)}](<${link(path)}>): ${plain(reason)}`);
+  const parts = [`# ${plain(t('Summary of {0}', name))}`];
+  if (result.overview) parts.push(result.overview.split(/\n{2,}/).map(plain).join('\n\n'));
+  if (notes.length) parts.push(notes.map((note) => `> ${plain(note)}`).join('\n>\n'));
+  if (files.length) parts.push(`## ${t('Files')}`, files.join('\n'));
+  if (skipped.length) parts.push(`## ${t('Left out')}`, skipped.join('\n'));
+  return `${parts.join('\n\n')}\n`;
+}
+
+/** Text that Markdown shows as it is: neither files nor models may bring in links, pictures or markup. Code in backticks stays code. */
+function plain(text: string): string {
+  return text
+    .split(/(`[^`\n]+`)/)
+    .map((part, i) => (i % 2 ? part : part.replace(/[\\`*_{}[\]()#+.!<>|~&$^=:-]/g, '\\$&')))
+    .join('');
+}

@@ -1,0 +1,121 @@
+/**
+ * The map-reduce over a folder's files: a summary of each, a few at a time and in the lowest class, then one of all. Knows
+ * neither the editor's files nor how the result is shown, so that it is tested with a scripted engine. Memory stays
+ * bounded: a file's text is in the engine only while its summary is made.
+ */
+import type { EngineClient } from '../engineClient.ts';
+import type { SummaryCache } from './summaryCache.ts';
+
+export interface FolderFile {
+  /** Relative to the folder. */
+  path: string;
+  /** The text, or why it is not read. */
+  read(): Promise<{ text: string } | { skipped: string }>;
+  /** Makes the engine's copy of the text; called where the request is sent. Returns its id. */
+  open(text: string): string;
+  /** The engine needs it no more. */
+  close(): void;
+}
+
+export interface FolderResult {
+  /** One text about all; empty where the model gives a list only. */
+  overview: string;
+  files: { path: string; summary: string }[];
+  skipped: { path: string; reason: string }[];
+  /** How many summaries were made now; the others were known. */
+  numComputed: number;
+  notes: string[];
+}
+
+export interface FolderOptions {
+  client: Pick<EngineClient, 'generate' | 'disposed'>;
+  cache: SummaryCache;
+  /** As the model is told it. */
+  folder: string;
+  files: readonly FolderFile[];
+  maxTokens: number;
+  signal: AbortSignal;
+  onProgress(numDone: number, numTotal: number): void;
+}
+
+/** Files whose summaries are made together. */
+const AT_ONCE = 4;
+
+/** Undefined when cancelled; what was made until then is in the cache. Rejects when the engine can summarise none of them. */
+export async function summarizeFolder(options: FolderOptions): Promise<FolderResult | undefined> {
+  const { files, cache, signal, onProgress } = options;
+  const result: FolderResult = { overview: '', files: [], skipped: [], numComputed: 0, notes: [] };
+  const summaries = new Map<FolderFile, string>();
+  const failures: unknown[] = [];
+  let numDone = 0;
+  let next = 0;
+  const work = async () => {
+    for (let file = files[next++]; file && !signal.aborted; file = files[next++]) {
+      try {
+        const summary = await summaryOf(file, options, result);
+        if (summary !== undefined) summaries.set(file, summary);
+      } catch (error) {
+        failures.push(error);
+        result.skipped.push({ path: file.path, reason: error instanceof Error ? error.message : String(error) });
+      }
+      onProgress(++numDone, files.length);
+    }
+  };
+  onProgress(0, files.length);
+  try {
+    await Promise.all(Array.from({ length: AT_ONCE }, work));
+    if (signal.aborted) return undefined;
+    result.files = files.filter((file) => summaries.has(file)).map((file) => ({ path: file.path, summary: summaries.get(file) as string }));
+    if (!result.files.length && failures.length) throw failures[0];
+    if (result.files.length) await reduce(options, result);
+    return signal.aborted ? undefined : result;
+  } finally {
+    await cache.save();
+  }
+}
+
+async function summaryOf(file: FolderFile, { client, cache, maxTokens, signal }: FolderOptions, result: FolderResult): Promise<string | undefined> {
+  const source = await file.read();
+  if ('skipped' in source) {
+    result.skipped.push({ path: file.path, reason: source.skipped });
+    return undefined;
+  }
+  const question = ['file', file.path];
+  const known = cache.get(question, source.text);
+  if (known !== undefined) return known;
+  try {
+    const done = await client.generate({
+      task: () => ({ kind: 'summarize', docId: file.open(source.text) }),
+      priority: 'summary',
+      ...(maxTokens ? { sampling: { maxTokens } } : {}),
+      signal,
+    });
+    if (done.finishReason === 'abort') return undefined;
+    result.notes.push(...done.diagnostics);
+    result.numComputed++;
+    if (done.text) cache.set(question, source.text, done.text);
+    return done.text || undefined;
+  } finally {
+    file.close();
+  }
+}
+
+/** A model that cannot make one text of many computes nothing here: its files' summaries are the result. */
+async function reduce({ client, cache, folder, maxTokens, signal }: FolderOptions, result: FolderResult): Promise<void> {
+  const summaries = result.files.map(({ path, summary }) => ({ path, text: summary }));
+  const known = cache.get(['folder', folder], JSON.stringify(summaries));
+  if (known !== undefined) {
+    result.overview = known;
+    return;
+  }
+  const done = await client.generate({
+    task: () => ({ kind: 'summarizeFolder', path: folder, docIds: [], summaries }),
+    priority: 'summary',
+    ...(maxTokens ? { sampling: { maxTokens } } : {}),
+    signal,
+  });
+  if (done.finishReason === 'abort') return;
+  result.notes.push(...done.diagnostics);
+  result.overview = done.usage.promptTokens > 0 ? done.text : '';
+  cache.set(['folder', folder], JSON.stringify(summaries), result.overview);
+}

@@ -1,0 +1,101 @@
+/** Summaries of symbols (hover, CodeLens) and of a folder (progress, report, cache), and what cannot be summarised. */
+import { rmSync, writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { PATIENCE } from './editor.ts';
+import { editorSuite, INVENTORY } from './suite.ts';
+
+const FILES = {
+  'src/inventory.ts': INVENTORY,
+  'src/twice.ts': '/** Twice a number. */\nexport function twice(n: number): number {\n  return n + n;\n}\n',
+  'src/parts/half.ts': '/** Half of a number. */\nexport function half(n: number): number {\n  return n / 2;\n}\n',
+  'src/generated/out.ts': 'export const out = 1;\n',
+  'src/picture.bin': '\u0000\u0001\u0002',
+  'src/.env': 'TOKEN=secret\n',
+  '.gitignore': 'generated/\n',
+};
+
+editorSuite('summaries', FILES, (editor) => {
+  const page = () => editor().page;
+  const toast = (text: string) => page().locator('.notification-toast', { hasText: text });
+  const hoverRow = (text: string | RegExp) => page().locator('.monaco-hover .hover-row', { hasText: text });
+  const lens = (text: string | RegExp) => page().locator('.contentWidgets .codelens-decoration a', { hasText: text });
+  /** The rendered folder summary. */
+  const report = () => page().frameLocator('iframe.webview.ready').last().frameLocator('iframe#active-frame').locator('body');
+
+  /** Summarises the folder src from the explorer's menu. */
+  async function summarizeFolder(): Promise<void> {
+    await page().locator('.explorer-folders-view .monaco-list-row[aria-label^="src"]').click({ button: 'right' });
+    await page().locator('.context-view .action-label[aria-label="Summarize Folder"]').click();
+  }
+
+  test('the hover of a method offers a summary and computes it only when asked; the next hover knows it', async () => {
+    const window = editor();
+    await window.openFile('src/inventory.ts');
+    await window.goTo(26, 4);
+    await window.runCommand('Show or Focus Hover');
+    await hoverRow('Summarize with Kvasir').waitFor();
+    await window.screenshot('summary-hover-link');
+    expect(await window.statusItem.textContent()).not.toMatch(/B/);
+    await hoverRow('Summarize with Kvasir').locator('a', { hasText: 'Summarize with Kvasir' }).click();
+    const summary = page().locator('.monaco-hover .hover-row:has(.codicon-sparkle)').filter({ hasNotText: /Summarize with Kvasir|is summarizing/ });
+    await summary.waitFor({ timeout: 2 * PATIENCE });
+    expect((await summary.textContent())?.trim()).not.toBe('');
+    await window.screenshot('summary-hover');
+    await window.press('Escape');
+  });
+
+  test('CodeLens is off by default; when on, a click shows the first sentence above the function', async () => {
+    const window = editor();
+    expect(await lens('Summarize').count()).toBe(0);
+    window.configure({ 'kvasir.summary.codeLens': true });
+    await window.openFile('src/twice.ts');
+    await lens('Summarize').click();
+    await lens(/^(?!.*(Summarize|is summarizing))\s*\S.+/).waitFor({ timeout: PATIENCE });
+    await window.screenshot('summary-lens');
+    window.configure({ 'kvasir.summary.codeLens': undefined });
+    await lens(/./).waitFor({ state: 'detached' });
+  });
+
+  test('a folder is summarised file by file, without secrets, ignored and binary files, which are named', async () => {
+    const window = editor();
+    await summarizeFolder();
+    await toast('Kvasir: summarizing src').waitFor();
+    await report().locator('h1', { hasText: 'Summary of src' }).waitFor({ timeout: 2 * PATIENCE });
+    const text = await report().innerText();
+    for (const name of ['inventory.ts', 'twice.ts', 'parts/half.ts']) expect(text).toContain(name);
+    for (const name of ['out.ts', 'secret']) expect(text).not.toContain(name);
+    expect(text).toMatch(/picture\.bin: a binary file/);
+    expect(text).toContain('Left out by kvasir.completion.exclude: .env');
+    await window.screenshot('summary-folder');
+    await report().locator('a', { hasText: 'half.ts' }).click();
+    await page().locator('.tab.active[data-resource-name="half.ts"]').waitFor();
+  });
+
+  test('the second time only what has changed is computed', async () => {
+    writeFileSync(editor().file('src/twice.ts'), 'export const twice = (n: number) => 2 * n;\n');
+    await summarizeFolder();
+    await report().getByText('2 of 3 files had not changed').waitFor({ timeout: PATIENCE });
+  });
+
+  test('cancelled, it shows nothing and says nothing', async () => {
+    const window = editor();
+    for (let i = 0; i < 40; i++) writeFileSync(window.file(`src/many${i}.ts`), `${INVENTORY}// ${i}\n`);
+    await summarizeFolder();
+    const progress = toast('Kvasir: summarizing src');
+    await progress.filter({ hasText: /\d+ of 43 files/ }).waitFor({ timeout: PATIENCE });
+    await window.screenshot('summary-progress');
+    await progress.getByRole('button', { name: 'Cancel' }).click();
+    await progress.waitFor({ state: 'detached' });
+    expect(await window.toasts()).toEqual([]);
+    await expect.poll(() => window.statusItem.getAttribute('aria-label'), { timeout: PATIENCE }).not.toMatch(/tok\/s/);
+    for (let i = 0; i < 40; i++) rmSync(window.file(`src/many${i}.ts`));
+  });
+
+  test('a binary file gets one clear message', async () => {
+    await page().locator('.explorer-folders-view .monaco-list-row[aria-label^="picture.bin"]').click({ button: 'right' });
+    await page().locator('.context-view .action-label[aria-label="Summarize File"]').click();
+    await toast('Kvasir cannot summarize picture.bin: a binary file').waitFor();
+    expect(await editor().toasts()).toHaveLength(1);
+    expect(editor().problems).toEqual([]);
+  });
+});
