@@ -8,25 +8,19 @@ import { CHAT_VIEW, ChatView } from './chat/chatView.ts';
 import { DOCUMENTS } from './completion/filter.ts';
 import { ACCEPTED_COMMAND, CompletionProvider } from './completion/provider.ts';
 import { explain } from './completion/record.ts';
-import { CommitMessage } from './commit/commitMessage.ts';
 import type { Settings } from './config.ts';
 import { DocumentMirror } from './documentMirror.ts';
 import { EngineHost } from './engineHost.ts';
+import { registerEdits } from './edit/editCommands.ts';
 import { EditPreview } from './edit/editPreview.ts';
 import { LanguageModelProvider } from './lm/provider.ts';
-import { EditSelection } from './edit/editSelection.ts';
 import type { Log } from './log.ts';
 import { chooseModel } from './models/chooseModel.ts';
 import { locateModel } from './models/locate.ts';
 import { Explanation } from './monitor/explanation.ts';
 import { StatusItem } from './monitor/statusItem.ts';
-import { FolderCommand } from './summary/folderCommand.ts';
-import { FolderReports } from './summary/folderReport.ts';
-import { SummaryCache } from './summary/summaryCache.ts';
+import { Summaries } from './summary/summaries.ts';
 import { summarizeFile, summarizeSelection } from './summary/summaryCommands.ts';
-import { SymbolHover } from './summary/symbolHover.ts';
-import { SymbolLens } from './summary/symbolLens.ts';
-import { SUMMARIZE_SYMBOL, type SymbolArguments, SymbolSummaries } from './summary/symbolSummaries.ts';
 
 export class Assistant {
   readonly #host: EngineHost;
@@ -39,12 +33,7 @@ export class Assistant {
     const attachment = new Attachment(host, mirror, settings);
     const chat = new ChatView(context, host, mirror, settings, attachment, log);
     const edits = new EditPreview();
-    const commitMessage = new CommitMessage(host, settings);
-    const editSelection = new EditSelection(context.workspaceState, host, mirror, edits);
-    const summaries = new SummaryCache(context.workspaceState, () => `${context.extension.packageJSON.version} ${settings.current.model}`);
-    const symbols = new SymbolSummaries(host, mirror, settings, summaries);
-    const reports = new FolderReports();
-    const folders = new FolderCommand(host, mirror, settings, summaries, reports, log);
+    const summaries = new Summaries(context, host, mirror, settings, log);
     const explanation = new Explanation(() => explain(completion.last, vscode.l10n.t));
     const status = new StatusItem(host);
     const languageModel = new LanguageModelProvider(context.extensionPath, host, settings, log);
@@ -55,16 +44,12 @@ export class Assistant {
       chat,
       attachment,
       mirror,
-      edits,
-      symbols,
-      new SymbolLens(symbols, settings),
-      reports,
-      folders,
+      registerEdits(context, host, mirror, settings, edits),
+      summaries,
       explanation,
       status,
       languageModel,
       vscode.languages.registerInlineCompletionItemProvider(DOCUMENTS, completion),
-      vscode.languages.registerHoverProvider(DOCUMENTS, new SymbolHover(symbols, settings)),
       vscode.window.registerWebviewViewProvider(CHAT_VIEW, chat),
       command(ACCEPTED_COMMAND, () => completion.accepted()),
       command('kvasir.openChat', () => chat.open()),
@@ -73,14 +58,8 @@ export class Assistant {
       command('kvasir.explainLastCompletion', () => explanation.show()),
       command('kvasir.summarizeFile', (uri?: vscode.Uri) => summarizeFile(chat, uri)),
       command('kvasir.summarizeSelection', () => summarizeSelection(chat)),
-      command('kvasir.editSelection', () => editSelection.run()),
-      command('kvasir.acceptEdit', () => edits.accept()),
-      command('kvasir.rejectEdit', () => edits.reject()),
-      command('kvasir.commitMessage', (source?: { rootUri?: vscode.Uri }) => commitMessage.run(source)),
-      command('kvasir.summarizeFolder', (uri?: vscode.Uri) => folders.run(uri)),
-      command(SUMMARIZE_SYMBOL, (...of: SymbolArguments) => symbols.summarize(...of)),
       command('kvasir.clearCache', () => {
-        void summaries.clear();
+        summaries.forget();
         completion.forget();
         host.client.notify({ type: 'evict' });
         status.refresh();

@@ -1,0 +1,20 @@
+/** The commands that change code or write about changes, made and registered together. */
+import * as vscode from '../vscode.ts';
+import { CommitMessage } from '../commit/commitMessage.ts';
+import type { Settings } from '../config.ts';
+import type { DocumentMirror } from '../documentMirror.ts';
+import type { EngineHost } from '../engineHost.ts';
+import type { EditPreview } from './editPreview.ts';
+import { EditSelection } from './editSelection.ts';
+
+export function registerEdits(context: vscode.ExtensionContext, host: EngineHost, mirror: DocumentMirror, settings: Settings, preview: EditPreview): vscode.Disposable {
+  const editSelection = new EditSelection(context.workspaceState, host, mirror, preview);
+  const commitMessage = new CommitMessage(host, settings);
+  return vscode.Disposable.from(
+    preview,
+    vscode.commands.registerCommand('kvasir.editSelection', () => editSelection.run()),
+    vscode.commands.registerCommand('kvasir.acceptEdit', () => preview.accept()),
+    vscode.commands.registerCommand('kvasir.rejectEdit', () => preview.reject()),
+    vscode.commands.registerCommand('kvasir.commitMessage', (source?: { rootUri?: vscode.Uri }) => commitMessage.run(source)),
+  );
+}

@@ -1,0 +1,45 @@
+/** Everything that summarises symbols and folders, made and registered together, over one cache. Files and selections go through the chat. */
+import * as vscode from '../vscode.ts';
+import { DOCUMENTS } from '../completion/filter.ts';
+import type { Settings } from '../config.ts';
+import type { DocumentMirror } from '../documentMirror.ts';
+import type { EngineHost } from '../engineHost.ts';
+import type { Log } from '../log.ts';
+import { FolderCommand } from './folderCommand.ts';
+import { FolderReports } from './folderReport.ts';
+import { SummaryCache } from './summaryCache.ts';
+import { SymbolHover } from './symbolHover.ts';
+import { SymbolLens } from './symbolLens.ts';
+import { SUMMARIZE_SYMBOL, type SymbolArguments, SymbolSummaries } from './symbolSummaries.ts';
+
+export class Summaries implements vscode.Disposable {
+  readonly #cache: SummaryCache;
+  readonly #disposables: vscode.Disposable[];
+
+  constructor(context: vscode.ExtensionContext, host: EngineHost, mirror: DocumentMirror, settings: Settings, log: Log) {
+    const { version } = context.extension.packageJSON as { version: string };
+    const cache = new SummaryCache(context.workspaceState, () => `${version} ${settings.current.model}`);
+    const symbols = new SymbolSummaries(host, mirror, settings, cache);
+    const reports = new FolderReports();
+    const folders = new FolderCommand(host, mirror, settings, cache, reports, log);
+    this.#cache = cache;
+    this.#disposables = [
+      symbols,
+      reports,
+      folders,
+      new SymbolLens(symbols, settings),
+      vscode.languages.registerHoverProvider(DOCUMENTS, new SymbolHover(symbols, settings)),
+      vscode.commands.registerCommand(SUMMARIZE_SYMBOL, (...of: SymbolArguments) => symbols.summarize(...of)),
+      vscode.commands.registerCommand('kvasir.summarizeFolder', (uri?: vscode.Uri) => folders.run(uri)),
+    ];
+  }
+
+  /** Forgets what has been computed, in this window and for the next. */
+  forget(): void {
+    void this.#cache.clear();
+  }
+
+  dispose(): void {
+    for (const disposable of this.#disposables) disposable.dispose();
+  }
+}
