@@ -23,39 +23,74 @@ interface Cut {
   text: string;
   shown: number;
   ended: boolean;
+  /** What ends here is no repetition of the rest of the line. */
+  keep?: number;
   note?: string;
 }
 
 export function shapeCompletion(context: CursorContext, rawText: string, finished: boolean): Shaped {
   let raw = rawText.replaceAll('\r\n', '\n');
   if (!finished && raw.endsWith('\r')) raw = raw.slice(0, -1);
-  const manyLines = context.multiline && context.after.trim() === '';
-  let cut = manyLines ? cutAtBlockEnd(context, raw, finished) : cutAtLineEnd(raw, finished);
-  cut = cutRunaway(cut);
+  let cut = cutAtStandingCloser(context, cutRunaway(context, cutAtEnd(context, raw, finished)));
   cut = cutOverlap(context, cut);
   cut = dropUseless(context, cut, raw);
   const text = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown).replaceAll('\n', context.lineEnd);
   return { text, stop: cut.ended, ...(cut.note === undefined ? {} : { note: cut.note }) };
 }
 
-function cutAtLineEnd(raw: string, finished: boolean): Cut {
+/** Up to the end of the line or, where more are wanted, of the block. */
+function cutAtEnd(context: CursorContext, raw: string, finished: boolean): Cut {
+  if (context.multiline && context.after.trim() === '') {
+    const { shown, ended } = cutLines(context, raw, finished);
+    return { text: ended ? raw.slice(0, shown) : raw, shown, ended };
+  }
   const end = raw.indexOf('\n');
   const text = end < 0 ? raw : raw.slice(0, end);
   return { text, shown: text.length, ended: finished || end >= 0 };
 }
 
-function cutAtBlockEnd(context: CursorContext, raw: string, finished: boolean): Cut {
-  const { shown, ended } = cutLines(context, raw, finished);
-  return { text: ended ? raw.slice(0, shown) : raw, shown, ended };
+function cutRunaway(context: CursorContext, cut: Cut): Cut {
+  const found = runaway(cut.text, minCopies);
+  if (found === undefined) return cut.ended ? cut : { ...cut, shown: Math.min(cut.shown, repeatedEnd(cut.text)) };
+  const text = cut.text.slice(0, found.start + found.period);
+  // One copy stays, as if the model had ended there.
+  return { ...(cut.ended ? { text, shown: text.length, ended: true } : cutAtEnd(context, text, true)), note: 'cut where the text starts to repeat itself' };
 }
 
-function cutRunaway(cut: Cut): Cut {
-  const found = runaway(cut.text, minCopies);
-  if (found !== undefined) {
-    const end = found.start + found.period;
-    return { text: cut.text.slice(0, end), shown: Math.min(cut.shown, end), ended: true, note: 'cut where the text starts to repeat itself' };
+/**
+ * Ends before a bracket that closes one from before the cursor when the rest of the line begins with that bracket: most
+ * often one that the editor has put there. So what is shown is what is inserted, and no bracket is doubled.
+ */
+function cutAtStandingCloser({ before, after }: CursorContext, cut: Cut): Cut {
+  const closer = after.trimStart()[0] ?? '';
+  if (!')]}'.includes(closer) || closer === '') return cut;
+  // What the line has opened and its rest leaves open is the text's to close.
+  const line = closersOf(before, closer);
+  const allowed = Math.max(0, line.open - closersOf(after, closer).at.length);
+  const { at } = closersOf(cut.text, closer, line.quote);
+  const end = at[allowed];
+  const keep = (at[Math.min(allowed, at.length) - 1] ?? -1) + 1;
+  return end === undefined ? { ...cut, keep } : { ...cut, keep, text: cut.text.slice(0, end), shown: Math.min(cut.shown, end), ended: true };
+}
+
+/** Outside strings: where a bracket closes one that the text has not opened, and how many it leaves open. `quote` is that of a string that the text starts in. */
+function closersOf(text: string, closer: string, quote = ''): { at: number[]; open: number; quote: string } {
+  const opener = '([{'[')]}'.indexOf(closer)];
+  const at: number[] = [];
+  let open = 0;
+  for (let i = 0; i < text.length; i++) {
+    const character = text[i] as string;
+    if (quote !== '') {
+      if (character === '\\') i++;
+      else if (character === quote) quote = '';
+    } else if ('\'"`'.includes(character)) quote = character;
+    else if (character === opener) open++;
+    else if (character === closer && open-- === 0) {
+      at.push(i);
+      open = 0;
+    }
   }
-  return cut.ended ? cut : { ...cut, shown: Math.min(cut.shown, repeatedEnd(cut.text)) };
+  return { at, open, quote };
 }
 
 /** Leaves out the end that the rest of the line repeats, but for brackets and quotes that the text itself opened. */
@@ -69,7 +104,7 @@ function cutOverlap(context: CursorContext, cut: Cut): Cut {
   // What is held may all be cut off as a repetition, so the overlap counts from where the text would then end, which is
   // `shown` or later: overlapStart never moves back as its text grows.
   if (!cut.ended) return { ...cut, shown: overlapStart(cut.text.slice(0, cut.shown), rest) };
-  return { ...cut, text: cut.text.slice(0, Math.max(overlapStart(cut.text, rest), endOfOwnClosers(cut.text))) };
+  return { ...cut, text: cut.text.slice(0, Math.max(overlapStart(cut.text, rest), endOfOwnClosers(cut.text), cut.keep ?? 0)) };
 }
 
 /** Where the longest end of `text` starts that `rest` starts with. */

@@ -42,6 +42,11 @@ describe('a completion', () => {
     ['keeps a bracket of its own', 'print(|)', 'foo(bar)', 'foo(bar)'],
     ['keeps its own bracket and loses the rest', 'a(|);', 'b(c));', 'b(c)'],
     ['loses the semicolon behind its own bracket', 'a(|);', 'b(c);', 'b(c)'],
+    ['ends before a bracket that stands there', 'if (|)', 'a > 0) {', 'a > 0'],
+    ['ends before it behind brackets of its own', 'f(|);', 'g(a), [b]);  // c', 'g(a), [b]'],
+    ['does not take a bracket in a string for it', 'f(|)', "')', a) + b", "')', a"],
+    ['closes what the line has opened and not closed', 'f(g(|)', 'a));', 'a)'],
+    ['closes nothing that the rest of the line closes', 'f(g(|));', 'a)) + b', 'a'],
     ["keeps a string's own quote", "f(|')", "'x'", "'x'"],
     ['loses a quote that was opened before', "f('|')", "abc')", 'abc'],
     ['loses white space at its end', 'let a = |', '1;   ', '1;'],
@@ -89,7 +94,7 @@ describe('a completion', () => {
   });
 
   it('only ever adds to what it has shown when it goes round in circles', () => {
-    const marked = fc.constantFrom('x = [0, |, 0];\n', 'f(|);\n', 'x = "a|"b', 'x |ab', 'x = |', '|, 0]  ', 'x =|  c', '{|\n  a\n');
+    const marked = fc.constantFrom('x = [0, |, 0];\n', 'f(|);\n', 'x = "a|"b', 'x |ab', 'f([|)', 'x = |', '|, 0]  ', 'x =|  c', '{|\n  a\n');
     const text = fc.array(fc.constantFrom('0', ', ', ', 0', ']', ';', '"', '"b', 'a', 'b', ' ', '(', ')', ', 0];', ');', '\\', '\n', '  '), { minLength: 1, maxLength: 5 }).map((parts) => parts.join(''));
     fc.assert(
       fc.property(marked, fc.boolean(), fc.option(text, { nil: '' }), text, fc.nat(3), fc.nat(12), (cursor, multiline, prefix, unit, step, tail) => {
@@ -110,7 +115,7 @@ describe('a completion', () => {
 
   it('only ever adds to what it has shown', () => {
     const part = fc.constantFrom('a', 'b', 'foo', '(', ')', ');', "'", '"', ' ', '  ', '\n', '\n  ', '\n}', '}', 'return x;', 'return ', 'x;', '\r\n', '\r', '\t', 'ab'.repeat(5), '[0, ', ']');
-    const context = fc.constantFrom('foo(|);', "x('|')", '  |\n  return x;\n', 'if (a) {|\n}\n', '    a = |\n\nb', 'if (a) {|\r\n}\r\n', '|', 'a |b(c)\n');
+    const context = fc.constantFrom('foo(|);', 'f(g(|)', 'a[|]', "x('|')", '  |\n  return x;\n', 'if (a) {|\n}\n', '    a = |\n\nb', 'if (a) {|\r\n}\r\n', '|', 'a |b(c)\n');
     fc.assert(
       fc.property(context, fc.boolean(), fc.array(part, { maxLength: 30 }), (marked, multiline, parts) => {
         const { shape } = at(marked, multiline);
