@@ -46,6 +46,15 @@ export interface SamplingParams {
   topLogprobs?: number;
 }
 
+/**
+ * How the index-th of several completions at one place is sampled: the first, 0, is greedy, and the one that is offered
+ * alone; the others are drawn, each with a seed of its own, so that asking again gives the same. Send a `generate` for
+ * each, with the same task and all at once: their prompt is computed once. Leave out empty and equal results.
+ */
+export function candidateSampling(index: number, given: SamplingParams = {}): SamplingParams {
+  return index === 0 ? given : { temperature: 0.8, topP: 0.95, ...given, seed: (given.seed ?? 0) + index };
+}
+
 export interface ChatMessage {
   role: 'system' | 'user' | 'assistant';
   content: string;

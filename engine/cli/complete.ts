@@ -1,7 +1,8 @@
 /** `kvasir complete`: what the editor would show as ghost text at a position. */
 import { RequestError } from '../errors.ts';
+import { candidateSampling } from '../protocol.ts';
 import { type CommandLine, number, required, samplingOf, UsageError } from './options.ts';
-import { printJson, statsLine } from './output.ts';
+import { doneLine, log, printJson, statsLine } from './output.ts';
 import { runTask, withClient } from './session.ts';
 
 /** UTF-16 offset of a 1-based line and column, as editors show them. */
@@ -22,9 +23,6 @@ export function offsetAt(text: string, line: number, column: number): number {
   return offset;
 }
 
-/** Candidates after the first are sampled: the first is what the editor shows. */
-const CANDIDATE_TEMPERATURE = 0.6;
-
 export async function complete(line: CommandLine): Promise<number> {
   const file = required(line, 'file');
   const row = number(line, 'line', 1, Number.MAX_SAFE_INTEGER);
@@ -34,21 +32,19 @@ export async function complete(line: CommandLine): Promise<number> {
   const sampling = samplingOf(line);
   return withClient(line, async (client) => {
     const { docId, text } = await client.openFile(file);
-    const offset = offsetAt(text, row, column);
-    const task = { kind: 'complete', docId, offset } as const;
-    await runTask(line, client, task, { id: 'complete', sampling });
-    // The candidates run together in one engine, over one prompt.
-    const others = Array.from({ length: n - 1 }, (_, i) => runTaskSampled(i + 1));
-    for (const print of await Promise.all(others)) print();
+    const task = { kind: 'complete', docId, offset: offsetAt(text, row, column) } as const;
+    // All at once: one prompt, computed once, and one step decodes a token of each.
+    const others = Array.from({ length: n - 1 }, (_, i) => client.generate(task, { id: `complete-${i + 1}`, sampling: candidateSampling(i + 1, sampling) }));
+    for (const other of others) other.catch(() => undefined);
+    const seen = new Set(['', await runTask(line, client, task, { id: 'complete', sampling })]);
+    for (const [i, other] of others.entries()) {
+      const done = await other;
+      if (line.json) printJson(doneLine(`complete-${i + 1}`, done));
+      else if (!seen.has(done.text)) process.stdout.write(`${done.text}\n`);
+      seen.add(done.text);
+    }
+    if (n > 1) log(`${seen.size - 1} different of ${n} candidates`);
     if (line.json) printJson(statsLine(await client.stats()));
     return 0;
-
-    async function runTaskSampled(index: number): Promise<() => void> {
-      const done = await client.generate(task, { id: `complete-${index}`, sampling: { temperature: CANDIDATE_TEMPERATURE, ...sampling, seed: (sampling.seed ?? 0) + index } });
-      return () => {
-        if (line.json) printJson({ type: 'done', id: `complete-${index}`, finishReason: done.finishReason, text: done.text, tokenIds: done.tokenIds, logprobs: done.logprobs, usage: done.usage, timings: done.timings });
-        else process.stdout.write(`${done.text}\n`);
-      };
-    }
   });
 }

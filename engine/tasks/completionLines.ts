@@ -24,7 +24,11 @@ export interface LinesContext {
 export interface LinesCut {
   shown: number;
   ended: boolean;
+  note?: string;
 }
+
+/** Why a text that goes round in circles ends where it does. */
+export const REPEATS = 'cut where the text starts to repeat itself';
 
 /** What ends a block at the indentation of its beginning: brackets where one opened it, else a word. */
 const BRACKETS = /^[})\]]+[;,]?/;
@@ -38,6 +42,7 @@ export function cutLines(context: LinesContext, raw: string, finished: boolean):
   const nextLine = context.nextLine.trim();
   const nextIndent = indentOf(context.nextLine);
   let nested = false;
+  let previous = '';
   /** End of the last line that is shown. */
   let end = 0;
   let lineStart = 0;
@@ -51,6 +56,10 @@ export function cutLines(context: LinesContext, raw: string, finished: boolean):
       lineStart = lineEnd + 1;
       continue;
     }
+    // Small models write a line over and over; two alike in a row are hardly ever meant.
+    if (i > 0 && !complete && previous.startsWith(text)) return { shown: end, ended: false };
+    if (i > 0 && complete && text === previous && text.length > 3 && !ONLY_CLOSES.test(text)) return { shown: end, ended: true, note: REPEATS };
+    previous = i === 0 ? (before + line).trim() : text;
     if (i > 0 && !nested) {
       const indent = indentOf(line);
       const atEnd = openIndent !== undefined && indent === base;

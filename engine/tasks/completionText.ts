@@ -3,7 +3,7 @@
  * text after the cursor already says, nothing that goes round in circles. Works on the raw text so far, and only ever
  * adds to what it has shown: what may yet be cut is held back.
  */
-import { cutLines, type LinesContext } from './completionLines.ts';
+import { cutLines, type LinesContext, REPEATS } from './completionLines.ts';
 import type { Shaped } from './preparedRequest.ts';
 import { repeatedEnd, runaway } from './repetition.ts';
 
@@ -15,8 +15,8 @@ export interface CursorContext extends LinesContext {
   lineEnd: '\n' | '\r\n';
 }
 
-/** Short periods need more copies: "0, 0, 0, 0" may be meant. */
-const minCopies = (period: number): number => (period >= 8 ? 3 : period >= 3 ? 6 : Math.max(12, 48 / period));
+/** Short periods need more copies: "0, 0, 0, 0" may be meant, and a line of dashes, but no word with 16 letters alike. */
+const minCopies = (period: number, unit: () => string): number => (period >= 8 ? 3 : period >= 3 ? 6 : /^\w+$/.test(unit()) ? 16 / period : Math.max(12, 48 / period));
 
 /** Text that may still change its meaning is `held`: [0, shown) of `text` is final. */
 interface Cut {
@@ -41,8 +41,8 @@ export function shapeCompletion(context: CursorContext, rawText: string, finishe
 /** Up to the end of the line or, where more are wanted, of the block. */
 function cutAtEnd(context: CursorContext, raw: string, finished: boolean): Cut {
   if (context.multiline && context.after.trim() === '') {
-    const { shown, ended } = cutLines(context, raw, finished);
-    return { text: ended ? raw.slice(0, shown) : raw, shown, ended };
+    const { shown, ended, note } = cutLines(context, raw, finished);
+    return { text: ended ? raw.slice(0, shown) : raw, shown, ended, ...(note === undefined ? {} : { note }) };
   }
   const end = raw.indexOf('\n');
   const text = end < 0 ? raw : raw.slice(0, end);
@@ -54,7 +54,7 @@ function cutRunaway(context: CursorContext, cut: Cut): Cut {
   if (found === undefined) return cut.ended ? cut : { ...cut, shown: Math.min(cut.shown, repeatedEnd(cut.text)) };
   const text = cut.text.slice(0, found.start + found.period);
   // One copy stays, as if the model had ended there.
-  return { ...(cut.ended ? { text, shown: text.length, ended: true } : cutAtEnd(context, text, true)), note: 'cut where the text starts to repeat itself' };
+  return { ...(cut.ended ? { text, shown: text.length, ended: true } : cutAtEnd(context, text, true)), note: REPEATS };
 }
 
 /**

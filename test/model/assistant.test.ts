@@ -134,6 +134,49 @@ test('eight requests over one prefix, sent together, compute it once', async () 
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
+test('the completion after one that is not there yet is that of the text with it, and reuses what was computed', async () => {
+  const talk = inThread();
+  talk.post(LOAD);
+  const offset = SOURCE.indexOf('return') + 'return'.length;
+  const text = `${SOURCE.slice(0, offset)}${SOURCE.slice(SOURCE.indexOf('\n', offset))}`;
+  talk.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text });
+  const first = done(await talk.generate('first', { kind: 'complete', docId: 'd', offset }));
+  expect(first.text).not.toBe('');
+  const next = done(await talk.generate('next', { kind: 'complete', docId: 'd', offset, inserted: `${first.text};\n` }));
+  // All but the tail's new end.
+  expect(next.usage.promptTokens - next.usage.cachedTokens).toBeLessThan(30);
+  talk.post({ type: 'documentChanged', docId: 'd', version: 2, edits: [{ start: offset, end: offset, text: `${first.text};\n` }] });
+  talk.post({ type: 'evict' });
+  const real = done(await talk.generate('real', { kind: 'complete', docId: 'd', offset: offset + first.text.length + 2 }));
+  expect(real.usage.cachedTokens).toBe(0);
+  expect([next.text, next.tokenIds, next.logprobs, next.diagnostics, next.usage.promptTokens]).toEqual([real.text, real.tokenIds, real.logprobs, real.diagnostics, real.usage.promptTokens]);
+  expect(await talk.generate('outside', { kind: 'complete', docId: 'd', offset: 1e6, inserted: 'x' })).toMatchObject({ type: 'error', code: 'badRequest', message: expect.stringContaining('offset 1000000 lies outside') });
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
+});
+
+test('a completion that waits for its grammar takes the text as it was asked for, and may be aborted or fail', async () => {
+  const talk = inThread();
+  talk.post(LOAD);
+  talk.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
+  const offset = SOURCE.indexOf('return') + 7;
+  const asked = talk.generate('asked', { kind: 'complete', docId: 'd', offset });
+  const aborted = talk.generate('aborted', { kind: 'complete', docId: 'd', offset });
+  talk.post({ type: 'abort', requestId: 'aborted' });
+  talk.post({ type: 'documentChanged', docId: 'd', version: 2, edits: [{ start: 0, end: SOURCE.length, text: 'x' }] });
+  expect(await talk.ask({ type: 'flush', requestId: 'flush' })).toMatchObject({ type: 'reply' });
+  expect(talk.ends('asked')).toHaveLength(1);
+  expect(done(await aborted).finishReason).toBe('abort');
+  talk.post({ type: 'documentChanged', docId: 'd', version: 3, path: 'src/fields.ts', text: SOURCE });
+  expect(done(await talk.generate('again', { kind: 'complete', docId: 'd', offset })).text).toBe(done(await asked).text);
+  talk.post({ type: 'documentChanged', docId: 'p', version: 1, path: 'src/fields.py', text: SOURCE });
+  const dropped = talk.generate('dropped', { kind: 'complete', docId: 'p', offset: 0 });
+  const gone = talk.ask({ type: 'unload', requestId: 'unload' });
+  expect(await dropped).toMatchObject({ type: 'error', code: 'notLoaded' });
+  await gone;
+  for (const id of ['asked', 'aborted', 'again', 'dropped']) expect(talk.ends(id), id).toHaveLength(1);
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
+});
+
 test('bad requests fail alone, aborts end as done, and every request ends once', async () => {
   const talk = inThread();
   const early = await talk.generate('early', { kind: 'raw', prompt: [5] });

@@ -44,6 +44,7 @@ describe('a completion of several lines', () => {
     ['ends a word of an inner block before the same word of the outer', 'rb', 'def f\n  if a|\nend\n', '\n    b\n  end\n  c\n', '\n    b\n  end'],
     ['of a shell ends with its word', 'sh', 'if true; then|', '\n  a\nfi\nb\n', '\n  a\nfi'],
     ['brings its own indentation to a line without', 'py', 'def f():\n|\n', '    a = 1\n    return a\ndef g():\n', '    a = 1\n    return a'],
+    ['ends before a line is said twice', 'ts', 'function f() {\n  |\n}\n', 'a = b[0];\n  a = b[0];\n  a = b[0];\n}\n', 'a = b[0];'],
     ['of markup ends with its element', 'tsx', 'const a = (\n  <p>\n    |\n  </p>\n);\n', '<i>b</i>\n    c\n  </p>\n', '<i>b</i>\n    c'],
   ])('%s', (_, extension, marked, raw, wanted) => expect(at(extension, marked).shape(raw, true).text).toBe(wanted));
 

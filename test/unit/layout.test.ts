@@ -114,6 +114,27 @@ describe('a completion prompt', () => {
     expect(completionPrompt(layout, doc, lfOffset, { answerTokens: 48 })).toEqual(complete(source, lfOffset));
   });
 
+  it('after a completion that is not there yet is that of the text with it', () => {
+    fc.assert(
+      fc.property(file, fc.nat(), fc.array(fc.constantFrom('x', 'f();', '\n', '\r\n', '  ', '🙂'), { minLength: 1, maxLength: 6 }), fc.boolean(), (text, at, parts, twice) => {
+        const doc = document(text);
+        const inserted = parts.join('');
+        // Not between the two characters of a line end.
+        const offset = (at % (text.length + 1)) - (text[(at % (text.length + 1)) - 1] === '\r' ? 1 : 0);
+        const used = new Layout(starter, { contextTokens: 1024, numParameters: 7.5e6 });
+        if (twice) completionPrompt(used, doc.withInserted(0, 'something else\n'), 3, { answerTokens: 48 });
+        const ahead = doc.withInserted(offset, inserted);
+        const written = text.includes('\n') ? inserted.replace(/\r?\n/g, doc.lineEnd) : inserted;
+        const real = document(text.slice(0, offset) + written + text.slice(offset));
+        expect(ahead.text).toBe(real.text);
+        const end = real.toLf(offset + written.length);
+        expect(completionPrompt(used, ahead, ahead.toLf(offset + written.length), { answerTokens: 48 })).toEqual(completionPrompt(used, real, end, { answerTokens: 48 }));
+        expect(doc.text).toBe(text);
+      }),
+      runs,
+    );
+  });
+
   it('of a large model leaves the block out', () => {
     const large = new Layout(starter, { contextTokens: 2048, numParameters: 5e8 });
     const { numBlockTokens } = complete(source, 3000, large);
