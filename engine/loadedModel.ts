@@ -61,6 +61,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
       canComplete: text.manifest.can.complete,
       canChat: text.manifest.can.chat,
       canEdit: text.manifest.can.edit,
+      readsSnippets: text.manifest.completion.snippets,
       note: text.manifest.note,
     },
     text,

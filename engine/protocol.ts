@@ -139,6 +139,8 @@ export interface ModelInfo {
   canChat: boolean;
   /** Follows instructions well enough to change code and to write commit messages. */
   canEdit: boolean;
+  /** Whether it reads snippets of other files in a completion. */
+  readsSnippets: boolean;
   /** What the model says of itself (manifest), or empty. */
   note: string;
 }

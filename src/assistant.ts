@@ -8,7 +8,10 @@ import { CHAT_VIEW, ChatView } from './chat/chatView.ts';
 import { DOCUMENTS } from './completion/filter.ts';
 import { ACCEPTED_COMMAND, CompletionProvider } from './completion/provider.ts';
 import { explain } from './completion/record.ts';
+import { Snooze } from './completion/snooze.ts';
+import { toggleLanguage } from './completion/toggleLanguage.ts';
 import type { Settings } from './config.ts';
+import { SnippetSource } from './context/snippetSource.ts';
 import { DocumentMirror } from './documentMirror.ts';
 import { EngineHost } from './engineHost.ts';
 import { registerEdits } from './edit/editCommands.ts';
@@ -29,7 +32,9 @@ export class Assistant {
   constructor(context: vscode.ExtensionContext, settings: Settings, log: Log) {
     const host = new EngineHost(context, settings, log);
     const mirror = new DocumentMirror(host.client);
-    const completion = new CompletionProvider(host.client, mirror, settings, log);
+    const snooze = new Snooze();
+    const snippets = new SnippetSource(host.client, settings);
+    const completion = new CompletionProvider({ client: host.client, mirror, settings, log, snooze, snippets: (document, offset) => snippets.gather(document, offset) });
     const attachment = new Attachment(host, mirror, settings);
     const chat = new ChatView(context, host, mirror, settings, attachment, log);
     const edits = new EditPreview();
@@ -41,6 +46,8 @@ export class Assistant {
     this.#host = host;
     this.#disposables = [
       completion,
+      snippets,
+      snooze,
       chat,
       attachment,
       mirror,
@@ -54,6 +61,9 @@ export class Assistant {
       command(ACCEPTED_COMMAND, () => completion.accepted()),
       command('kvasir.openChat', () => chat.open()),
       command('kvasir.clearChat', () => chat.clear()),
+      command('kvasir.snooze', () => snooze.choose()),
+      command('kvasir.endSnooze', () => snooze.end()),
+      command('kvasir.toggleLanguage', () => toggleLanguage(settings)),
       command('kvasir.triggerCompletion', () => vscode.commands.executeCommand('editor.action.inlineSuggest.trigger')),
       command('kvasir.explainLastCompletion', () => explanation.show()),
       command('kvasir.summarizeFile', (uri?: vscode.Uri) => summarizeFile(chat, uri)),

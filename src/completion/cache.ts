@@ -1,61 +1,71 @@
 /**
- * Past completions and the moments at which they still hold: at their own position, while the user types them through,
- * and after deleting back from there. Compares whole texts, so that an edit anywhere else makes them void. Pure.
+ * Past completions of each document and where they hold: at their own position, while the user types them through, and
+ * after deleting back. Bounded in number and in the characters of the texts that it keeps. Pure.
  */
-
-/** A place in one version of a document. */
-export interface Place {
-  docId: string;
-  text: string;
-  offset: number;
-}
+import { carryOver, type Insertion, type Place } from './place.ts';
 
 export interface Completion extends Place {
-  /** What the engine offered at `offset`, with the document's own line ends. */
+  /** What the engine offered at `offset`, with the document's own line ends. Never empty. */
   insert: string;
+  /** Sampled besides it, each different; undefined while nobody has asked for any. */
+  others?: string[];
+  /** Written before it was asked for. */
+  ahead?: boolean;
 }
 
-/** Enough for typing a line and deleting it again; older ones are void after the next edit elsewhere anyway. */
-const MOST = 8;
+/** Enough for typing some lines and deleting them again; older ones are void after an edit elsewhere anyway. */
+const MOST_PER_DOCUMENT = 24;
+const MOST_DOCUMENTS = 8;
+/** Of all texts together; versions of one document are different strings. The newest completion is kept in any case. */
+const MOST_CHARACTERS = 8_000_000;
 
 export class CompletionCache {
-  #newestFirst: Completion[] = [];
+  /** Newest last; in each document newest first. */
+  readonly #documents = new Map<string, Completion[]>();
 
   add(completion: Completion): void {
-    const others = this.#newestFirst.filter((old) => !(old.docId === completion.docId && old.offset === completion.offset && old.text === completion.text));
-    this.#newestFirst = [completion, ...others].slice(0, MOST);
+    const { docId } = completion;
+    const others = (this.#documents.get(docId) ?? []).filter((old) => !samePlace(old, completion));
+    this.#documents.delete(docId);
+    this.#documents.set(docId, [completion, ...others].slice(0, MOST_PER_DOCUMENT));
+    for (const oldest of this.#documents.keys()) {
+      if (this.#documents.size <= MOST_DOCUMENTS) break;
+      this.#documents.delete(oldest);
+    }
+    this.#trim();
   }
 
-  /** What to insert at `place` according to a past completion, or undefined. Never empty. */
-  lookup(place: Place): string | undefined {
-    for (const completion of this.#newestFirst) {
-      const insert = carryOver(completion, place);
-      if (insert) return insert;
-    }
-    return undefined;
+  /** The completion that says what to insert at `place`: made there, else typed through, else deleted back; of each kind the newest. */
+  lookup(place: Place): { completion: Completion; insertion: Insertion } | undefined {
+    const known = this.#documents.get(place.docId) ?? [];
+    const typed = known.find((completion) => samePlace(completion, place)) ?? known.find((completion) => completion.offset <= place.offset && carryOver(completion, completion.insert, place));
+    const completion = typed ?? known.find((old) => carryOver(old, old.insert, place));
+    const insertion = completion && carryOver(completion, completion.insert, place);
+    return insertion && { completion, insertion };
   }
 
   clear(): void {
-    this.#newestFirst = [];
+    this.#documents.clear();
+  }
+
+  /** Number of completions held. */
+  get size(): number {
+    return [...this.#documents.values()].reduce((sum, completions) => sum + completions.length, 0);
+  }
+
+  /** Drops the oldest of the document longest without a new one until the texts fit; completions of one version share its text. */
+  #trim(): void {
+    for (;;) {
+      const texts = new Set([...this.#documents.values()].flatMap((completions) => completions.map(({ text }) => text)));
+      const characters = [...texts].reduce((sum, text) => sum + text.length, 0);
+      const [docId, completions] = this.#documents.entries().next().value ?? [];
+      if (characters <= MOST_CHARACTERS || docId === undefined || !completions || this.size === 1) return;
+      completions.pop();
+      if (completions.length === 0) this.#documents.delete(docId);
+    }
   }
 }
 
-/** What is left to insert at `place` of a completion made elsewhere in the same document; undefined where it does not hold. */
-export function carryOver(completion: Completion, place: Place): string | undefined {
-  if (completion.docId !== place.docId) return undefined;
-  const tail = completion.text.length - completion.offset;
-  if (place.text.length - place.offset !== tail) return undefined;
-  const typed = place.offset - completion.offset;
-  const common = Math.min(completion.offset, place.offset);
-  if (typed > completion.insert.length || place.text.slice(common, place.offset) !== completion.insert.slice(0, Math.max(0, typed))) return undefined;
-  const deleted = completion.text.slice(common, completion.offset);
-  // Deleting a line end goes to another line, where another completion belongs.
-  if (deleted.includes('\n')) return undefined;
-  if (completion.text.slice(0, common) !== place.text.slice(0, common) || completion.text.slice(completion.offset) !== place.text.slice(place.offset)) return undefined;
-  return deleted + completion.insert.slice(Math.max(0, typed));
-}
-
-/** The engine writes LF; the document may not. */
-export function withLineEnds(text: string, eol: '\n' | '\r\n'): string {
-  return eol === '\n' ? text : text.replace(/\r?\n/g, '\r\n');
+export function samePlace(a: Place, b: Place): boolean {
+  return a.docId === b.docId && a.offset === b.offset && a.text === b.text;
 }

@@ -6,6 +6,8 @@ import { type CompletionRecord, logLine, type SilentReason } from './record.ts';
 /** Reasons that stay the same from key to key; each is logged once for a document. */
 const STEADY: ReadonlySet<SilentReason> = new Set<SilentReason>([
   'automatic completions are off (kvasir.completion.enable)',
+  'completions are snoozed',
+  'the machine runs on battery (kvasir.completion.pauseOnBattery)',
   'the language is not in kvasir.completion.languages',
   'the file matches kvasir.completion.exclude',
   'not a document that is completed (scheme)',

@@ -1,6 +1,7 @@
 /** Which documents are completed. */
 import * as vscode from '../vscode.ts';
 import type { Config } from '../config.ts';
+import { isWanted } from './languages.ts';
 import type { SilentReason } from './record.ts';
 
 /** Where people write code. Output panes, commit boxes, settings and chat inputs are documents, too. */
@@ -12,15 +13,16 @@ export const DOCUMENTS: vscode.DocumentSelector = [...SCHEMES].map((scheme) => (
 export function excluded(document: vscode.TextDocument, settings: Config['completion']): SilentReason | undefined {
   if (!SCHEMES.has(document.uri.scheme)) return 'not a document that is completed (scheme)';
   if (isSecret(document, settings)) return 'the file matches kvasir.completion.exclude';
-  const wanted = settings.languages.some((entry) => entry === '*' || entry === document.languageId || (/[*?./[{]/.test(entry) && matches(document, entry)));
-  return wanted ? undefined : 'the language is not in kvasir.completion.languages';
+  return isWanted(settings.languages, document.languageId, (glob) => globMatches(document, glob)) ? undefined : 'the language is not in kvasir.completion.languages';
 }
 
 /** Files that reach the model only when the user asks about them by name. Takes whatever has the address and the language of a document. */
-export function isSecret(document: Pick<vscode.TextDocument, 'uri' | 'languageId'>, settings: Config['completion']): boolean {
-  return settings.exclude.some((glob) => matches(document, glob));
+export function isSecret(document: Addressed, settings: Config['completion']): boolean {
+  return settings.exclude.some((glob) => globMatches(document, glob));
 }
 
-function matches(document: Pick<vscode.TextDocument, 'uri' | 'languageId'>, pattern: string): boolean {
+export function globMatches(document: Addressed, pattern: string): boolean {
   return vscode.languages.match({ pattern }, document as vscode.TextDocument) > 0;
 }
+
+type Addressed = Pick<vscode.TextDocument, 'uri' | 'languageId'>;

@@ -5,6 +5,8 @@ import type { Translate } from '../translate.ts';
 /** Why nothing was returned to the editor. */
 export type SilentReason =
   | 'automatic completions are off (kvasir.completion.enable)'
+  | 'completions are snoozed'
+  | 'the machine runs on battery (kvasir.completion.pauseOnBattery)'
   | 'the language is not in kvasir.completion.languages'
   | 'the file matches kvasir.completion.exclude'
   | 'not a document that is completed (scheme)'
@@ -13,7 +15,7 @@ export type SilentReason =
   | 'nothing decoded before the editor stops waiting; shown when it is ready'
   | 'the answer came after the cursor had moved'
   | 'the model has nothing to add here'
-  | 'it does not go on as the selected suggestion does'
+  | 'the selected suggestion changes what stands before the cursor'
   | 'the model cannot complete'
   | 'the request failed';
 
@@ -22,10 +24,12 @@ export interface CompletionRecord {
   place: string;
   at: Date;
   trigger: 'typing' | 'explicit' | 'refresh';
-  source?: 'typed as suggested' | 'engine' | 'engine, first part';
+  source?: 'typed as suggested' | 'a past completion' | 'the running request' | 'computed ahead' | 'engine' | 'engine, first part';
   reason?: SilentReason;
   detail?: string;
   shown?: string;
+  /** Candidates returned, the one shown first among them. */
+  numCandidates?: number;
   accepted?: boolean;
   waitedMs: number;
   totalMs: number;
@@ -37,7 +41,7 @@ export interface CompletionRecord {
 /** One line for the log, which people send to others: what was written is counted, not quoted. */
 export function logLine(record: CompletionRecord): string {
   const shown = record.shown ?? '';
-  const what = record.reason ? `nothing shown: ${record.reason}${record.detail ? ` (${record.detail})` : ''}` : `${shown.length} characters, ${shown.split('\n').length} lines from ${record.source}`;
+  const what = record.reason ? `nothing shown: ${record.reason}${record.detail ? ` (${record.detail})` : ''}` : `${shown.length} characters, ${shown.split('\n').length} lines from ${record.source}${(record.numCandidates ?? 1) > 1 ? `, one of ${record.numCandidates}` : ''}`;
   const cost = record.usage ? `; ${record.usage.cachedTokens} of ${record.usage.promptTokens} tokens reused` : '';
   return `completion at ${record.place} (${record.trigger}): ${what}; ${Math.round(record.totalMs)} ms${cost}`;
 }
@@ -50,6 +54,7 @@ export function explain(record: CompletionRecord | undefined, t: Translate): str
   const lines = [title, '', `- ${t('Where: {0}', `\`${record.place}\``)}`, `- ${t('When: {0}, {1}', record.at.toLocaleTimeString(), trigger)}`];
   if (record.reason) lines.push(`- **${t('Nothing was shown: {0}.', t(record.reason))}**${record.detail ? ` ${record.detail}` : ''}`);
   else lines.push(`- ${t('Returned to the editor from: {0}', t(record.source ?? ''))}${record.accepted ? `; ${t('accepted')}` : ''}`);
+  if ((record.numCandidates ?? 1) > 1) lines.push(`- ${t('Candidates: {0}', record.numCandidates ?? 1)}`);
   lines.push(`- ${t('Time: {0} ms, of which {1} ms waiting for a pause in typing', Math.round(record.totalMs), Math.round(record.waitedMs))}`);
   const { timings, usage } = record;
   if (timings) lines.push(`- ${t('Engine: {0} ms queued, first token after {1} ms, {2} ms for each further token', timings.queueMs.toFixed(0), timings.ttftMs.toFixed(0), timings.tpotMs.toFixed(1))}`);

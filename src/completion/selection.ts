@@ -8,13 +8,10 @@ export interface SelectedSuggestion {
 }
 
 /**
- * What to show in place of [selected.start, selected.end): the suggestion's text with the rest of the completion behind it.
- * undefined when the completion does not go on as the suggestion does; the editor shows nothing else while the list is open.
+ * What accepting the suggestion would add at the cursor; undefined where it does more than that (it changes what stands
+ * there), so that nothing can be shown behind it.
  */
-export function extendSelection(documentText: string, offset: number, selected: SelectedSuggestion, insert: string): string | undefined {
-  if (selected.end !== offset) return undefined;
+export function addedBy(selected: SelectedSuggestion, documentText: string, offset: number): string | undefined {
   const typed = documentText.slice(selected.start, offset);
-  if (!selected.text.startsWith(typed)) return undefined;
-  const remainder = selected.text.slice(typed.length);
-  return insert.startsWith(remainder) && insert.length > remainder.length ? typed + insert : undefined;
+  return selected.end === offset && selected.text.startsWith(typed) ? selected.text.slice(typed.length) : undefined;
 }

@@ -1,7 +1,7 @@
 /** When a completion is asked for, and how it joins IntelliSense's selected suggestion. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type CompletionRecord, explain, logLine } from '../../src/completion/record.ts';
-import { extendSelection } from '../../src/completion/selection.ts';
+import { addedBy } from '../../src/completion/selection.ts';
 import { silence, Trigger } from '../../src/completion/trigger.ts';
 import { t } from './translate.ts';
 
@@ -43,11 +43,10 @@ describe('silence', () => {
 describe('the suggestion selected in the list', () => {
   const text = 'console.lo';
   const selected = { start: 8, end: 10, text: 'log' };
-  test('a completion that goes on as it does extends it', () => expect(extendSelection(text, 10, selected, 'g("x")')).toBe('log("x")'));
-  test('one that does not is not shown', () => expect(extendSelection(text, 10, selected, 'cation')).toBeUndefined());
-  test('one that adds nothing is not shown', () => expect(extendSelection(text, 10, selected, 'g')).toBeUndefined());
-  test('one that replaces text behind the cursor is left to the list', () => expect(extendSelection('console.lox', 10, { ...selected, end: 11 }, 'g()')).toBeUndefined());
-  test('one matched loosely (not by its beginning) is left to the list', () => expect(extendSelection(text, 10, { ...selected, text: 'clog' }, 'g()')).toBeUndefined());
+  test('adds what is left of it', () => expect(addedBy(selected, text, 10)).toBe('g'));
+  test('adds nothing once it is typed', () => expect(addedBy({ ...selected, text: 'lo' }, text, 10)).toBe(''));
+  test('one that replaces text behind the cursor is left to the list', () => expect(addedBy({ ...selected, end: 11 }, 'console.lox', 10)).toBeUndefined());
+  test('one matched loosely (not by its beginning) is left to the list', () => expect(addedBy({ ...selected, text: 'clog' }, text, 10)).toBeUndefined());
 });
 
 test('a record says in one line why nothing is shown', () => {

@@ -1,0 +1,40 @@
+/** Whether the machine runs on battery, as the engine tells; asked at most once a minute, and never again where there is no battery. */
+import type { EngineClient } from '../engineClient.ts';
+import { silence } from './trigger.ts';
+
+export const ASK_EVERY_MS = 60_000;
+/** The first question waits for the answer, but not for a machine that is slow to tell. */
+const PATIENCE_MS = 400;
+
+export class Battery {
+  readonly #client: Pick<EngineClient, 'machine'>;
+  #askedAt = Number.NEGATIVE_INFINITY;
+  #asking: Promise<void> | undefined;
+  #onBattery: boolean | null = false;
+
+  constructor(client: Pick<EngineClient, 'machine'>) {
+    this.#client = client;
+  }
+
+  /** What was known last. */
+  get isOnBattery(): boolean {
+    return this.#onBattery === true;
+  }
+
+  /** What is known, after asking for it if that was long ago. */
+  async ask(): Promise<boolean> {
+    const first = this.#askedAt === Number.NEGATIVE_INFINITY;
+    if (this.#onBattery !== null && performance.now() - this.#askedAt >= ASK_EVERY_MS) {
+      this.#askedAt = performance.now();
+      this.#asking = this.#client.machine().then(
+        ({ onBattery }) => {
+          this.#onBattery = onBattery;
+        },
+        // An engine that is down says so where a completion is asked for.
+        () => {},
+      );
+    }
+    if (first && this.#asking) await Promise.race([this.#asking, silence(PATIENCE_MS, new AbortController().signal)]);
+    return this.isOnBattery;
+  }
+}

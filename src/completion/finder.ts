@@ -1,0 +1,137 @@
+/**
+ * The order in which a completion is looked for: what the user is typing through, past completions, the request that is
+ * running, a new request. Waits for the engine as long as the editor does; what comes later is lateDisplay.ts.
+ */
+import type * as vscode from 'vscode';
+import type { Settings } from '../config.ts';
+import type { Done } from '../connection.ts';
+import type { Completion, CompletionCache } from './cache.ts';
+import type { LateDisplay } from './lateDisplay.ts';
+import { carryOver, type Insertion, type Place } from './place.ts';
+import type { CompletionRecord, SilentReason } from './record.ts';
+import type { Run } from './run.ts';
+import type { Runs } from './runs.ts';
+import { DEADLINE_MS, EXPLICIT_DEADLINE_MS, silence, type Trigger } from './trigger.ts';
+
+/** The editor's question. */
+export interface Question {
+  document: vscode.TextDocument;
+  version: number;
+  line: number;
+  /** Where the document really is. */
+  origin: Place;
+  /** What the suggestion selected in the list would add at `origin`. */
+  selected: string;
+  /** `origin` with `selected`: what is looked for goes on from here. */
+  place: Place;
+  /** By performance.now(). */
+  started: number;
+  /** The editor or the extension no longer wants an answer. */
+  signal: AbortSignal;
+}
+
+export interface Found {
+  insertion: Insertion;
+  /** The whole completion; undefined while it is being written. */
+  completion?: Completion;
+}
+
+export class Finder {
+  readonly #runs: Runs;
+  readonly #cache: CompletionCache;
+  readonly #late: LateDisplay;
+  readonly #trigger: Trigger;
+  readonly #settings: Settings;
+  /** What the editor was given last: it stays on the screen while it is typed through, whatever else is known. */
+  #shown: Completion | undefined;
+
+  constructor(runs: Runs, cache: CompletionCache, late: LateDisplay, trigger: Trigger, settings: Settings) {
+    this.#runs = runs;
+    this.#cache = cache;
+    this.#late = late;
+    this.#trigger = trigger;
+    this.#settings = settings;
+  }
+
+  /** What the editor is given; undefined for a first part, or to forget it. */
+  show(completion: Completion | undefined): void {
+    this.#shown = completion;
+  }
+
+  /** The text to show; a reason where there is none. Notes in `record` where it is from and what it took. */
+  async find(question: Question, record: CompletionRecord): Promise<Found | SilentReason> {
+    const { document, place, version, started, signal } = question;
+    const refresh = record.trigger === 'refresh';
+    const known = this.#known(place, record);
+    if (known) return known;
+    let run = this.#runs.join(place);
+    if (refresh) return (run && this.#part(run, question, record)) ?? 'the answer came after the cursor had moved';
+    if (run?.standing(place) !== 'agrees') {
+      const delay = this.#trigger.delay(place.docId, question.line, this.#settings.current.completion.debounceMs, record.trigger === 'explicit');
+      // The editor does not always cancel: what would be computed after an edit is another text's.
+      if (!(await silence(delay, signal)) || document.version !== version || document.isClosed) return 'superseded by further typing';
+      record.waitedMs = performance.now() - started;
+      const since = this.#known(place, record);
+      if (since) return since;
+      run = this.#runs.join(place);
+    }
+    record.source = run ? (run.purpose === 'ahead' ? 'computed ahead' : 'the running request') : 'engine';
+    run ??= this.#start(question);
+    for (;;) {
+      const outcome = await run.settle(place, this.#patience(record) - (performance.now() - started), signal);
+      if (outcome === 'cancelled') {
+        this.#runs.leave(run, document, version);
+        return 'superseded by further typing';
+      }
+      if (outcome === 'deadline') return this.#part(run, question, record) ?? 'nothing decoded before the editor stops waiting; shown when it is ready';
+      if (outcome === 'ended') {
+        const done = run.done;
+        if (!done || done.finishReason === 'abort' || document.version !== version) return 'superseded by further typing';
+        noteCost(record, done);
+        const completion = { ...run.place, insert: run.text };
+        const insertion = carryOver(completion, completion.insert, place);
+        if (insertion) return { insertion, completion: this.#cache.lookup(place)?.completion ?? completion };
+        if (run.place.offset === place.offset) return 'the model has nothing to add here';
+      }
+      // What is running is another text, or has been typed to its end.
+      if (document.version !== version) return 'superseded by further typing';
+      record.source = 'engine';
+      run = this.#start(question);
+    }
+  }
+
+  #start({ document, origin, selected }: Question): Run {
+    return this.#runs.start(document, origin, { purpose: 'ask', given: selected });
+  }
+
+  #known(place: Place, record: CompletionRecord): Found | undefined {
+    const shown = this.#shown;
+    const known = this.#cache.lookup(place);
+    const typed = shown && shown.offset <= place.offset && record.trigger !== 'refresh' ? carryOver(shown, shown.insert, place) : undefined;
+    if (shown && typed) {
+      record.source = 'typed as suggested';
+      // The same text may have come with other candidates meanwhile.
+      return known?.insertion.text === typed.text ? known : { insertion: typed, completion: shown };
+    }
+    if (known) record.source = known.completion.ahead ? 'computed ahead' : 'a past completion';
+    return known;
+  }
+
+  /** The first part of a run that goes on; the rest is shown when it is there. */
+  #part(run: Run, { document, place }: Question, record: CompletionRecord): Found | undefined {
+    const insertion = run.rest(place);
+    const found = insertion?.text.trim() ? { insertion } : undefined;
+    this.#late.watch(run, document, found ? run.text : '', (done) => noteCost(record, done));
+    if (found) record.source = 'engine, first part';
+    return found;
+  }
+
+  /** Asked for by hand, it may take its time: the editor does not ask again at the same place, so an early nothing would be final. */
+  #patience(record: CompletionRecord): number {
+    return record.trigger === 'explicit' ? EXPLICIT_DEADLINE_MS : DEADLINE_MS;
+  }
+}
+
+function noteCost(record: CompletionRecord, { usage, timings, diagnostics }: Done): void {
+  Object.assign(record, { usage, timings, diagnostics });
+}

@@ -1,0 +1,103 @@
+/**
+ * A request that goes on after the editor has stopped waiting: when it has more to show than what is on the screen, the
+ * editor is made to ask again. Such a question arrives as if the user had asked by hand; a mark tells it apart.
+ */
+import * as vscode from '../vscode.ts';
+import type { Done } from '../connection.ts';
+import { carryOver, type Place } from './place.ts';
+import type { Run } from './run.ts';
+
+/** Between two displays of a text that grows: fast enough to be followed, slow enough to be read. */
+export const REFRESH_MS = 400;
+
+/** A position in one version of a document. */
+export interface Spot {
+  docId: string;
+  version: number;
+  offset: number;
+}
+
+interface Watched {
+  document: vscode.TextDocument;
+  /** What the editor was given last, at the run's place; empty for nothing. */
+  returned: string;
+  /** When the editor was last given something. */
+  at: number;
+  timer?: ReturnType<typeof setTimeout>;
+  onDone: (done: Done) => void;
+}
+
+export class LateDisplay implements vscode.Disposable {
+  readonly #watched = new Map<Run, Watched>();
+  /** Where the editor is being made to ask. */
+  #refreshing: Spot | null = null;
+
+  /** Shows what `run` writes from now on; `returned` is what the editor is given now. `onDone` hears of its end before that is shown. */
+  watch(run: Run, document: vscode.TextDocument, returned: string, onDone: (done: Done) => void): void {
+    const known = this.#watched.get(run);
+    const at = performance.now();
+    if (known) {
+      // The last answer is the one that is on the screen.
+      Object.assign(known, { returned, at, onDone });
+      return;
+    }
+    run.late = true;
+    this.#watched.set(run, { document, returned, at, onDone });
+    const subscription = run.onChange(() => {
+      if (run.done || run.aborted) {
+        subscription.dispose();
+        this.#end(run);
+      } else this.#grown(run);
+    });
+  }
+
+  /** Whether the question at `spot` is our own. */
+  isRefresh(spot: Spot): boolean {
+    const now = this.#refreshing;
+    return now !== null && now.docId === spot.docId && now.version === spot.version && now.offset === spot.offset;
+  }
+
+  dispose(): void {
+    for (const { timer } of this.#watched.values()) clearTimeout(timer);
+    this.#watched.clear();
+  }
+
+  #end(run: Run): void {
+    const watched = this.#watched.get(run);
+    this.#watched.delete(run);
+    if (!watched) return;
+    clearTimeout(watched.timer);
+    if (!run.done || run.done.finishReason === 'abort') return;
+    watched.onDone(run.done);
+    void this.#show(run, watched);
+  }
+
+  #grown(run: Run): void {
+    const watched = this.#watched.get(run);
+    if (!watched || watched.timer !== undefined) return;
+    watched.timer = setTimeout(
+      () => {
+        watched.timer = undefined;
+        void this.#show(run, watched);
+      },
+      Math.max(0, watched.at + REFRESH_MS - performance.now()),
+    );
+  }
+
+  /** Makes the editor ask again, if that shows more than it has. */
+  async #show(run: Run, { document, returned }: Watched): Promise<void> {
+    const editor = vscode.window.activeTextEditor;
+    if (run.aborted || editor?.document !== document) return;
+    const place: Place = { docId: run.place.docId, text: document.getText(), offset: document.offsetAt(editor.selection.active) };
+    const rest = run.rest(place);
+    if (!rest?.text.trim()) return;
+    const shown = returned === '' ? '' : (carryOver(run.place, returned, place)?.text ?? '');
+    if (rest.text === shown || !rest.text.startsWith(shown)) return;
+    this.#refreshing = { docId: place.docId, version: document.version, offset: place.offset };
+    try {
+      await vscode.commands.executeCommand('editor.action.inlineSuggest.trigger');
+    } finally {
+      this.#refreshing = null;
+    }
+  }
+}

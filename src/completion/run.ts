@@ -1,0 +1,133 @@
+/**
+ * One request to the engine, which may outlive the editor's question for it: typing along what it writes keeps it alive.
+ * Owns its text and who waits for it; when it is started and given up is runs.ts.
+ */
+import type { Done } from '../connection.ts';
+import { carryOver, type Insertion, type Place, placeAfter, type Standing, standing, withLineEnds } from './place.ts';
+
+/** `ask`: for a question of the editor; `other`: one more candidate at the same place; `ahead`: for after an acceptance. */
+export type Purpose = 'ask' | 'other' | 'ahead';
+
+/** Why waiting has ended. */
+export type Outcome = 'ended' | 'diverged' | 'deadline' | 'cancelled';
+
+export class Run {
+  /** Where the document's text was taken. */
+  readonly origin: Place;
+  /** Taken as already inserted there. */
+  readonly given: string;
+  /** Where it writes: `origin` with `given`. */
+  readonly place: Place;
+  readonly purpose: Purpose;
+  readonly #eol: '\n' | '\r\n';
+  readonly #abort = new AbortController();
+  readonly #listeners = new Set<() => void>();
+  #raw = '';
+  #done: Done | undefined;
+  #failure: unknown;
+  #ended = false;
+  /** The message has gone out: from then on the engine's prompt is that of `origin`. */
+  sent = false;
+  /** Questions of the editor that wait for it. */
+  numWaiting = 0;
+  /** The editor was answered before the end: what there is later is shown when it is ready. */
+  late = false;
+
+  constructor(origin: Place, given: string, purpose: Purpose, eol: '\n' | '\r\n') {
+    this.origin = origin;
+    this.given = given;
+    this.place = placeAfter(origin, given);
+    this.purpose = purpose;
+    this.#eol = eol;
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  get aborted(): boolean {
+    return this.#abort.signal.aborted;
+  }
+
+  /** Its result; undefined while it goes on. */
+  get done(): Done | undefined {
+    return this.#done;
+  }
+
+  /** What it has written so far, with the document's line ends. */
+  get text(): string {
+    return withLineEnds(this.#done?.text ?? this.#raw, this.#eol);
+  }
+
+  add(chunk: string): void {
+    this.#raw += chunk;
+    this.#notify();
+  }
+
+  end(done: Done): void {
+    this.#done = done;
+    this.#ended = true;
+    this.#notify();
+  }
+
+  fail(error: unknown): void {
+    this.#failure = error;
+    this.#ended = true;
+    this.#notify();
+  }
+
+  /** Ends it in the engine; whoever waits for it hears that it has ended. */
+  abort(): void {
+    this.#abort.abort();
+    this.#notify();
+  }
+
+  standing(place: Place): Standing {
+    return standing(this.place, this.text, place);
+  }
+
+  /** What there is to insert at `place` so far. */
+  rest(place: Place): Insertion | undefined {
+    return carryOver(this.place, this.text, place);
+  }
+
+  /** Calls `listener` at each new text and at the end. */
+  onChange(listener: () => void): { dispose(): void } {
+    this.#listeners.add(listener);
+    return { dispose: () => this.#listeners.delete(listener) };
+  }
+
+  /** Waits until it has ended or cannot serve `place`, at most `ms`. Throws what the request failed with. */
+  async settle(place: Place, ms: number, signal: AbortSignal): Promise<Outcome> {
+    this.numWaiting++;
+    try {
+      return await new Promise<Outcome>((resolve, reject) => {
+        const leave = (outcome: Outcome) => {
+          clearTimeout(timer);
+          subscription.dispose();
+          signal.removeEventListener('abort', cancelled);
+          resolve(outcome);
+        };
+        const cancelled = () => leave('cancelled');
+        const look = () => {
+          if (this.#failure !== undefined) {
+            reject(this.#failure);
+            leave('ended');
+          } else if (this.#ended || this.aborted) leave('ended');
+          else if (this.standing(place) === 'diverged') leave('diverged');
+        };
+        const timer = setTimeout(() => leave('deadline'), Math.max(0, ms));
+        const subscription = this.onChange(look);
+        signal.addEventListener('abort', cancelled);
+        if (signal.aborted) cancelled();
+        else look();
+      });
+    } finally {
+      this.numWaiting--;
+    }
+  }
+
+  #notify(): void {
+    for (const listener of [...this.#listeners]) listener();
+  }
+}

@@ -1,0 +1,158 @@
+/**
+ * The requests under way: started, found again by the next question, and given up as soon as the text goes another way, the
+ * cursor leaves, or nobody waits any more. Follows the editor only while there are any. Their results go into the cache.
+ */
+import * as vscode from '../vscode.ts';
+import type { SamplingParams, Snippet } from '../../engine/protocol.ts';
+import type { Settings } from '../config.ts';
+import type { DocumentMirror } from '../documentMirror.ts';
+import type { EngineClient } from '../engineClient.ts';
+import { type CompletionCache, samePlace } from './cache.ts';
+import { onItsWay, type Place } from './place.ts';
+import { type Purpose, Run } from './run.ts';
+
+/** A cancelled question and the edit that is its reason arrive one shortly after the other. */
+const SETTLE_MS = 30;
+/** After typing along, the editor waits for a pause of its own before it asks again. */
+const REJOIN_MS = 250;
+
+export interface RunOptions {
+  purpose: Purpose;
+  /** Text taken as already inserted at the place. */
+  given?: string;
+  sampling?: SamplingParams;
+}
+
+interface Live {
+  run: Run;
+  document: vscode.TextDocument;
+  version: number;
+}
+
+export class Runs implements vscode.Disposable {
+  readonly #client: EngineClient;
+  readonly #mirror: DocumentMirror;
+  readonly #settings: Settings;
+  readonly #cache: CompletionCache;
+  readonly #snippets: (document: vscode.TextDocument, offset: number) => Snippet[];
+  readonly #live = new Map<Run, Live>();
+  #subscriptions: vscode.Disposable[] = [];
+  #grace: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(client: EngineClient, mirror: DocumentMirror, settings: Settings, cache: CompletionCache, snippets: (document: vscode.TextDocument, offset: number) => Snippet[]) {
+    this.#client = client;
+    this.#mirror = mirror;
+    this.#settings = settings;
+    this.#cache = cache;
+    this.#snippets = snippets;
+  }
+
+  /** Starts a request at `origin`, the document's present text. One that answers the editor takes the place of all others. */
+  start(document: vscode.TextDocument, origin: Place, { purpose, given = '', sampling = {} }: RunOptions): Run {
+    const run = new Run(origin, given, purpose, lineEnd(document));
+    if (purpose === 'ask') for (const other of this.#live.keys()) if (other.purpose !== 'other' || !samePlace(other.place, run.place)) other.abort();
+    this.#live.set(run, { run, document, version: document.version });
+    this.#follow();
+    const { maxTokens } = this.#settings.current.completion;
+    void this.#client
+      .generate({
+        task: () => {
+          run.sent = true;
+          const snippets = this.#snippets(document, origin.offset);
+          return { kind: 'complete', docId: this.#mirror.sync(document), offset: origin.offset, ...(given ? { inserted: given } : {}), ...(snippets.length ? { snippets } : {}) };
+        },
+        priority: purpose === 'ahead' ? 'summary' : 'completion',
+        sampling: { ...(maxTokens ? { maxTokens } : {}), ...sampling },
+        onChunk: (text) => {
+          run.add(text);
+          // What has been typed ahead of it may turn out to be another text.
+          if (!this.#fits(run)) run.abort();
+        },
+        signal: run.signal,
+      })
+      .finally(() => {
+        this.#live.delete(run);
+        this.#follow();
+      })
+      .then((done) => {
+        run.end(done);
+        if (done.finishReason !== 'abort' && run.text && purpose !== 'other') this.#cache.add({ ...run.place, insert: run.text, ahead: purpose === 'ahead' });
+      })
+      // Reported where it is waited for, and in any case by the engine's state.
+      .catch((error: unknown) => run.fail(error));
+    return run;
+  }
+
+  /** The request that serves `place`, best one that has written as far already. */
+  join(place: Place): Run | undefined {
+    const running = [...this.#live.keys()].filter((run) => run.purpose !== 'other' && !run.aborted);
+    return running.find((run) => run.standing(place) === 'agrees') ?? running.find((run) => run.standing(place) === 'undecided');
+  }
+
+  /** A question about `version` that waited for `run` was cancelled. Further typing may ask again in a moment; anything else ends it. */
+  leave(run: Run, document: vscode.TextDocument, version: number): void {
+    if (run.numWaiting > 0 || run.aborted) return;
+    clearTimeout(this.#grace);
+    this.#grace = setTimeout(() => {
+      if (run.numWaiting > 0) return;
+      if (document.version === version) run.abort();
+      else if (!run.late) {
+        this.#grace = setTimeout(() => {
+          if (run.numWaiting === 0 && !run.late) run.abort();
+        }, REJOIN_MS - SETTLE_MS);
+      }
+    }, SETTLE_MS);
+  }
+
+  /** Ends those of one purpose, or all. */
+  abortAll(purpose?: Purpose): void {
+    for (const run of this.#live.keys()) if (purpose === undefined || run.purpose === purpose) run.abort();
+  }
+
+  dispose(): void {
+    clearTimeout(this.#grace);
+    this.abortAll();
+    this.#live.clear();
+    this.#follow();
+  }
+
+  #follow(): void {
+    if (this.#live.size > 0 === this.#subscriptions.length > 0) return;
+    for (const subscription of this.#subscriptions) subscription.dispose();
+    this.#subscriptions = [];
+    if (this.#live.size === 0) return;
+    this.#subscriptions = [
+      vscode.workspace.onDidChangeTextDocument(({ document }) => this.#changed(document)),
+      vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => this.#moved(textEditor)),
+      vscode.window.onDidChangeActiveTextEditor((editor) => this.#moved(editor)),
+    ];
+  }
+
+  #changed(document: vscode.TextDocument): void {
+    for (const live of this.#live.values()) {
+      if (live.document !== document || live.version === document.version) continue;
+      // Before it has been sent, the prompt would be another text's.
+      if (!live.run.sent || !this.#fits(live.run)) live.run.abort();
+    }
+  }
+
+  /** What nobody waits for is of use only where the cursor is. */
+  #moved(editor: vscode.TextEditor | undefined): void {
+    for (const { run, document } of this.#live.values()) {
+      if (run.numWaiting > 0) continue;
+      const cursor = editor?.document === document ? document.offsetAt(editor.selection.active) : -1;
+      const typedTo = run.origin.offset + document.getText().length - run.origin.text.length;
+      if (cursor < run.origin.offset || cursor > typedTo) run.abort();
+    }
+  }
+
+  /** Whether the document's text lies on the way that the request goes. */
+  #fits(run: Run): boolean {
+    const live = this.#live.get(run);
+    return !live || (!live.document.isClosed && (live.version === live.document.version || onItsWay(run.origin, run.given + run.text, live.document.getText())));
+  }
+}
+
+export function lineEnd(document: vscode.TextDocument): '\n' | '\r\n' {
+  return document.eol === vscode.EndOfLine.CRLF ? '\r\n' : '\n';
+}
