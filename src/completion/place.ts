@@ -42,7 +42,7 @@ export function carryOver(origin: Place, insert: string, place: Place): Insertio
   if (deleted.includes('\n')) return undefined;
   if (!sameBefore(origin, place, common)) return undefined;
   const text = deleted + insert.slice(typed.length);
-  return text !== '' && coversInOrder(text, place.text.slice(place.offset, place.offset + replaces)) ? { text, replaces } : undefined;
+  return text.length > replaces && coversInOrder(text, place.text.slice(place.offset, place.offset + replaces)) ? { text, replaces } : undefined;
 }
 
 /** How `place` stands to a request made at `origin` that has written `written` so far and goes on. */

@@ -28,6 +28,7 @@ describe('carryOver', () => {
   test('another document', () => expect(carryOver(at('f(|)', 'other'), 'x', at('f(|)'))).toBeUndefined());
   test('a bracket that the editor closed by itself is taken over by the text that has it', () => expect(carryOver(at('f|;'), '(a, [b])', at('f(a, [|]);'))).toEqual({ text: 'b])', replaces: 2 }));
   test('a quote that the editor closed by itself', () => expect(carryOver(at('f(|);'), '"x"', at('f("|");'))).toEqual({ text: 'x"', replaces: 1 }));
+  test('typed to a bracket that has closed by itself: nothing is left', () => check('f|', '(a)', 'f(a|)', undefined));
   test('a closing bracket that the text does not have', () => check('f|', '(a', 'f(|)', undefined));
   test('a closing bracket that comes after a line break: the editor could not show it', () => check('f|', '{\n}', 'f{|}', undefined));
 
