@@ -14,7 +14,7 @@ vi.mock('../../src/vscode.ts', async () => (await import('./fakeEditor.ts')).vsc
 const { Harness } = await import('./completionHarness.ts');
 type Editing = InstanceType<typeof Harness>;
 
-const ACTIONS = ['type along', 'type along', 'type', 'type', 'type closed', 'backspace', 'undo', 'jump', 'two cursors', 'edit elsewhere', 'accept', 'accept part', 'by hand', 'list', 'escape', 'chunk', 'chunk', 'done', 'done', 'fail', 'wait', 'wait', 'wait long'] as const;
+const ACTIONS = ['type along', 'type along', 'type', 'type', 'type closed', 'backspace', 'undo', 'jump', 'two cursors', 'edit elsewhere', 'accept', 'accept part', 'by hand', 'list', 'escape', 'chunk', 'chunk', 'done', 'done', 'fail', 'wait', 'wait', 'wait long', 'answer', 'answer', 'answer', 'answer', 'first part'] as const;
 interface Step {
   action: (typeof ACTIONS)[number];
   /** Chooses among what the action could do. */
@@ -33,10 +33,15 @@ class Session {
   readonly #answers = new Map<ScriptedRequest, string>();
   #undo: { text: string; offset: number }[] = [];
   #ghost: Awaited<ReturnType<Editing['ask']>['items']> = [];
-  #checked: unknown;
 
   constructor(marked: string) {
     this.h = new Harness(marked);
+    this.h.engine.loadMs = 200;
+    editor.onCommand = (name) => {
+      if (name !== 'editor.action.inlineSuggest.trigger') return;
+      seen.refreshed++;
+      this.#look(this.h.ask({ explicit: true }));
+    };
     this.h.engine.onRequest = (request) => this.#answers.set(request, ANSWERS[this.#answers.size % ANSWERS.length]!);
   }
 
@@ -81,7 +86,10 @@ class Session {
       }
       case 'edit elsewhere': {
         const at = place(document, n);
-        this.#change(() => document.change({ offset: at, deleted: 0, text: 'b' }), at <= h.cursor ? h.cursor + 1 : h.cursor);
+        const change = () => document.change({ offset: at, deleted: 0, text: 'b' });
+        // The editor does not always ask again, and not always cancel.
+        if (n % 2) this.#change(change, at <= h.cursor ? h.cursor + 1 : h.cursor);
+        else if (at > h.cursor) change();
         break;
       }
       case 'accept':
@@ -111,6 +119,15 @@ class Session {
       case 'done':
         if (request) request.done(this.#answers.get(request)!.slice(request.written.length));
         break;
+      case 'answer':
+        await vi.advanceTimersByTimeAsync(60);
+        for (const each of h.engine.running) each.done(this.#answers.get(each)!.slice(each.written.length));
+        break;
+      case 'first part':
+        await vi.advanceTimersByTimeAsync(60);
+        for (const each of h.engine.running) this.#write(each, 1);
+        await vi.advanceTimersByTimeAsync(700);
+        break;
       case 'fail':
         if (n % 10 === 0) request?.fail('out of memory');
         break;
@@ -118,11 +135,6 @@ class Session {
         await vi.advanceTimersByTimeAsync(action === 'wait' ? n % 120 : 700);
     }
     await vi.advanceTimersByTimeAsync(0);
-    // The extension makes the editor ask by itself.
-    if (h.asked && h.asked !== this.#checked) {
-      seen.refreshed++;
-      this.#look(h.asked);
-    }
   }
 
   #write(request: ScriptedRequest, length: number): void {
@@ -151,7 +163,6 @@ class Session {
   #look(question: ReturnType<Editing['ask']>): void {
     const { h } = this;
     this.#ghost = [];
-    this.#checked = question;
     const numRequests = h.asks.length;
     void question.items.then((items) => {
       if (question.cancelled || items.length === 0) return;

@@ -61,6 +61,8 @@ export class ScriptedEngine implements Transport {
   readonly documents = new Documents();
   machine = { onBattery: null } as MachineInfo;
   model = { name: 'scripted', precision: 'int8', contextTokens: 2048, loadMs: 1, imported: false, canComplete: true, readsSnippets: false } as ModelInfo;
+  /** How long it takes to load the model. */
+  loadMs = 0;
   /** Called with each generate. */
   onRequest: (request: ScriptedRequest) => void = () => {};
   #listener: (message: EngineMessage) => void = () => {};
@@ -73,7 +75,11 @@ export class ScriptedEngine implements Transport {
   send(message: HostMessage): void {
     this.sent.push(message);
     const reply = (value: Extract<EngineMessage, { type: 'reply' }>['value']) => 'requestId' in message && queueMicrotask(() => this.#listener({ type: 'reply', requestId: message.requestId, value }));
-    if (message.type === 'load') reply({ kind: 'loaded', model: this.model });
+    if (message.type === 'load') {
+      const loaded = () => reply({ kind: 'loaded', model: this.model });
+      if (this.loadMs) setTimeout(loaded, this.loadMs);
+      else loaded();
+    }
     else if (message.type === 'shutdown') reply({ kind: 'ok' });
     else if (message.type === 'machine') reply({ kind: 'machine', machine: this.machine });
     else if (message.type === 'documentChanged') {
