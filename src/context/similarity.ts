@@ -8,7 +8,7 @@ export const WINDOW_LINES = 60;
 /** Windows overlap by half: what is cut by one stands whole in the next. */
 const STRIDE = WINDOW_LINES / 2;
 /** Below this, two pieces of code have little more than keywords in common. */
-const LEAST_SCORE = 0.1;
+const LEAST_SCORE = 0.05;
 /** Longer lines are data. */
 const LONGEST_LINE = 500;
 

@@ -241,7 +241,6 @@ test('what is offered is what the engine wrote for this very text, after any ste
     }),
     { numRuns: 1500, seed: 20 },
   );
-  console.log(numSteps, seen);
   expect(numSteps).toBeGreaterThan(20_000);
   for (const [kind, count] of Object.entries(seen)) expect(count, kind).toBeGreaterThan(10);
 }, 60_000);
