@@ -21,5 +21,7 @@ export function toggled(languages: readonly string[], languageId: string, matche
   const wanted = !isWanted(languages, languageId, matches);
   const spelledOut = languages[0]?.startsWith('!') ? ['*', ...languages] : languages;
   const others = spelledOut.filter((entry) => entry !== languageId && entry !== `!${languageId}`);
+  // Without anything before them, they would come to mean "everywhere else".
+  while (others[0]?.startsWith('!')) others.shift();
   return isWanted(others, languageId, matches) === wanted ? others : [...others, wanted ? languageId : `!${languageId}`];
 }
