@@ -5,7 +5,7 @@
  */
 import { type FileBlock, type Layout, SECTION_LINES } from './layout.ts';
 import { fileSeparator } from './modelText.ts';
-import type { SourceDocument } from './sourceDocument.ts';
+import { type SourceDocument, shortPath } from './sourceDocument.ts';
 import type { Snippet } from '../protocol.ts';
 
 export interface CompletionPrompt {
@@ -20,6 +20,9 @@ export interface CompletionPrompt {
  * block is used does not depend on the machine or the cache. Some 2,700 tokens of the built-in model, 40 of a 0.5B one.
  */
 const BLOCK_BUDGET = 2e10;
+/** The same for snippets, which many completions share: some 400 tokens of a 0.5B model. */
+const SNIPPET_BUDGET = 2e11;
+const FEWEST_SNIPPET_LINES = 3;
 const SUFFIX_LINES = 15;
 const SUFFIX_TOKENS = 64;
 /** Where a line is too long for the tail, its prefix starts on a grid of this many characters. */
@@ -101,16 +104,29 @@ function suffixText(layout: Layout, doc: SourceDocument, offset: number): string
   return lastBreak < 0 ? fits : fits.slice(0, lastBreak + 1);
 }
 
-/** Whole snippets within an eighth of the context. */
+/**
+ * Snippets with short paths, in the host's order, so that their KV holds while the host offers the same ones: within an
+ * eighth of the context and what the model can read in about a second. One that does not fit is cut after a line.
+ */
 function fitSnippets(layout: Layout, snippets: readonly Snippet[], notes: string[]): Snippet[] {
-  let room = Math.floor(layout.contextTokens / 8);
+  const { tokenizer } = layout.text;
+  let room = Math.floor(Math.min(layout.contextTokens / 8, SNIPPET_BUDGET / Math.max(1, layout.numParameters)));
   const kept: Snippet[] = [];
-  for (const { path, text } of snippets) {
-    const lf = text.replaceAll('\r\n', '\n');
-    const numTokens = lf.length > room * CHARACTERS_PER_TOKEN ? Number.POSITIVE_INFINITY : layout.text.tokenizer.encode(lf).length;
-    if (numTokens > room) notes.push(`snippet of ${path} left out`);
-    else kept.push({ path, text: lf });
-    if (numTokens <= room) room -= numTokens;
+  for (const snippet of snippets) {
+    const path = shortPath(snippet.path);
+    const lf = snippet.text.replaceAll('\r\n', '\n');
+    // The separator and a line break stand around it.
+    const left = room - tokenizer.encode(`${path}\n`).length - 2;
+    const { ids, ends } = tokenizer.encodeWithOffsets(lf.slice(0, Math.max(0, left) * CHARACTERS_PER_TOKEN));
+    const whole = ids.length <= left && lf.length <= left * CHARACTERS_PER_TOKEN;
+    const text = whole ? lf : lf.slice(0, lf.lastIndexOf('\n', (ends[Math.min(left, ids.length) - 1] ?? 0) - 1) + 1);
+    const numLines = text.split('\n').length - 1;
+    if (!whole && numLines < FEWEST_SNIPPET_LINES) notes.push(`snippet of ${path} left out`);
+    else {
+      if (!whole) notes.push(`snippet of ${path}: all but its first ${numLines} lines left out`);
+      kept.push({ path, text });
+      room = left - tokenizer.encode(text).length;
+    }
   }
   return kept;
 }

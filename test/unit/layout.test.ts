@@ -135,6 +135,58 @@ describe('a completion prompt', () => {
     );
   });
 
+  describe('with snippets', () => {
+    const text = 'let a = 1;\nlet b = ;\nlet c;\n';
+    const at = text.indexOf(';\nlet c');
+    const ask = (snippets: { path: string; text: string }[], numParameters = 5e8, model = chatml) =>
+      completionPrompt(new Layout(model, { contextTokens: 4096, numParameters }), document(text), at, { answerTokens: 48, snippets });
+    const fim = '<|fim_prefix|>let a = 1;\nlet b = <|fim_suffix|>;\nlet c;\n<|fim_middle|>';
+
+    it('has them before the file, in the layout of the family', () => {
+      const { promptIds, notes } = ask([{ path: '/home/me/p/src/one.ts', text: 'one();\r\ntwo();' }, { path: 'src/three.py', text: 'three()\n' }]);
+      expect(chatml.tokenizer.decode(promptIds)).toBe(`<|repo_name|>\n<|file_sep|>src/one.ts\none();\ntwo();\n<|file_sep|>src/three.py\nthree()\n\n<|file_sep|>engine/layout.ts\n${fim}`);
+      expect(promptIds.filter((id) => id === chatml.tokenizer.idOf('<|file_sep|>'))).toHaveLength(3);
+      expect(notes).toEqual([]);
+    });
+
+    it('takes what stands in them for text', () => {
+      const { promptIds } = ask([{ path: 'src/<|fim_middle|>.ts', text: '<|file_sep|>x<|fim_prefix|>\n' }]);
+      expect(promptIds.filter((id) => id === chatml.tokenizer.idOf('<|file_sep|>'))).toHaveLength(2);
+      expect(promptIds.filter((id) => id === chatml.tokenizer.idOf('<|fim_prefix|>'))).toHaveLength(1);
+      expect(promptIds.filter((id) => id === chatml.tokenizer.idOf('<|fim_middle|>'))).toHaveLength(1);
+    });
+
+    it('keeps to what context and model allow, cuts after a line, and says so', () => {
+      const long = { path: 'src/long.ts', text: Array.from({ length: 200 }, (_, i) => `const value${i} = compute(${i});\n`).join('') };
+      const short = { path: 'src/short.ts', text: 'short();\n' };
+      const base = ask([]).promptIds.length;
+      for (const [numParameters, room] of [[5e8, 400], [1e6, 512], [1e10, 20]] as const) {
+        const { promptIds, notes } = ask([short, long, long], numParameters);
+        // Beside the snippets: the name of the repository and the path of the file.
+        expect(promptIds.length - base).toBeLessThan(room + 16);
+        expect(notes).toHaveLength(2);
+        const shown = chatml.tokenizer.decode(promptIds);
+        const numLines = shown.split('\n').filter((line) => line.startsWith('const value')).length;
+        expect(notes[0]).toBe(numLines > 0 ? `snippet of src/long.ts: all but its first ${numLines} lines left out` : 'snippet of src/long.ts left out');
+        expect(notes[1]).toBe('snippet of src/long.ts left out');
+        expect(shown).toContain('short();');
+        if (numParameters < 1e10) expect(promptIds.length - base).toBeGreaterThan(room - 40);
+      }
+    });
+
+    it('keeps their tokens in front while one types', () => {
+      const snippets = [{ path: 'src/one.ts', text: 'one();\n' }];
+      const typed = completionPrompt(new Layout(chatml, { contextTokens: 4096, numParameters: 5e8 }), document(text.replace('= ;', '= x;')), at + 1, { answerTokens: 48, snippets });
+      const before = ask(snippets).promptIds;
+      const same = before.findIndex((id, i) => typed.promptIds[i] !== id);
+      expect(chatml.tokenizer.decode(before.slice(0, same))).toContain('one();');
+    });
+
+    it('leaves them out for a model that was not trained on them', () => {
+      expect(ask([{ path: 'src/one.ts', text: 'one();' }], 7.5e6, starter).promptIds).toEqual(ask([], 7.5e6, starter).promptIds);
+    });
+  });
+
   it('of a large model leaves the block out', () => {
     const large = new Layout(starter, { contextTokens: 2048, numParameters: 5e8 });
     const { numBlockTokens } = complete(source, 3000, large);
