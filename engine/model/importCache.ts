@@ -26,7 +26,7 @@ interface Manifest<T> {
 function diskError(cacheDir: string, error: unknown, bytes?: number): RequestError {
   const code = (error as NodeJS.ErrnoException | null)?.code;
   const full = code === 'ENOSPC' || code === 'EDQUOT';
-  const size = bytes === undefined ? '' : ` this model needs ${Math.ceil(bytes / 1e6)} MB there.`;
+  const size = bytes === undefined ? '' : ` this model needs ${Math.ceil(bytes / 1e6)} MB there; free some space.`;
   return new RequestError('engineFailed', full ? `The cache folder ${cacheDir} is on a full disk;${size || ' free some space.'}` : `The cache folder ${cacheDir} cannot be written: ${reasonOf(error)}.`);
 }
 

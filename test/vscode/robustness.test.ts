@@ -110,7 +110,7 @@ editorSuite('robustness', { 'src/inventory.ts': INVENTORY, 'src/shelves.ts': LON
     expect(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', cacheDir()]).status).toBe(0);
     try {
       await editor().runCommand('Kvasir: Restart Engine');
-      await expect.poll(() => editor().toasts(), { timeout: PATIENCE }).toEqual([expect.stringMatching(/The cache folder .*models is on a full disk; this model needs \d+ MB there\./)]);
+      await expect.poll(() => editor().toasts(), { timeout: PATIENCE }).toEqual([expect.stringMatching(/The cache folder .*models is on a full disk; this model needs \d+ MB there; free some space\./)]);
       await editor().screenshot('disk-full');
       expect(readdirSync(cacheDir())).toEqual([]);
       await dismissToasts();
