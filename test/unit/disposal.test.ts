@@ -32,6 +32,15 @@ const account = vi.hoisted(() => {
     fire(): void {}
     dispose(): void {}
   }
+  class Disposable {
+    static from = (...all: { dispose(): void }[]) => new Disposable(() => {
+      for (const each of all) each.dispose();
+    });
+    dispose: () => void;
+    constructor(dispose: () => void) {
+      this.dispose = dispose;
+    }
+  }
   const window = new Proxy({}, { get: (_, key) => (key === 'state' ? { focused: true } : key === 'visibleTextEditors' ? [] : key === 'activeTextEditor' ? undefined : member('window', key)) });
   const workspace = new Proxy({}, {
     get: (_, key) =>
@@ -39,7 +48,7 @@ const account = vi.hoisted(() => {
         : key === 'textDocuments' || key === 'notebookDocuments' ? [] : key === 'workspaceFolders' ? undefined : key === 'isTrusted' ? true : member('workspace', key),
   });
   const l10n = { t: (text: string) => text };
-  const known: Record<string, unknown> = { EventEmitter, window, workspace, l10n };
+  const known: Record<string, unknown> = { EventEmitter, Disposable, window, workspace, l10n };
   const vscode = new Proxy(known, { get: (_, key) => (key === 'then' ? undefined : (known[String(key)] ?? anything(String(key)))), has: () => true });
   return { open, vscode, made: () => numMade };
 });
