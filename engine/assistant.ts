@@ -216,9 +216,12 @@ export class Assistant {
     if (this.#requests.numWaiting > 0) return;
     if (!this.#idle.due) return this.#answerFlushes();
     if (this.#flushes.length) return this.#wake();
-    this.#idleTimer = setTimeout(() => {
+    const timer = setTimeout(async () => {
+      // What can wait waits for mains power; what has come meanwhile has ended this wait.
+      if ((await this.#machine.onBattery()) || this.#idleTimer !== timer || this.#stepping) return;
       if (this.#model && this.#idle.start(this.#model)) this.#wake();
     }, IdleWork.DELAY_MS);
+    this.#idleTimer = timer;
   }
 
   #answerFlushes(): void {

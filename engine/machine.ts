@@ -9,6 +9,8 @@ import type { MachineInfo } from './protocol.ts';
 
 /** Windows and macOS may take seconds to list their graphics adapters. */
 const PATIENCE_MS = 10_000;
+/** How long what is known of the battery holds: on some systems asking starts a program. */
+const BATTERY_MS = 5 * 60_000;
 
 export class Machine {
   readonly #script: string | URL;
@@ -17,6 +19,8 @@ export class Machine {
   #readBytesPerSecond: number | null = null;
   #asking: Promise<MachineInfo> | null = null;
   #askingSpeed = false;
+  /** null: there is no battery, or it does not tell; then it is not asked again. */
+  #onBattery: { value: boolean | null; until: number } | undefined;
 
   /** `script` is the probe beside the engine's bundle. */
   constructor(script: string | URL = join(__dirname, 'machineProbe.js'), patienceMs = PATIENCE_MS) {
@@ -40,7 +44,16 @@ export class Machine {
     return { ...machine, readBytesPerSecond: this.#readBytesPerSecond };
   }
 
-  #ask(speed: boolean): Promise<MachineInfo> {
+  /** Whether work that can wait should wait for mains power. */
+  async onBattery(): Promise<boolean> {
+    const known = this.#onBattery;
+    if (known && (known.value === null || performance.now() < known.until)) return known.value === true;
+    const { onBattery } = await this.#ask(false, true);
+    this.#onBattery = { value: onBattery, until: performance.now() + BATTERY_MS };
+    return onBattery === true;
+  }
+
+  #ask(speed: boolean, batteryAlone = false): Promise<MachineInfo> {
     const machine: MachineInfo = {
       cpu: cpus()[0]?.model.trim() ?? '',
       cores: availableParallelism(),
@@ -50,7 +63,7 @@ export class Machine {
       readBytesPerSecond: null,
     };
     return new Promise((resolve) => {
-      const probe = new Worker(this.#script, { name: 'kvasir-machine', execArgv: [], stdout: true, stderr: true, workerData: { speed } });
+      const probe = new Worker(this.#script, { name: 'kvasir-machine', execArgv: [], stdout: true, stderr: true, workerData: { speed, batteryAlone } });
       const end = () => {
         clearTimeout(timer);
         probe.unref();

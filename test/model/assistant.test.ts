@@ -7,6 +7,7 @@ import { build } from 'esbuild';
 import { afterAll, expect, test } from 'vitest';
 import { Assistant } from '../../engine/assistant.ts';
 import { type LoadedModel, loadModel } from '../../engine/loadedModel.ts';
+import type { Machine } from '../../engine/machine.ts';
 import { type ChatTask, type EngineMessage, type EngineStats, type HostMessage, PROTOCOL_VERSION, type Task } from '../../engine/protocol.ts';
 
 const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-assistant-'));
@@ -52,9 +53,9 @@ class Talk {
   }
 }
 
-function inThread(load = loadModel): Talk {
+function inThread(load = loadModel, machine?: Machine): Talk {
   const talk = new Talk();
-  const assistant = new Assistant(talk.receive, load);
+  const assistant = new Assistant(talk.receive, load, machine);
   talk.post = (message) => assistant.handle(message);
   return talk;
 }
@@ -324,4 +325,20 @@ test('a chat is measured as what its answer then says of its prompt', async () =
   expect(answer.diagnostics).toContainEqual(expect.stringMatching(/^p\/b\.ts: lines/));
   expect(measured).toMatchObject({ value: { kind: 'measured', size: { contextTokens: 2048, promptTokens: answer.usage.promptTokens, notes: answer.diagnostics } } });
   expect(await talk.ask({ type: 'measure', requestId: 'bad', task: { kind: 'chat', docIds: ['gone'], messages: [] } })).toMatchObject({ type: 'error', code: 'unknownDocument' });
+});
+
+test('on battery no file is read ahead; on mains it is, a second after the last edit', async () => {
+  const power = { asked: 0, onBattery: true };
+  const machine = { onBattery: async () => ++power.asked > 0 && power.onBattery } as unknown as Machine;
+  const talk = inThread(loadModel, machine);
+  await talk.ask(LOAD);
+  const edit = (version: number) => talk.post({ type: 'documentChanged', docId: 'd', version, path: 'src/fields.ts', text: SOURCE });
+  edit(1);
+  await expect.poll(() => power.asked, { timeout: 20_000 }).toBe(1);
+  await talk.generate('short', { kind: 'raw', prompt: [300, 301] }, { maxTokens: 1 });
+  expect((await talk.stats()).tokens.idleComputed).toBe(0);
+  power.onBattery = false;
+  edit(2);
+  await expect.poll(async () => (await talk.stats()).tokens.idleComputed, { timeout: 20_000 }).toBeGreaterThan(500);
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });

@@ -1,5 +1,8 @@
 /** What the machine is: asked in a thread of its own, whose silence, crash or nonsense ends in nulls. */
-import { expect, test } from 'vitest';
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
 import { Machine } from '../../engine/machine.ts';
 import { gpusOf, onBatteryOf, readSpeed } from '../../engine/machineProbe.ts';
 
@@ -45,6 +48,26 @@ test.for([
 test('what it has told before it hangs is kept', async () => {
   const code = "parentPort.postMessage({ onBattery: true }); setInterval(() => {}, 1000);";
   expect(await new Machine(script(code), 500).describe(false)).toMatchObject({ ...UNKNOWN, onBattery: true });
+});
+
+test('the battery alone is asked for at most every five minutes, and never again where there is none', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  // What it says depends on how often it is asked: a file counts.
+  const counter = join(mkdtempSync(join(tmpdir(), 'kvasir-battery-')), 'asked');
+  const counting = (onBattery: string) =>
+    script(`import { appendFileSync } from 'node:fs'; import { workerData } from 'node:worker_threads'; appendFileSync(${JSON.stringify(counter)}, String(workerData.batteryAlone)); parentPort.postMessage({ onBattery: ${onBattery} }); parentPort.close();`);
+  const laptop = new Machine(counting('true'));
+  expect([await laptop.onBattery(), await laptop.onBattery()]).toEqual([true, true]);
+  expect(readFileSync(counter, 'utf8')).toBe('true');
+  vi.advanceTimersByTime(5 * 60_000);
+  await laptop.onBattery();
+  const desktop = new Machine(counting('null'));
+  expect(await desktop.onBattery()).toBe(false);
+  vi.advanceTimersByTime(5 * 60_000);
+  expect(await desktop.onBattery()).toBe(false);
+  expect(readFileSync(counter, 'utf8')).toBe('truetruetrue');
+  vi.useRealTimers();
+  expect(typeof (await new Machine(PROBE).onBattery())).toBe('boolean');
 });
 
 test('a missing probe is no error either', async () => {
