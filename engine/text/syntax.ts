@@ -2,7 +2,7 @@
  * Syntax for completions: what stands at a cursor and where a block ends, from a document's tree. What is answered
  * depends on the text alone. Where there is no tree (no grammar, text too long, grammar missing) the answer is a reason.
  */
-import type { Language } from 'web-tree-sitter';
+import type { Language, Tree } from 'web-tree-sitter';
 import type { SourceDocument } from './sourceDocument.ts';
 import { type BlockScan, numMissing, scanBlock, statementIndent } from './syntaxBlock.ts';
 import { cursorSyntax } from './syntaxCursor.ts';
@@ -40,13 +40,9 @@ export class Syntax {
     const grammar = grammarFor(doc.path);
     if (grammar === undefined || doc.lf.length > LONGEST_PARSED_TEXT) return undefined;
     const { docId, lf } = doc;
-    const language = this.#grammars.get(grammar);
-    if (language) return this.#trees.update(docId, language, lf);
-    if (language === null) return undefined;
-    return this.#grammars.load(grammar).then(() => {
-      const loaded = this.#grammars.get(grammar);
-      return loaded ? this.#trees.update(docId, loaded, lf) : undefined;
-    });
+    const update = () => this.#guarded(grammar, (language) => this.#trees.update(docId, language, lf));
+    const parsing = this.#grammars.get(grammar) === undefined ? this.#grammars.load(grammar).then(update) : update();
+    return parsing?.catch((error: unknown) => this.#grammars.fail(grammar, error));
   }
 
   /** What stands at an offset of the LF text. `prepare` must have settled since the grammar was first needed. */
@@ -55,15 +51,8 @@ export class Syntax {
     if (grammar === undefined) return {};
     const { docId, lf } = doc;
     if (lf.length > LONGEST_PARSED_TEXT) return { note: `${doc.path} is too long to be parsed: where the completion ends goes by indentation` };
-    const language = this.#grammars.get(grammar);
-    if (!language) return { note: `no syntax for ${doc.path} (see the log): where the completion ends goes by indentation` };
-    return this.#trees.withTree(docId, language, lf, (tree) => {
-      const { inText, blockStart, statementStart, open } = cursorSyntax(tree, grammar, lf, offset);
-      const missing = numMissing(tree, lf, offset, open);
-      const words = grammar === 'ruby' || grammar === 'bash';
-      const openIndent = blockStart ? statementIndent(lf, lf.slice(0, offset).trimEnd().length - 1) : undefined;
-      return { inText, openIndent, words, statementStart, scan: (written: string) => this.#scan(docId, language, lf, offset, written, open, missing) };
-    });
+    const place = this.#guarded(grammar, (language) => this.#trees.withTree(docId, language, lf, (tree) => this.#place(doc, grammar, tree, offset)));
+    return place ?? { note: `no syntax for ${doc.path} (see the log): where the completion ends goes by indentation` };
   }
 
   /** Frees what belongs to a document, or to all. */
@@ -71,8 +60,32 @@ export class Syntax {
     this.#trees.forget(docId);
   }
 
-  #scan(docId: string, language: Language, lf: string, offset: number, written: string, open: Parameters<typeof scanBlock>[4], missing: number): BlockScan {
-    const text = lf.slice(0, offset) + written + lf.slice(offset);
-    return this.#trees.withTree(docId, language, text, (tree) => scanBlock(tree, text, offset, offset + written.length, open, missing));
+  #place({ docId, lf }: SourceDocument, grammar: string, tree: Tree, offset: number): PlaceSyntax {
+    const { inText, blockStart, statementStart, open } = cursorSyntax(tree, grammar, lf, offset);
+    const missing = numMissing(tree, lf, offset, open);
+    const scan = (written: string): BlockScan => {
+      const text = lf.slice(0, offset) + written + lf.slice(offset);
+      const read = (whole: Tree) => scanBlock(whole, text, offset, offset + text.length - lf.length, open, missing);
+      return this.#guarded(grammar, (language) => this.#trees.withTree(docId, language, text, read)) ?? { end: undefined, nested: false };
+    };
+    return {
+      inText,
+      openIndent: blockStart ? statementIndent(lf, lf.slice(0, offset).trimEnd().length - 1) : undefined,
+      words: grammar === 'ruby' || grammar === 'bash',
+      statementStart,
+      scan,
+    };
+  }
+
+  /** Undefined without the grammar, and where it fails, which ends its use. */
+  #guarded<T>(grammar: string, work: (language: Language) => T): T | undefined {
+    const language = this.#grammars.get(grammar);
+    if (!language) return undefined;
+    try {
+      return work(language);
+    } catch (error) {
+      this.#grammars.fail(grammar, error);
+      return undefined;
+    }
   }
 }

@@ -56,14 +56,17 @@ export class Grammars {
     if (loading === undefined) {
       loading = this.#read(grammar).then(
         (language) => void this.#loaded.set(grammar, language),
-        (error: unknown) => {
-          this.#loaded.set(grammar, null);
-          console.error(`no syntax tree for ${grammar}: ${error instanceof Error ? error.message : String(error)}; completions there go by indentation`);
-        },
+        (error: unknown) => this.fail(grammar, error),
       );
       this.#loading.set(grammar, loading);
     }
     return loading;
+  }
+
+  /** Gives a grammar up, saying why. */
+  fail(grammar: string, error: unknown): void {
+    this.#loaded.set(grammar, null);
+    console.error(`no syntax tree for ${grammar}: ${error instanceof Error ? error.message : String(error)}; completions there go by indentation`);
   }
 
   async #read(grammar: string): Promise<Language> {

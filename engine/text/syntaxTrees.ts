@@ -7,11 +7,11 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Edit, type Language, Parser, type Point, type Tree } from 'web-tree-sitter';
 import { commonPrefix, commonSuffix } from './incrementalEncoding.ts';
 
-/** Texts of more UTF-16 units are not parsed: some 6,000 lines of code, whose first parse takes about 0.1 s. */
-export const LONGEST_PARSED_TEXT = 256 * 1024;
+/** Texts of more UTF-16 units are not parsed: some 12,000 lines of code, whose first parse takes about 0.1 s. */
+export const LONGEST_PARSED_TEXT = 512 * 1024;
 /** Milliseconds that a parse may keep the engine from stepping. */
 const SLICE_MS = 10;
-/** Documents whose trees are kept: some 10 bytes for one of text. */
+/** Documents whose trees are kept: some 25 bytes for each character. */
 const MOST_TREES = 6;
 
 interface Entry {
@@ -24,6 +24,8 @@ export class SyntaxTrees {
   /** By document id, least recently used first. */
   readonly #entries = new Map<string, Entry>();
   readonly #parsers = new Map<Language, Parser>();
+  /** Parses under way, by document: the next one of the same document starts from its tree. */
+  readonly #parsing = new Map<string, Promise<void>>();
 
   /** The tree of exactly this text, if `update` has made it; valid until the next call. */
   get(docId: string, language: Language, text: string): Tree | undefined {
@@ -33,8 +35,19 @@ export class SyntaxTrees {
 
   /** Parses the text, which is not too long. Undefined when it is done already, else settles when it is; `get` has the tree. */
   update(docId: string, language: Language, text: string): Promise<void> | undefined {
-    if (this.get(docId, language, text)) {
-      this.#keep(docId, this.#entries.get(docId) as Entry);
+    const before = this.#parsing.get(docId);
+    const parsing = before ? before.then(() => this.#parse(docId, language, text)) : this.#parse(docId, language, text);
+    if (!parsing) return undefined;
+    this.#parsing.set(docId, parsing);
+    return parsing.finally(() => {
+      if (this.#parsing.get(docId) === parsing) this.#parsing.delete(docId);
+    });
+  }
+
+  #parse(docId: string, language: Language, text: string): Promise<void> | undefined {
+    const known = this.#entries.get(docId);
+    if (known && this.get(docId, language, text)) {
+      this.#keep(docId, known);
       return undefined;
     }
     const old = this.#edited(docId, language, text);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import type { Tree } from 'web-tree-sitter';
+import { Parser, type Tree } from 'web-tree-sitter';
 import { SourceDocument } from '../../engine/text/sourceDocument.ts';
 import { type PlaceSyntax, Syntax } from '../../engine/text/syntax.ts';
 import { GRAMMARS, Grammars, grammarFolder, grammarFor } from '../../engine/text/syntaxGrammars.ts';
@@ -157,6 +157,27 @@ describe('grammars', () => {
     said.mockRestore();
   });
 
+  it('that fail while they parse are given up, and the rest goes on', async () => {
+    const said = vi.spyOn(console, 'error').mockImplementation(() => {});
+    const own = new Grammars();
+    const syntax = new Syntax(own);
+    const doc = new SourceDocument('a', 'src/a.go', 'func f() {\n}\n');
+    await syntax.prepare(doc);
+    const place = syntax.at(doc, 10) as PlaceSyntax;
+    const parse = vi.spyOn(Parser.prototype, 'parse').mockImplementation(() => {
+      throw new Error('unreachable');
+    });
+    expect(place.scan('\n')).toEqual({ end: undefined, nested: false });
+    parse.mockRestore();
+    expect(syntax.at(doc, 10)).toEqual({ note: expect.stringContaining('src/a.go') });
+    expect(syntax.prepare(doc)).toBeUndefined();
+    const other = new SourceDocument('b', 'src/b.css', 'a {\n}\n');
+    await syntax.prepare(other);
+    expect(syntax.at(other, 3)).toHaveProperty('scan');
+    expect(said.mock.calls).toEqual([[expect.stringMatching(/^no syntax tree for go: unreachable/)]]);
+    said.mockRestore();
+  });
+
   it('do not read what is too long, whatever was read before', async () => {
     const syntax = new Syntax(grammars);
     const doc = new SourceDocument('a', 'src/a.ts', 'let a = 1;\n');
@@ -210,7 +231,14 @@ describe('a tree', () => {
     expect(parsing).toBeDefined();
     expect(trees.get('long', language, text)).toBeUndefined();
     expect(trees.withTree('other', language, 'let a;', (tree) => tree.rootNode.toString())).toContain('lexical_declaration');
+    // Two edits in between: each starts from the tree before, and the last one stays.
+    const edited = [`// a\n${text}`, `// ab\n${text}`];
+    await Promise.all(edited.map((next) => trees.update('long', language, next)));
     await parsing;
+    const [, last] = edited as [string, string];
+    expect(outline(trees.get('long', language, last) as Tree)).toBe(new SyntaxTrees().withTree('whole', language, last, outline));
+    trees.forget();
+    await trees.update('long', language, text);
     expect(outline(trees.get('long', language, text) as Tree)).toBe(new SyntaxTrees().withTree('whole', language, text, outline));
     trees.forget();
   });
