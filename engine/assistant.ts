@@ -124,7 +124,7 @@ export class Assistant {
       case 'abort':
         return this.#model ? this.#requests.abort(message.requestId, this.#model) : undefined;
       case 'documentChanged':
-        if ('text' in message) this.#documents.open(message.docId, message.version, message.path, message.text);
+        if ('text' in message) this.#documents.open(message.docId, message.version, message.path, message.text, message.language);
         else this.#documents.edit(message.docId, message.version, message.edits);
         this.#files.touch(message.docId);
         this.#idle.stop(this.#model, message.docId);

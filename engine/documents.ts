@@ -12,18 +12,18 @@ export class Documents {
   readonly #broken = new Map<string, string>();
 
   /** Takes the whole text of a new or known document. The known one keeps its identity, so that cached encodings stay. */
-  open(docId: string, version: number, path: string, text: string): SourceDocument {
+  open(docId: string, version: number, path: string, text: string, language?: string): SourceDocument {
     this.#broken.delete(docId);
     const known = this.#documents.get(docId);
     if (known !== undefined) {
       const fresh = new SourceDocument(docId, path, text, version);
-      if (fresh.path === known.path) {
+      if (fresh.path === known.path && language === known.language) {
         known.text = text;
         known.version = version;
         return known;
       }
     }
-    const document = new SourceDocument(docId, path, text, version);
+    const document = new SourceDocument(docId, path, text, version, language);
     this.#documents.set(docId, document);
     return document;
   }

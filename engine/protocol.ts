@@ -151,7 +151,7 @@ export type HostMessage =
   | { type: 'configure'; /** 0 lets the engine choose. */ maxBytes?: number; /** Whether file blocks may be computed while idle. */ idleWork?: boolean }
   | { type: 'generate'; requestId: string; task: Task; priority: Priority; sampling?: SamplingParams }
   | { type: 'abort'; requestId: string }
-  | { type: 'documentChanged'; docId: string; version: number; /** As the editor shows it; the engine keeps the last two parts. */ path: string; text: string }
+  | { type: 'documentChanged'; docId: string; version: number; /** As the editor shows it; the engine keeps the last two parts. */ path: string; text: string; /** The editor's name of it, where the path does not tell: untitled files, cells of a notebook. */ language?: string }
   | { type: 'documentChanged'; docId: string; version: number; edits: TextEdit[] }
   | { type: 'documentClosed'; docId: string }
   /** Of a text, or of a mirrored document's file block. */

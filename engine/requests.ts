@@ -77,12 +77,12 @@ export class Requests {
 
     const waiting = { aborted: false };
     this.#waiting.set(requestId, waiting);
-    const { path, text, version } = document;
+    const { path, text, version, language } = document;
     void parsing.then(() => {
       if (!this.#waiting.delete(requestId)) return;
       try {
         // What has been typed in between belongs to the next request.
-        this.#begin(requestId, prepare(document.text === text ? document : new SourceDocument(task.docId, path, text, version)), priority, model);
+        this.#begin(requestId, prepare(document.text === text ? document : new SourceDocument(task.docId, path, text, version, language)), priority, model);
         if (waiting.aborted) this.abort(requestId, model);
       } catch (error) {
         const { code, message } = toRequestError(error);

@@ -16,6 +16,9 @@ interface Mirrored {
   stale: boolean;
 }
 
+/** Whose paths do not say what language they hold. */
+const WITHOUT_EXTENSION = new Set(['untitled', 'vscode-notebook-cell']);
+
 export class DocumentMirror implements vscode.Disposable {
   readonly #client: EngineClient;
   readonly #mirrored = new Map<string, Mirrored>();
@@ -76,7 +79,7 @@ export class DocumentMirror implements vscode.Disposable {
 
   #sendText(docId: string, document: vscode.TextDocument): void {
     this.#remember(docId, document);
-    this.#client.notify({ type: 'documentChanged', docId, version: document.version, path: document.uri.path, text: document.getText() });
+    this.#client.notify({ type: 'documentChanged', docId, version: document.version, path: document.uri.path, text: document.getText(), ...(WITHOUT_EXTENSION.has(document.uri.scheme) ? { language: document.languageId } : {}) });
   }
 
   #remember(docId: string, document: vscode.TextDocument): void {

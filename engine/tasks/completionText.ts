@@ -15,8 +15,8 @@ export interface CursorContext extends LinesContext {
   lineEnd: '\n' | '\r\n';
 }
 
-/** Short periods need more copies: "0, 0, 0, 0" may be meant, and a line of dashes, but no word with 16 letters alike. */
-const minCopies = (period: number, unit: () => string): number => (period >= 8 ? 3 : period >= 3 ? 6 : /^\w+$/.test(unit()) ? 16 / period : Math.max(12, 48 / period));
+/** Short periods need more copies: "0, 0, 0, 0" may be meant, and a line of dashes, but not 16 letters or semicolons alike. */
+const minCopies = (period: number, unit: () => string): number => (period >= 8 ? 3 : period >= 3 ? 6 : /^([a-z\d]+|[;:<>()[\]{}'"`]+)$/i.test(unit()) ? 16 / period : Math.max(12, 48 / period));
 
 /** Text that may still change its meaning is `held`: [0, shown) of `text` is final. */
 interface Cut {

@@ -7,15 +7,18 @@ export class SourceDocument {
   /** Last two parts of the path, so that editor and command line agree whatever the workspace root is. */
   readonly path: string;
   version: number;
+  /** The editor's name of it, where the path does not tell. */
+  readonly language: string | undefined;
   #text: string;
   #lf: string | undefined;
   #lineStarts: number[] | undefined;
   #ahead: SourceDocument | undefined;
 
-  constructor(docId: string, path: string, text: string, version = 1) {
+  constructor(docId: string, path: string, text: string, version = 1, language?: string) {
     this.docId = docId;
     this.path = shortPath(path);
     this.version = version;
+    this.language = language;
     this.#text = text;
   }
 
@@ -45,7 +48,7 @@ export class SourceDocument {
   /** What this document would be with a text put in at an offset, with this document's line ends. Changed by the next call. */
   withInserted(offset: number, inserted: string): SourceDocument {
     // Always the same one, so that what is known of its text is brought up to date rather than made anew.
-    this.#ahead ??= new SourceDocument(this.docId, this.path, '');
+    this.#ahead ??= new SourceDocument(this.docId, this.path, '', this.version, this.language);
     this.#ahead.version = this.version;
     const text = this.#text.includes('\n') ? inserted.replace(/\r?\n/g, this.lineEnd) : inserted;
     this.#ahead.text = this.#text.slice(0, offset) + text + this.#text.slice(offset);

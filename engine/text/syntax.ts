@@ -37,7 +37,7 @@ export class Syntax {
 
   /** Makes `at` quick for the document as it stands. Undefined when it is, else settles when it is; never rejects. */
   prepare(doc: SourceDocument): Promise<void> | undefined {
-    const grammar = grammarFor(doc.path);
+    const grammar = grammarFor(doc);
     if (grammar === undefined || doc.lf.length > LONGEST_PARSED_TEXT) return undefined;
     const { docId, lf } = doc;
     const update = () => this.#guarded(grammar, (language) => this.#trees.update(docId, language, lf));
@@ -47,7 +47,7 @@ export class Syntax {
 
   /** What stands at an offset of the LF text. `prepare` must have settled since the grammar was first needed. */
   at(doc: SourceDocument, offset: number): PlaceSyntax | NoSyntax {
-    const grammar = grammarFor(doc.path);
+    const grammar = grammarFor(doc);
     if (grammar === undefined) return {};
     const { docId, lf } = doc;
     if (lf.length > LONGEST_PARSED_TEXT) return { note: `${doc.path} is too long to be parsed: where the completion ends goes by indentation` };

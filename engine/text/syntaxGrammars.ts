@@ -28,8 +28,12 @@ export const GRAMMARS: Readonly<Record<string, readonly string[]>> = {
 
 const BY_NAME = new Map(Object.entries(GRAMMARS).flatMap(([grammar, names]) => names.map((name) => [name, grammar] as const)));
 
-/** The grammar for a path, or undefined where there is none. */
-export function grammarFor(path: string): string | undefined {
+/** Where the editor's name of a language is not that of its grammar. */
+const BY_LANGUAGE: Readonly<Record<string, string>> = { c: 'cpp', csharp: 'c-sharp', javascriptreact: 'javascript', shellscript: 'bash', typescriptreact: 'tsx' };
+
+/** The grammar for a document, or undefined where there is none. */
+export function grammarFor({ path, language }: { path: string; language?: string | undefined }): string | undefined {
+  if (language !== undefined) return BY_LANGUAGE[language] ?? (Object.hasOwn(GRAMMARS, language) ? language : undefined);
   const file = path.slice(path.lastIndexOf('/') + 1);
   return BY_NAME.get(file) ?? (file.includes('.') ? BY_NAME.get(file.slice(file.lastIndexOf('.') + 1).toLowerCase()) : undefined);
 }

@@ -123,6 +123,20 @@ test('the engine has lost track: the next request sends the whole text, no edit 
   expect(sent.slice(1)).toMatchObject([{ text: 'xbc' }, { edits: [{ start: 0, end: 1, text: 'y' }] }]);
 });
 
+test('what language an untitled file or a cell holds is said, as its path does not', () => {
+  const document = Object.assign(new FakeDocument('x = 1'), { languageId: 'python' });
+  const { sync, sent } = mirrorOf(document);
+  sync();
+  Object.assign(document.uri, { scheme: 'untitled' });
+  Object.assign(document, { version: 5 });
+  sync();
+  expect(sent.map((message) => ('language' in message ? message.language : null))).toEqual([null, 'python']);
+  const documents = new Documents();
+  const first = documents.open('u', 1, 'Untitled-1', '', 'python');
+  expect(documents.open('u', 2, 'Untitled-1', '', 'python')).toBe(first);
+  expect(documents.open('u', 3, 'Untitled-1', '', 'go').language).toBe('go');
+});
+
 test('a document that is too large, or has become so, is not sent, and says so in one sentence', () => {
   const document = new FakeDocument('a'.repeat(10_000_000));
   const { sync, sent } = mirrorOf(document);

@@ -135,11 +135,12 @@ describe('grammars', () => {
   it('are those in dist, each of a known file', () => {
     const files = readdirSync(grammarFolder()).sort();
     expect(files).toEqual([...Object.keys(GRAMMARS).map((name) => `tree-sitter-${name}.wasm`), 'web-tree-sitter.wasm'].sort());
-    expect(grammarFor('a/b.test.TS')).toBe('typescript');
-    expect(grammarFor('app/Gemfile')).toBe('ruby');
-    expect(grammarFor('ts')).toBe('typescript');
-    expect(grammarFor('notes.txt')).toBeUndefined();
-    expect(grammarFor('Untitled-1')).toBeUndefined();
+    expect(grammarFor({ path: 'a/b.test.TS' })).toBe('typescript');
+    expect(grammarFor({ path: 'app/Gemfile' })).toBe('ruby');
+    expect(grammarFor({ path: 'ts' })).toBe('typescript');
+    expect(grammarFor({ path: 'notes.txt' })).toBeUndefined();
+    expect(grammarFor({ path: 'Untitled-1' })).toBeUndefined();
+    expect(['python', 'typescriptreact', 'shellscript', 'markdown'].map((language) => grammarFor({ path: 'a/b.ipynb', language }))).toEqual(['python', 'tsx', 'bash', undefined]);
   });
 
   it('that are missing or broken are said once, and the rest goes on', async () => {
