@@ -1,0 +1,176 @@
+/** The map-reduce over a folder with a scripted engine: what is asked, what is known already, cancel and failures; its report; ignore files. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import MarkdownIt from 'markdown-it';
+import { describe, expect, test, vi } from 'vitest';
+import type { Task } from '../../engine/protocol.ts';
+import { type FolderFile, summarizeFolder } from '../../src/summary/folderSummary.ts';
+import { IgnoreFile } from '../../src/summary/ignoreFile.ts';
+import { SummaryCache } from '../../src/summary/summaryCache.ts';
+import { t } from './translate.ts';
+
+vi.mock('../../src/vscode.ts', () => ({ l10n: { t }, EventEmitter: class {} }));
+const { reportOf } = await import('../../src/summary/folderReport.ts');
+const { firstSentence } = await import('../../src/summary/symbolSummaries.ts');
+
+function memory() {
+  const stored = new Map<string, unknown>();
+  return { stored, get: (key: string) => stored.get(key), update: async (key: string, value: unknown) => void (value === undefined ? stored.delete(key) : stored.set(key, structuredClone(value))) };
+}
+
+/** `texts`: by path; null is a file that is not read. */
+function folderOf(texts: Record<string, string | null>, { cache = new SummaryCache(memory() as never, () => 'model'), fail = (_: Task) => undefined as string | undefined, onFile = (_: AbortController) => {} } = {}) {
+  const abort = new AbortController();
+  const asked: Task[] = [];
+  const open = new Map<string, string>();
+  let mostOpen = 0;
+  const files: FolderFile[] = Object.entries(texts).map(([name, text]) => ({
+    path: name,
+    read: async () => (text === null ? { skipped: 'binary' } : { text }),
+    open: (of) => {
+      open.set(name, of);
+      mostOpen = Math.max(mostOpen, open.size);
+      return name;
+    },
+    close: () => void open.delete(name),
+  }));
+  const client = {
+    disposed: false,
+    generate: async ({ task, signal, priority }: { task: () => Task; signal?: AbortSignal; priority: string }) => {
+      expect(priority).toBe('summary');
+      const built = task();
+      asked.push(built);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      onFile(abort);
+      const failure = fail(built);
+      if (failure) throw new Error(failure);
+      const text = built.kind === 'summarizeFolder' ? 'All of it.' : built.kind === 'summarize' ? `About ${open.get(built.docId)}.` : '';
+      return { text, finishReason: signal?.aborted ? 'abort' : 'stop', usage: { promptTokens: 10 }, diagnostics: [] };
+    },
+  };
+  const progress: string[] = [];
+  const run = () => summarizeFolder({ client: client as never, cache, folder: 'src', files, maxTokens: 0, signal: abort.signal, onProgress: (numDone, numTotal) => progress.push(`${numDone}/${numTotal}`) });
+  return { run, asked, progress, open, mostOpen: () => mostOpen, cache };
+}
+
+describe('a folder', () => {
+  test('is asked file by file, a few at a time, and then as a whole', async () => {
+    const texts = Object.fromEntries(Array.from({ length: 10 }, (_, i) => [`f${i}.ts`, `text ${i}`]));
+    const { run, asked, progress, open, mostOpen } = folderOf(texts);
+    const result = await run();
+    expect(result?.files.map(({ summary }) => summary)).toEqual(Array.from({ length: 10 }, (_, i) => `About text ${i}.`));
+    expect(result).toMatchObject({ overview: 'All of it.', numComputed: 10, skipped: [] });
+    expect(asked.at(-1)).toEqual({ kind: 'summarizeFolder', path: 'src', docIds: [], summaries: result?.files.map(({ path: of, summary }) => ({ path: of, text: summary })) });
+    expect(progress).toEqual(Array.from({ length: 11 }, (_, i) => `${i}/10`));
+    expect(open.size).toBe(0);
+    expect(mostOpen()).toBeLessThanOrEqual(4);
+  });
+
+  test('is asked a second time about what has changed, in a later window, too', async () => {
+    const stored = memory();
+    const cacheOf = (model: string) => new SummaryCache(stored as never, () => model);
+    await folderOf({ a: 'A', b: 'B' }, { cache: cacheOf('model') }).run();
+    const same = folderOf({ a: 'A', b: 'B' }, { cache: cacheOf('model') });
+    expect(await same.run()).toMatchObject({ overview: 'All of it.', numComputed: 0 });
+    expect(same.asked).toEqual([]);
+    const changed = folderOf({ a: 'A', b: 'B2' }, { cache: cacheOf('model') });
+    expect((await changed.run())?.numComputed).toBe(1);
+    expect(changed.asked.map((task) => task.kind)).toEqual(['summarize', 'summarizeFolder']);
+    expect((await folderOf({ a: 'A', b: 'B' }, { cache: cacheOf('another model') }).run())?.numComputed).toBe(2);
+  });
+
+  test('that is cancelled gives nothing, asks for nothing more and keeps what was made', async () => {
+    const texts = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`f${i}.ts`, `text ${i}`]));
+    let ended = 0;
+    const { run, asked, open, cache } = folderOf(texts, { onFile: (abort) => { if (++ended === 10) abort.abort(); } });
+    expect(await run()).toBeUndefined();
+    expect(asked.length).toBeLessThan(16);
+    expect(open.size).toBe(0);
+    expect(cache.get(['file', 'f0.ts'], 'text 0')).toBe('About text 0.');
+  });
+
+  test('goes on without a file that fails, and names it; fails with the reason when all do', async () => {
+    const one = await folderOf({ a: 'A', b: 'B', c: null }, { fail: (task) => (task.kind === 'summarize' && task.docId === 'b' ? 'too long' : undefined) }).run();
+    expect(one?.files.map((file) => file.path)).toEqual(['a']);
+    expect(one?.skipped).toEqual(expect.arrayContaining([{ path: 'c', reason: 'binary' }, { path: 'b', reason: 'too long' }]));
+    await expect(folderOf({ a: 'A' }, { fail: () => 'the engine is down' }).run()).rejects.toThrow('the engine is down');
+  });
+});
+
+test('the cache stays small: what was not asked for longest goes first', async () => {
+  const stored = memory();
+  const cache = new SummaryCache(stored as never, () => 'model');
+  for (let i = 0; i < 1000; i++) cache.set(['file', 'a'], `text ${i}`, 'x'.repeat(100));
+  expect(cache.get(['file', 'a'], 'text 0')).toBeDefined();
+  cache.set(['file', 'a'], 'text 1000', 'y');
+  expect(cache.get(['file', 'a'], 'text 1')).toBeUndefined();
+  expect(cache.get(['file', 'a'], 'text 0')).toBeDefined();
+  for (let i = 0; i < 50; i++) cache.set(['file', 'long'], `text ${i}`, 'z'.repeat(20_000));
+  await cache.save();
+  expect(JSON.stringify([...stored.stored]).length).toBeLessThan(500_000);
+  expect(new SummaryCache(stored as never, () => 'model').get(['file', 'long'], 'text 49')).toBe('z'.repeat(20_000));
+  await cache.clear();
+  expect(stored.stored.size).toBe(0);
+});
+
+test('whatever the kept summaries have become, the cache starts', () => {
+  const odd = new SummaryCache({ get: () => [['key', 1], 'no', ['a', 'b'], null], update: async () => {} } as never, () => 'model');
+  expect(odd.get(['file', 'a'], 'text')).toBeUndefined();
+});
+
+test('the report links the files and lets no markup in from models or files', () => {
+  const evil = '![x](https://example.org/?leak) <img src=https://example.org/y> [z](command:evil) `a*b` https://example.org **bold** # no\n1. no';
+  const markdown = reportOf('src', { overview: evil, files: [{ path: 'a [b].ts', summary: evil }], skipped: [{ path: 'c.bin', reason: 'binary' }], numComputed: 1, notes: [] }, ['<b>note</b>'], (name) => `file:///work/${encodeURI(name)}`);
+  const md = new MarkdownIt({ html: true, linkify: true });
+  // The editor's preview lets more through than the library does by itself.
+  md.validateLink = () => true;
+  const html = md.render(markdown);
+  expect([...html.matchAll(/<(\w+)/g)].map(([, tag]) => tag).filter((tag) => !['h1', 'h2', 'p', 'ul', 'li', 'a', 'code', 'blockquote'].includes(tag as string))).toEqual([]);
+  expect([...html.matchAll(/href="([^"]*)"/g)].map(([, href]) => href)).toEqual(['file:///work/a%20%5Bb%5D.ts', 'file:///work/c.bin']);
+  expect(html).toContain('<code>a*b</code>');
+  expect(html).toContain('**bold**');
+});
+
+test.each([
+  ['Adds articles. Then more.', 'Adds articles.'],
+  ['Uses `a.b` and v1.2 only\nhere', 'Uses `a.b` and v1.2 only here'],
+  ['x'.repeat(200), `${'x'.repeat(119)}…`],
+])('the first sentence of %j', (text, wanted) => expect(firstSentence(text)).toBe(wanted));
+
+test.each([
+  ['*.log', ['a.log', 'x/a.log'], ['a.logs']],
+  ['generated/', ['generated/a.ts', 'x/generated/b/c.ts'], ['generated']],
+  ['/build', ['build', 'build/a.ts'], ['x/build']],
+  ['docs/*.md', ['docs/a.md'], ['docs/x/a.md', 'x/docs/a.md']],
+  ['**/temp/**', ['temp/a', 'x/temp/b/c'], ['temp']],
+  ['a/**/z', ['a/z', 'a/b/z', 'a/b/c/z'], ['b/z']],
+  ['*\n!keep.ts', ['a.ts'], ['keep.ts']],
+  ['out/\n!out/keep.ts', ['out/keep.ts'], []],
+  ['file[0-9].ts\n# comment\n\n\\#odd', ['file1.ts', '#odd'], ['filex.ts']],
+  ['fo?.ts  ', ['foo.ts'], ['fo/.ts', 'fooo.ts']],
+])('.gitignore %j', (text, ignored, kept) => {
+  const file = new IgnoreFile(text);
+  expect(ignored.filter((name) => file.ignores(name) !== true)).toEqual([]);
+  expect(kept.filter((name) => file.ignores(name) === true)).toEqual([]);
+});
+
+test.skipIf(spawnSync('git', ['--version']).status !== 0)('.gitignore as git reads it', () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-ignore-'));
+  const text = '*.log\n!important.log\n/only-here\nbuild/\nsrc/**/gen\ndoc/*.txt\n**/deep\n[ab].ts\ntemp*\n!temporary.ts\n\\!bang\n';
+  const names = ['a.log', 'x/b.log', 'important.log', 'x/important.log', 'only-here', 'x/only-here', 'build/a', 'x/build/b', 'src/gen/a', 'src/x/y/gen/a', 'src/gentle', 'doc/a.txt', 'doc/x/a.txt', 'x/y/deep/z', 'a.ts', 'x/b.ts', 'c.ts', 'temp1', 'temporary.ts', '!bang', 'bang'];
+  try {
+    execFileSync('git', ['init', '--quiet'], { cwd: folder });
+    writeFileSync(path.join(folder, '.gitignore'), text);
+    for (const name of names) {
+      mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
+      writeFileSync(path.join(folder, name), '');
+    }
+    const { stdout } = spawnSync('git', ['check-ignore', '--stdin'], { cwd: folder, input: names.join('\n'), encoding: 'utf8' });
+    const file = new IgnoreFile(text);
+    expect(names.filter((name) => file.ignores(name) === true)).toEqual(stdout.trim().split('\n'));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
