@@ -1,4 +1,8 @@
-/** Edit Selection as a user meets it: an honest word with the built-in model; with another one a streamed diff, accepted in one undo step, rejected, or in conflict. */
+/**
+ * Edit Selection and Write Commit Message as a user meets them: an honest word with the built-in model; with another one a
+ * streamed diff, accepted in one undo step, rejected, or in conflict, and a message in the input box of a real repository.
+ */
+import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Locator } from 'playwright-core';
@@ -8,7 +12,11 @@ import { editorSuite, INVENTORY } from './suite.ts';
 
 const SHORT = 'export function twice(n: number): number {\n  return n + n;\n}\n\nexport const four = twice(2);\n';
 
-editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT }, (editor) => {
+/** What makes a folder a repository, so that the window finds one when it opens. */
+const REPOSITORY = { '.git/HEAD': 'ref: refs/heads/main\n', '.git/config': '[core]\n\trepositoryformatversion = 0\n\tbare = false\n', '.git/objects/info/exclude': '', '.git/refs/heads/.keep': '' };
+const HAS_GIT = spawnSync('git', ['--version']).status === 0;
+
+editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT, 'src/deploy.key': 'TOKEN\n', ...REPOSITORY }, (editor) => {
   afterAll(() => editor()?.configureMachine({ 'kvasir.model': undefined }));
 
   const toast = (text: string) => editor().page.locator('.notification-toast', { hasText: text });
@@ -16,6 +24,8 @@ editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT }, (
   const input = () => editor().page.locator('.quick-input-widget input');
   const titleButton = (name: string) => editor().page.locator(`.editor-actions .action-label[aria-label^="${name}"]`);
   const diff = () => editor().page.locator('.monaco-diff-editor');
+
+  const commitButton = () => editor().page.locator('.scm-view, .pane-header, .composite.title').locator('.action-label[aria-label^="Write Commit Message"]').first();
 
   /** A tiny model that takes instructions and writes noise, with room for a file. */
   function useNoiseModel(): void {
@@ -65,6 +75,16 @@ editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT }, (
     expect(await toast('too small').getByRole('button', { name: 'Choose Model' }).count()).toBe(1);
     expect(await input().isVisible()).toBe(false);
     await window.screenshot('edit-honest');
+    await dismissToasts();
+  });
+
+  test.skipIf(!HAS_GIT)('nor is it for a commit message, from the button of the source control view', async () => {
+    const window = editor();
+    await window.page.locator('.activitybar .action-label[aria-label^="Source Control"]').click();
+    await commitButton().click();
+    await toast('kvasir-starter is too small to write commit messages').waitFor();
+    expect(await window.toasts()).toHaveLength(1);
+    await window.screenshot('commit-honest');
     await dismissToasts();
   });
 
@@ -125,6 +145,15 @@ editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT }, (
     expect(text.startsWith('// first\n')).toBe(true);
     expect(text).not.toContain('return n + n');
     expect(text.endsWith('\n\nexport const four = twice(2);\n')).toBe(true);
+  });
+
+  test.skipIf(!HAS_GIT)('a commit message about the staged files, without secrets, comes into the input box', async () => {
+    const window = editor();
+    execFileSync('git', ['add', 'src/twice.ts', 'src/deploy.key'], { cwd: window.folder });
+    await commitButton().click();
+    await toast('left out by kvasir.completion.exclude: src/deploy.key').waitFor();
+    expect((await window.page.locator('.scm-editor .view-lines').textContent())?.trim()).not.toBe('');
+    await window.screenshot('commit-message');
     expect(window.problems).toEqual([]);
   });
 });
