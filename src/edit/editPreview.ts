@@ -81,7 +81,8 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
       if (!(await vscode.workspace.applyEdit(change))) throw new Error(vscode.l10n.t('The editor refused the edit. The file may be read-only.'));
       await this.#close(edit);
       const start = document.positionAt(range.start);
-      await vscode.window.showTextDocument(document, { selection: new vscode.Range(start, start), preview: false });
+      // A cell stays where it is, in its notebook.
+      if (edit.uri.scheme !== 'vscode-notebook-cell') await vscode.window.showTextDocument(document, { selection: new vscode.Range(start, start), preview: false });
       return true;
     } catch (error) {
       await this.#offerText(edit, error instanceof Error ? error.message : String(error));
@@ -95,8 +96,7 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
   }
 
   dispose(): void {
-    this.#edit?.cancel();
-    this.#forget();
+    void this.reject();
     this.#registration.dispose();
     this.#contentChanged.dispose();
   }

@@ -3,6 +3,7 @@
  * neither the editor's files nor how the result is shown, so that it is tested with a scripted engine. Memory stays
  * bounded: a file's text is in the engine only while its summary is made.
  */
+import { EngineError } from '../connection.ts';
 import type { EngineClient } from '../engineClient.ts';
 import type { SummaryCache } from './summaryCache.ts';
 
@@ -100,22 +101,54 @@ async function summaryOf(file: FolderFile, { client, cache, maxTokens, signal }:
   }
 }
 
-/** A model that cannot make one text of many computes nothing here: its files' summaries are the result. */
-async function reduce({ client, cache, folder, maxTokens, signal }: FolderOptions, result: FolderResult): Promise<void> {
+interface Summary {
+  path: string;
+  text: string;
+}
+
+/** One text about all files. What fails here costs the overview only. */
+async function reduce(options: FolderOptions, result: FolderResult): Promise<void> {
+  const { cache, folder } = options;
   const summaries = result.files.map(({ path, summary }) => ({ path, text: summary }));
-  const known = cache.get(['folder', folder], JSON.stringify(summaries));
+  const question = ['folder', folder];
+  const made = JSON.stringify(summaries);
+  const known = cache.get(question, made);
   if (known !== undefined) {
     result.overview = known;
     return;
   }
-  const done = await client.generate({
-    task: () => ({ kind: 'summarizeFolder', path: folder, docIds: [], summaries }),
-    priority: 'summary',
-    ...(maxTokens ? { sampling: { maxTokens } } : {}),
-    signal,
-  });
-  if (done.finishReason === 'abort') return;
-  result.notes.push(...done.diagnostics);
-  result.overview = done.usage.promptTokens > 0 ? done.text : '';
-  cache.set(['folder', folder], JSON.stringify(summaries), result.overview);
+  try {
+    const overview = await joined(options, summaries, result);
+    if (overview === undefined) return;
+    result.overview = overview;
+    cache.set(question, made, overview);
+  } catch (error) {
+    result.notes.push(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** In two halves where all together are too long for the model. Empty for one that makes a list only; undefined when cancelled. */
+async function joined(options: FolderOptions, summaries: readonly Summary[], result: FolderResult): Promise<string | undefined> {
+  const { client, folder, maxTokens, signal } = options;
+  try {
+    const done = await client.generate({
+      task: () => ({ kind: 'summarizeFolder', path: folder, docIds: [], summaries: [...summaries] }),
+      priority: 'summary',
+      ...(maxTokens ? { sampling: { maxTokens } } : {}),
+      signal,
+    });
+    if (done.finishReason === 'abort') return undefined;
+    result.notes.push(...done.diagnostics);
+    return done.usage.promptTokens > 0 ? done.text : '';
+  } catch (error) {
+    if (!(error instanceof EngineError) || error.code !== 'contextTooLong' || summaries.length < 3) throw error;
+    const middle = Math.ceil(summaries.length / 2);
+    const parts: Summary[] = [];
+    for (const half of [summaries.slice(0, middle), summaries.slice(middle)]) {
+      const text = await joined(options, half, result);
+      if (text === undefined) return undefined;
+      parts.push({ path: half.length > 1 ? `${half[0]?.path} to ${half.at(-1)?.path}` : (half[0]?.path ?? ''), text });
+    }
+    return joined(options, parts, result);
+  }
 }

@@ -6,6 +6,7 @@ import path from 'node:path';
 import MarkdownIt from 'markdown-it';
 import { describe, expect, test, vi } from 'vitest';
 import type { Task } from '../../engine/protocol.ts';
+import { EngineError } from '../../src/connection.ts';
 import { type FolderFile, summarizeFolder } from '../../src/summary/folderSummary.ts';
 import { IgnoreFile } from '../../src/summary/ignoreFile.ts';
 import { SummaryCache } from '../../src/summary/summaryCache.ts';
@@ -21,7 +22,7 @@ function memory() {
 }
 
 /** `texts`: by path; null is a file that is not read. */
-function folderOf(texts: Record<string, string | null>, { cache = new SummaryCache(memory() as never, () => 'model'), fail = (_: Task) => undefined as string | undefined, onFile = (_: AbortController) => {} } = {}) {
+function folderOf(texts: Record<string, string | null>, { cache = new SummaryCache(memory() as never, () => 'model'), fail = (_: Task) => undefined as string | Error | undefined, onFile = (_: AbortController) => {} } = {}) {
   const abort = new AbortController();
   const asked: Task[] = [];
   const open = new Map<string, string>();
@@ -45,7 +46,7 @@ function folderOf(texts: Record<string, string | null>, { cache = new SummaryCac
       await new Promise((resolve) => setTimeout(resolve, 1));
       onFile(abort);
       const failure = fail(built);
-      if (failure) throw new Error(failure);
+      if (failure) throw failure instanceof Error ? failure : new Error(failure);
       const text = built.kind === 'summarizeFolder' ? 'All of it.' : built.kind === 'summarize' ? `About ${open.get(built.docId)}.` : '';
       return { text, finishReason: signal?.aborted ? 'abort' : 'stop', usage: { promptTokens: 10 }, diagnostics: [] };
     },
@@ -97,6 +98,16 @@ describe('a folder', () => {
     expect(one?.skipped).toEqual(expect.arrayContaining([{ path: 'c', reason: 'binary' }, { path: 'b', reason: 'too long' }]));
     await expect(folderOf({ a: 'A' }, { fail: () => 'the engine is down' }).run()).rejects.toThrow('the engine is down');
   });
+});
+
+test('summaries that are too long together are joined in halves; a model that cannot join them still has its list', async () => {
+  const texts = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`f${i}.ts`, `text ${i}`]));
+  const tooLong = (most: number) => (task: Task) => (task.kind === 'summarizeFolder' && (task.summaries?.length ?? 0) > most ? new EngineError('contextTooLong', 'too long') : undefined);
+  const halves = folderOf(texts, { fail: tooLong(3) });
+  expect(await halves.run()).toMatchObject({ overview: 'All of it.', notes: [] });
+  const sizes = halves.asked.flatMap((task) => (task.kind === 'summarizeFolder' ? [task.summaries?.length] : []));
+  expect(sizes).toEqual([9, 5, 3, 2, 2, 4, 2, 2, 2, 2]);
+  expect(await folderOf(texts, { fail: tooLong(0) }).run()).toMatchObject({ overview: '', notes: ['too long'], numComputed: 9 });
 });
 
 test('the cache stays small: what was not asked for longest goes first', async () => {
