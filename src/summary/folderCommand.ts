@@ -6,7 +6,7 @@ import type { EngineHost } from '../engineHost.ts';
 import { failureOf } from '../failure.ts';
 import type { Log } from '../log.ts';
 import { filesOf, type FolderFiles, MOST_FILES, relativePath } from './folderFiles.ts';
-import { type FolderReports, reportOf } from './folderReport.ts';
+import { type FolderReports, linkTo, reportOf } from './folderReport.ts';
 import { type FolderFile, type FolderResult, summarizeFolder } from './folderSummary.ts';
 import { openDocument, readSource } from './sourceFile.ts';
 import type { SummaryCache } from './summaryCache.ts';
@@ -71,7 +71,7 @@ export class FolderCommand implements vscode.Disposable {
     if (!result) return;
     this.#log.info(`summarized a folder: ${result.files.length} files, ${result.numComputed} of them computed, ${result.skipped.length} left out`);
     if (!result.files.length) throw new Error(vscode.l10n.t('{0} holds no files that can be summarized.', name));
-    const markdown = reportOf(name, result, notesOf(result, found, model.note), (path) => vscode.Uri.joinPath(folder, path).toString());
+    const markdown = reportOf(name, result, notesOf(result, found, model.note), (path) => linkTo(vscode.Uri.joinPath(folder, path)));
     await this.#reports.show(folder, name, markdown);
   }
 

@@ -1,4 +1,5 @@
 /** A folder's summary as a Markdown document, and the read-only documents that hold it. */
+import { posix } from 'node:path';
 import * as vscode from '../vscode.ts';
 import type { FolderResult } from './folderSummary.ts';
 
@@ -42,6 +43,15 @@ export class FolderReports implements vscode.TextDocumentContentProvider, vscode
     this.#registration.dispose();
     this.#changed.dispose();
   }
+}
+
+/**
+ * A link that the Markdown preview follows: it takes no address with a scheme, and what begins with a slash as below the
+ * first folder of the workspace.
+ */
+export function linkTo(uri: vscode.Uri): string {
+  const root = vscode.workspace.workspaceFolders?.[0]?.uri.path ?? '/';
+  return `/${posix.relative(root, uri.path).split('/').map(encodeURIComponent).join('/')}`;
 }
 
 /** `link` is where a file's name leads. */

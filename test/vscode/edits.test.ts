@@ -25,7 +25,7 @@ editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT, 'sr
   const titleButton = (name: string) => editor().page.locator(`.editor-actions .action-label[aria-label^="${name}"]`);
   const diff = () => editor().page.locator('.monaco-diff-editor');
 
-  const commitButton = () => editor().page.locator('.scm-view, .pane-header, .composite.title').locator('.action-label[aria-label^="Write Commit Message"]').first();
+  const commitButton = () => editor().page.locator('.sidebar .action-label[aria-label^="Write Commit Message"]').first();
 
   /** A tiny model that takes instructions and writes noise, with room for a file. */
   function useNoiseModel(): void {
@@ -60,7 +60,7 @@ editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT, 'sr
 
   /** The file itself, beside its diff, which goes by the same name. */
   async function openTheFile(): Promise<void> {
-    await editor().openFile('src/twice.ts');
+    await editor().page.locator('.tabs-container .tab').first().click();
     await diff().waitFor({ state: 'hidden' });
     await editor().page.locator('.editor-instance .monaco-editor.focused').waitFor();
   }
@@ -80,7 +80,9 @@ editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT, 'sr
 
   test.skipIf(!HAS_GIT)('nor is it for a commit message, from the button of the source control view', async () => {
     const window = editor();
-    await window.page.locator('.activitybar .action-label[aria-label^="Source Control"]').click();
+    await window.runCommand('View: Show Source Control');
+    // Its buttons show under the mouse.
+    await window.page.locator('.sidebar .scm-view').first().hover();
     await commitButton().click();
     await toast('kvasir-starter is too small to write commit messages').waitFor();
     expect(await window.toasts()).toHaveLength(1);

@@ -22,10 +22,22 @@ editorSuite('summaries', FILES, (editor) => {
   /** The rendered folder summary. */
   const report = () => page().frameLocator('iframe.webview.ready').last().frameLocator('iframe#active-frame').locator('body');
 
+  /** A menu takes no click while it is opening. */
+  async function chooseFromMenu(name: string): Promise<void> {
+    const item = page().locator(`.context-view .action-label[aria-label="${name}"]`);
+    await expect
+      .poll(async () => {
+        if (await item.isVisible()) await item.click({ timeout: 1000 }).catch(() => {});
+        return item.isVisible();
+      }, { timeout: PATIENCE, interval: 500 })
+      .toBe(false);
+  }
+
   /** Summarises the folder src from the explorer's menu. */
   async function summarizeFolder(): Promise<void> {
     await page().locator('.explorer-folders-view .monaco-list-row[aria-label^="src"]').click({ button: 'right' });
-    await page().locator('.context-view .action-label[aria-label="Summarize Folder"]').click();
+    await page().locator('.context-view .action-label').first().waitFor();
+    await chooseFromMenu('Summarize Folder');
   }
 
   test('the hover of a method offers a summary and computes it only when asked; the next hover knows it', async () => {
@@ -80,6 +92,7 @@ editorSuite('summaries', FILES, (editor) => {
   test('cancelled, it shows nothing and says nothing', async () => {
     const window = editor();
     for (let i = 0; i < 40; i++) writeFileSync(window.file(`src/many${i}.ts`), `${INVENTORY}// ${i}\n`);
+    await page().locator('.explorer-folders-view .monaco-list-row[aria-label^="many20.ts"]').waitFor();
     await summarizeFolder();
     const progress = toast('Kvasir: summarizing src');
     await progress.filter({ hasText: /\d+ of 43 files/ }).waitFor({ timeout: PATIENCE });
@@ -93,7 +106,8 @@ editorSuite('summaries', FILES, (editor) => {
 
   test('a binary file gets one clear message', async () => {
     await page().locator('.explorer-folders-view .monaco-list-row[aria-label^="picture.bin"]').click({ button: 'right' });
-    await page().locator('.context-view .action-label[aria-label="Summarize File"]').click();
+    await page().locator('.context-view .action-label').first().waitFor();
+    await chooseFromMenu('Summarize File');
     await toast('Kvasir cannot summarize picture.bin: a binary file').waitFor();
     expect(await editor().toasts()).toHaveLength(1);
     expect(editor().problems).toEqual([]);
