@@ -59,8 +59,8 @@ export class SymbolSummaries implements vscode.Disposable {
     if (editor) editor.selection = new vscode.Selection(position, position);
     const known = this.of(document, symbol);
     if (known.running) return;
-    // The hover whose link was clicked would stay as it is.
-    await vscode.commands.executeCommand('editor.action.hideHover');
+    // The hover whose link was clicked would stay as it is; an editor without that command closes it by itself.
+    await vscode.commands.executeCommand('editor.action.hideHover').then(undefined, () => {});
     if (known.text === undefined && !(await this.#compute(document, symbol))) return;
     if (editor && vscode.window.activeTextEditor === editor && editor.selection.active.isEqual(position)) await vscode.commands.executeCommand('editor.action.showHover');
   }
