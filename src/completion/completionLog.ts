@@ -11,6 +11,7 @@ const STEADY: ReadonlySet<SilentReason> = new Set<SilentReason>([
   'the language is not in kvasir.completion.languages',
   'the file matches kvasir.completion.exclude',
   'not a document that is completed (scheme)',
+  'the file is too large',
   'the engine is down',
   'the model cannot complete',
 ]);

@@ -1,6 +1,7 @@
 /** Which documents are completed. */
 import * as vscode from '../vscode.ts';
 import type { Config } from '../config.ts';
+import { isTooLarge } from '../documentSize.ts';
 import { isWanted } from './languages.ts';
 import type { SilentReason } from './record.ts';
 
@@ -12,6 +13,7 @@ export const DOCUMENTS: vscode.DocumentSelector = [...SCHEMES].map((scheme) => (
 /** Why this document is not completed, or undefined. */
 export function excluded(document: vscode.TextDocument, settings: Config['completion']): SilentReason | undefined {
   if (!SCHEMES.has(document.uri.scheme)) return 'not a document that is completed (scheme)';
+  if (isTooLarge(document)) return 'the file is too large';
   if (isSecret(document, settings)) return 'the file matches kvasir.completion.exclude';
   return isWanted(settings.languages, document.languageId, (glob) => globMatches(document, glob)) ? undefined : 'the language is not in kvasir.completion.languages';
 }

@@ -10,6 +10,7 @@ export type SilentReason =
   | 'the language is not in kvasir.completion.languages'
   | 'the file matches kvasir.completion.exclude'
   | 'not a document that is completed (scheme)'
+  | 'the file is too large'
   | 'the engine is down'
   | 'superseded by further typing'
   | 'nothing decoded before the editor stops waiting; shown when it is ready'

@@ -7,6 +7,7 @@ import * as vscode from '../vscode.ts';
 import type { Snippet } from '../../engine/protocol.ts';
 import { excluded } from '../completion/filter.ts';
 import type { Settings } from '../config.ts';
+import { lengthOf } from '../documentSize.ts';
 import type { EngineClient } from '../engineClient.ts';
 import { declarations, importedNames, importName } from './imports.ts';
 import { openDocuments } from './openDocuments.ts';
@@ -114,7 +115,6 @@ export class SnippetSource implements vscode.Disposable {
   }
 }
 
-/** Measured without building the text. */
 function tooLarge(document: vscode.TextDocument): boolean {
-  return document.offsetAt(document.lineAt(document.lineCount - 1).range.end) > LARGEST_FILE;
+  return lengthOf(document) > LARGEST_FILE;
 }

@@ -325,6 +325,13 @@ describe('complaint: nothing happens and no logs', () => {
     expect(await texts(back)).toEqual(['x']);
   });
 
+  test('a file that is too large: by name, and nothing is loaded for it', async () => {
+    const h = harness(`${'x'.repeat(10_000_000)}|`);
+    expect(await texts(h.type('a'))).toEqual([]);
+    expect(h.reason).toBe('the file is too large');
+    expect(h.engine.sent).toEqual([]);
+  });
+
   test('the battery is not asked about while the setting is off', async () => {
     const h = harness('f(|)\n');
     h.engine.machine.onBattery = true;
