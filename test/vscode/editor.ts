@@ -154,6 +154,21 @@ export class Editor {
     return lines.map((pieces) => pieces.join('')).join('\n');
   }
 
+  /** The lines that the window draws of the active file, whole, and the number of the first (from 1). */
+  async visibleText(): Promise<{ firstLine: number; lines: string[] }> {
+    // In one look, so that nothing scrolls in between.
+    const drawn = await this.page.locator('.editor-instance').evaluate((editor) => {
+      const top = (element: unknown) => Number.parseInt((element as { style: { top: string } }).style.top, 10);
+      return {
+        numbers: [...editor.querySelectorAll('.margin-view-overlays .line-numbers')].map((element) => Number(element.textContent)).filter((n) => n > 0),
+        lines: [...editor.querySelectorAll('.view-lines .view-line')]
+          .sort((a, b) => top(a) - top(b))
+          .map((line) => [...line.querySelectorAll('span > span:not([class*="ghost-text"])')].map((piece) => piece.textContent ?? '').join('')),
+      };
+    });
+    return { firstLine: Math.min(...drawn.numbers), lines: drawn.lines.map((line) => line.replaceAll('\u00a0', ' ').replaceAll('\u200b', '')) };
+  }
+
   /** The text pieces of each line of the active editor, from top to bottom. */
   async #linesOf(lines: string, pieces: string): Promise<string[][]> {
     const drawn = await this.page.locator(`.editor-instance ${lines}`).evaluateAll(
