@@ -80,7 +80,7 @@ export class Editor {
     });
     await page.goto(`${address.url}/?${new URLSearchParams({ folder, ...(options.withoutExtensions && { payload: '[["disableExtensions","true"]]' }) })}`);
     await page.locator('.monaco-workbench').waitFor();
-    if (!options.withoutExtensions) await page.locator(`[id="${STATUS_ID}"]`).waitFor();
+    if (address.installed && !options.withoutExtensions) await page.locator(`[id="${STATUS_ID}"]`).waitFor();
     const own = () => hosts().find((pid) => !earlier.has(pid));
     for (const end = performance.now() + PATIENCE; own() === undefined && performance.now() < end; ) await page.waitForTimeout(100);
     const extensionHost = own();

@@ -35,7 +35,8 @@ export default async function setup(project: TestProject): Promise<(() => Promis
   return stop;
 }
 
-function buildPackage(cache: string, target: string): string {
+/** Absolute path of a package made from the working tree. */
+export function buildPackage(cache: string, target: string): string {
   const vsix = path.join(cache, 'kvasir.vsix');
   mkdirSync(cache, { recursive: true });
   rmSync(vsix, { force: true });

@@ -14,6 +14,5 @@ editorSuite('recorded session', files, (editor) => {
     const result = await replay(editor(), { ...session, events });
     expect(result.wrong).toEqual([]);
     expect(result.recording.shown.filter(({ text }) => text !== '').length).toBeGreaterThan(2);
-    console.log(JSON.stringify({ strokes: result.strokes.length, accepted: result.strokes.flatMap((stroke) => stroke.accepted ?? []), shown: result.recording.shown.length }));
   });
 });

@@ -24,6 +24,8 @@ export interface EditorServerAddress {
   runId: string;
   /** The folder of this run; workspaces go below it. */
   folder: string;
+  /** Whether the extension is installed; otherwise there are only the tests' helpers. */
+  installed: boolean;
   /** Whether the server and the browser see nothing but loopback; otherwise why they do. */
   isolated: true | string;
 }
@@ -124,7 +126,7 @@ export async function startServer(files: EditorFiles, vsix?: string): Promise<{ 
       env: { ...env, ...files.chromiumEnv },
       timeout: 60_000,
     });
-    return { address: { url: `http://127.0.0.1:${port}`, browser: browser.wsEndpoint(), runId, folder, isolated: namespace.isolated }, stop };
+    return { address: { url: `http://127.0.0.1:${port}`, browser: browser.wsEndpoint(), runId, folder, installed: vsix !== undefined, isolated: namespace.isolated }, stop };
   } catch (error) {
     await stop().catch(() => {});
     throw error;

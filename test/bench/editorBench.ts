@@ -1,0 +1,107 @@
+/**
+ * Suite `editor`: the recorded session in the packaged extension, in code-server and Chromium, and the same keys in the same
+ * editor without the extension. What the extension host's event loop and processor time cost is measured in both.
+ * Needs what the editor tests need; KVASIR_VSIX names the package, otherwise it is built.
+ */
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { Editor } from '../vscode/editor.ts';
+import { buildPackage } from '../vscode/globalSetup.ts';
+import { cpuMs } from '../vscode/processes.ts';
+import { startServer } from '../vscode/server.ts';
+import { type EditorFiles, prepareEditor } from '../vscode/setup.ts';
+import { type EditorFigures, editorFigures, readLog } from './editorFigures.ts';
+import { type Replay, replay } from './editorReplay.ts';
+import { readSession, type Session } from './session.ts';
+
+/** What the helper extension in test/vscode/helpers/event-loop measures; milliseconds. */
+export interface EventLoopDelay {
+  seconds: number;
+  samples: number;
+  meanMs: number;
+  p50Ms: number;
+  p90Ms: number;
+  p99Ms: number;
+  p999Ms: number;
+  maxMs: number;
+}
+
+export interface Quiet {
+  /** Seconds from the session's end to the engine's last work, queued idle work included. */
+  engineEndsAfter: number;
+  /** Seconds from there until the extension host used no more than 1% of a processor in any second. */
+  zeroAfter: number;
+  /** Of one processor, over the last ten seconds. */
+  restPercent: number;
+}
+
+export interface EditorBench {
+  withKvasir: { figures: EditorFigures; eventLoop: EventLoopDelay; quiet: Quiet; cpuSeconds: number };
+  without: { eventLoop: EventLoopDelay; quiet: Quiet; cpuSeconds: number };
+  raw: Replay;
+}
+
+/** How long the extension host is watched after the session. */
+const WATCHED_SECONDS = 40;
+const SAMPLE_MS = 250;
+const ENGINE_THREADS = /^kvasir/;
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+export async function editorBench(session: Session = readSession()): Promise<EditorBench> {
+  const files = await prepareEditor(path.resolve('.cache'));
+  const vsix = process.env.KVASIR_VSIX ?? buildPackage(path.resolve('.cache'), `${process.platform}-${process.arch}`);
+  const { log, played, ...withKvasir } = await play(files, session, vsix);
+  const { log: _, played: __, ...without } = await play(files, session);
+  return { withKvasir: { figures: editorFigures(played, readLog(log)), ...withKvasir }, without, raw: played };
+}
+
+/** One run in a server of its own, with the extension in it or without. */
+async function play(files: EditorFiles, session: Session, vsix?: string): Promise<{ played: Replay; eventLoop: EventLoopDelay; quiet: Quiet; cpuSeconds: number; log: string }> {
+  const { address, stop } = await startServer(files, vsix);
+  try {
+    const window = await Editor.open(address, { ...Object.fromEntries(session.files.map(({ file, text }) => [file, text])), '.event-loop/command': '' });
+    await until(() => existsSync(window.file('.event-loop/ready')));
+    const before = cpuMs(window.extensionHost).all;
+    writeFileSync(window.file('.event-loop/command'), 'start session');
+    const played = await replay(window, session, { assistant: vsix !== undefined });
+    writeFileSync(window.file('.event-loop/command'), 'stop session');
+    const cpuSeconds = (cpuMs(window.extensionHost).all - before) / 1000;
+    await until(() => existsSync(window.file('.event-loop/result.json')));
+    const eventLoop = JSON.parse(readFileSync(window.file('.event-loop/result.json'), 'utf8')) as EventLoopDelay;
+    const quiet = await watch(window.extensionHost);
+    const log = logFile(path.join(address.folder, 'user/logs'));
+    await window.close();
+    return { played, eventLoop, quiet, cpuSeconds, log: log ? readFileSync(log, 'utf8') : '' };
+  } finally {
+    await stop();
+  }
+}
+
+/** Watches an extension host after the session: nothing is typed any more. */
+async function watch(pid: number): Promise<Quiet> {
+  const started = performance.now();
+  const samples: { at: number; all: number; threads: number }[] = [];
+  while (performance.now() - started < WATCHED_SECONDS * 1000) {
+    samples.push({ at: (performance.now() - started) / 1000, ...cpuMs(pid, ENGINE_THREADS) });
+    await sleep(SAMPLE_MS);
+  }
+  const last = samples.at(-1)!;
+  /** The last moment at which a second began in which more than 1% was used. */
+  const lastBusy = (used: (sample: (typeof samples)[number]) => number): number => {
+    const busy = samples.findLast((sample) => used(samples.find(({ at }) => at >= sample.at + 1) ?? last) - used(sample) > 10);
+    return busy ? busy.at + 1 : 0;
+  };
+  const engineEndsAfter = lastBusy(({ threads }) => threads);
+  const tail = samples.find(({ at }) => at >= last.at - 10)!;
+  return { engineEndsAfter, zeroAfter: Math.max(0, lastBusy(({ all }) => all) - engineEndsAfter), restPercent: (last.all - tail.all) / (last.at - tail.at) / 10 };
+}
+
+function logFile(folder: string): string | undefined {
+  const found = readdirSync(folder, { recursive: true, encoding: 'utf8' }).find((name) => name.endsWith('Kvasir.log'));
+  return found && path.join(folder, found);
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  for (const end = performance.now() + 60_000; !holds(); await sleep(50)) if (performance.now() > end) throw new Error('the helper extension did not answer within a minute');
+}
