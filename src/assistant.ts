@@ -16,6 +16,7 @@ import { DocumentMirror } from './documentMirror.ts';
 import { EngineHost } from './engineHost.ts';
 import { registerEdits } from './edit/editCommands.ts';
 import { EditPreview } from './edit/editPreview.ts';
+import { reportProblem } from './firstRun/reportProblem.ts';
 import { LanguageModelProvider } from './lm/provider.ts';
 import type { Log } from './log.ts';
 import { chooseModel } from './models/chooseModel.ts';
@@ -24,6 +25,9 @@ import { Explanation } from './monitor/explanation.ts';
 import { StatusItem } from './monitor/statusItem.ts';
 import { Summaries } from './summary/summaries.ts';
 import { summarizeFile, summarizeSelection } from './summary/summaryCommands.ts';
+
+/** Extension and walkthrough, as package.json names them. */
+const WALKTHROUGH = 'kvasir.kvasir#start';
 
 export class Assistant {
   readonly #host: EngineHost;
@@ -76,6 +80,8 @@ export class Assistant {
         void vscode.window.showInformationMessage(vscode.l10n.t('Kvasir: the cache is cleared.'));
       }),
       command('kvasir.chooseModel', () => chooseModel(locateModel('', context.extensionPath).modelDir, host, settings)),
+      command('kvasir.reportProblem', () => reportProblem(context, host, completion.last)),
+      command('kvasir.getStarted', () => vscode.commands.executeCommand('workbench.action.openWalkthrough', WALKTHROUGH, false)),
       command('kvasir.restartEngine', () => host.restart().catch(() => {})),
       command('kvasir.showLog', () => log.show()),
     ];

@@ -19,6 +19,8 @@ const TRANSPORTS: Record<TransportName, (script: string, onOutput: (text: string
   process: (script, onOutput) => new ProcessTransport(script, vscode.l10n.t, onOutput),
 };
 
+const MOST_PROBLEMS = 10;
+
 export class EngineHost implements vscode.Disposable {
   readonly client: EngineClient;
   readonly #settings: Settings;
@@ -29,6 +31,8 @@ export class EngineHost implements vscode.Disposable {
   readonly #subscriptions: vscode.Disposable[];
   /** Whether a view is showing the failure of its own request, so that a notification would say it twice. */
   shownElsewhere: () => boolean = () => false;
+  /** The last warnings and errors of the engine, oldest first, for a problem report. */
+  readonly problems: { at: Date; level: string; text: string }[] = [];
   #numQuiet = 0;
   /** The failure that the user has been told of; told once until the engine has worked again. */
   #told = '';
@@ -53,7 +57,10 @@ export class EngineHost implements vscode.Disposable {
       onState: (state) => this.#follow(state),
       onActivity: (numPending) => this.#activity.fire(numPending),
       onUse: (numUses) => this.#idle.used(numUses),
-      log: (level, text) => log[level](text),
+      log: (level, text) => {
+        log[level](text);
+        if (level !== 'info') this.#remember(level, text);
+      },
       t: vscode.l10n.t,
     });
     this.#idle = new IdleUnload(
@@ -123,6 +130,11 @@ export class EngineHost implements vscode.Disposable {
       this.#told = state.message;
       if (!this.#numQuiet && !this.shownElsewhere()) void this.#tell(state.message);
     }
+  }
+
+  #remember(level: string, text: string): void {
+    this.problems.push({ at: new Date(), level, text });
+    if (this.problems.length > MOST_PROBLEMS) this.problems.shift();
   }
 
   #unload(minutes: number): void {

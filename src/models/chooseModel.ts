@@ -95,7 +95,7 @@ async function inspectAll(candidates: Candidate[], known: Known, host: EngineHos
 
 async function describeMachine(known: Known, host: EngineHost, refresh: () => void): Promise<void> {
   try {
-    const { memory, readBytesPerSecond } = await host.client.machine();
+    const { memory, readBytesPerSecond } = await host.client.machine({ speed: true });
     known.machine = { availableBytes: memory.availableBytes, readBytesPerSecond };
     refresh();
   } catch {

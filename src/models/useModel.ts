@@ -14,7 +14,7 @@ export async function useModel(setting: string, name: string, host: EngineHost, 
     await host.quietly(() => load(setting, name, host, settings));
     vscode.window.setStatusBarMessage(vscode.l10n.t('Kvasir uses {0} now.', name), 5000);
   } catch (error) {
-    const back = former === setting ? vscode.l10n.t('Use the Built-in Model') : vscode.l10n.t('Use {0} Again', former ? describeModel(expandHome(former, homedir())).name : vscode.l10n.t('the built-in model'));
+    const back = former === setting ? vscode.l10n.t('Use the Built-in Model') : vscode.l10n.t('Back to {0}', former ? describeModel(expandHome(former, homedir())).name : vscode.l10n.t('the built-in model'));
     const message = vscode.l10n.t('{0} cannot be used: {1}', name, reasonOf(error));
     if ((await vscode.window.showErrorMessage(`Kvasir: ${withoutLinks(message)}`, back)) !== back) return;
     // What is wrong with that one, if anything, is told by the engine's host.

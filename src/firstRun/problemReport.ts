@@ -1,0 +1,135 @@
+/**
+ * `Kvasir: Report Problem` as a page of Markdown: what runs where, how it is set, how it fared. Its facts are versions,
+ * numbers and fixed words; the two free texts in them (messages of errors) go through redact.ts. In English: whoever it
+ * is sent to reads it. Pure.
+ */
+import type { EngineStats, ModelInfo } from '../../engine/protocol.ts';
+import type { CompletionRecord } from '../completion/record.ts';
+import type { EngineState } from '../engineClient.ts';
+import { formatBytes, formatCount } from '../format.ts';
+import { redact } from './redact.ts';
+
+export interface ReportFacts {
+  version: string;
+  platform: string;
+  node: string;
+  /** Name and version, "desktop" or "web", remote kind if any. */
+  editor: string;
+  language: string;
+  /** Whether `kvasir.model` is empty. */
+  builtIn: boolean;
+  state: EngineState;
+  stats: EngineStats | null;
+  /** Chrome trace JSON. */
+  trace: string | null;
+  /** Changed ones, by their full names. */
+  settings: { name: string; value: unknown }[];
+  problems: { at: Date; level: string; text: string }[];
+  completion: CompletionRecord | undefined;
+  /** Words that must not appear. */
+  names: string[];
+}
+
+export function problemReport(facts: ReportFacts): string {
+  const { state, stats, completion, names } = facts;
+  const lines = [
+    '# Kvasir: problem report',
+    '',
+    '<!-- This page holds no code, no file names and no paths. Read it before you send it; nothing has been sent. -->',
+    '',
+    '## What happened',
+    '',
+    '<!-- What did you do, what did you expect, what came instead? -->',
+    '',
+    '## Surroundings',
+    '',
+    `- Kvasir ${facts.version}, ${facts.platform}, Node ${facts.node}`,
+    `- ${facts.editor}, language ${facts.language}`,
+    `- Engine: ${describeState(state, names)}`,
+    `- Model: ${describeModel(facts)}`,
+    ...facts.settings.map(({ name, value }) => `- ${name}: ${describeSetting(name, value)}`),
+    '',
+    '## Engine',
+    '',
+    ...(stats ? describeStats(stats) : ['No model is loaded, so there are no figures.']),
+    ...(facts.trace ? describeTrace(facts.trace) : []),
+    '',
+    '## Last completion',
+    '',
+    ...(completion ? describeCompletion(completion) : ['None has been asked for.']),
+    '',
+    '## Last errors',
+    '',
+    ...(facts.problems.length ? facts.problems.map(({ at, level, text }) => `- ${at.toISOString().slice(11, 19)} ${level}: ${redact(text, names)}`) : ['None.']),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+function describeState(state: EngineState, names: readonly string[]): string {
+  switch (state.kind) {
+    case 'starting':
+      return `starting (${state.stage}, ${Math.round(state.fraction * 100)}%)`;
+    case 'failed':
+      return `failed: ${redact(state.message, names)}`;
+    default:
+      return state.kind;
+  }
+}
+
+/** A model of the user's own has a name that is part of a path: its shape says enough. */
+function describeModel({ builtIn, state, stats }: ReportFacts): string {
+  const kind = builtIn ? 'built-in' : 'custom';
+  const model: ModelInfo | null = state.kind === 'ready' ? state.model : (stats?.model ?? null);
+  if (!model) return `${kind}, not loaded`;
+  const can = [model.canComplete && 'complete', model.canChat && 'chat', model.canEdit && 'edit'].filter((word) => word !== false);
+  return `${kind}, ${model.architecture}, ${formatCount(model.parameters)} parameters, ${formatCount(model.contextTokens)} tokens, weights ${model.precision} ${formatBytes(model.weightsBytes)}, KV ${model.kv} ${model.kvBytesPerToken} B a token, can ${can.join(', ') || 'nothing'}; loaded in ${Math.round(model.loadMs)} ms${model.imported ? ' with an import' : ''}`;
+}
+
+/** Numbers, switches and fixed words as they are; free text and lists may name files, so only that they are changed. */
+function describeSetting(name: string, value: unknown): string {
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  if (name === 'kvasir.engine.transport') return value === 'process' ? 'process' : 'thread';
+  if (name === 'kvasir.model') return 'custom';
+  return Array.isArray(value) ? `changed (${value.length} entries)` : 'changed';
+}
+
+function describeStats(stats: EngineStats): string[] {
+  const { tokens, requests, events, stepMs, ttftMs, memory } = stats;
+  return [
+    `- Cache: ${formatBytes(stats.windowBytes)} window, ${formatBytes(stats.storeBytes)} store, at most ${formatBytes(stats.maxBytes)}; ${stats.files.length} files`,
+    `- Requests: ${requests.waiting} waiting, ${requests.running} running, ${requests.done} done, ${requests.failed} failed, ${requests.aborted} aborted`,
+    `- Tokens: ${tokens.prompt} prompt, ${tokens.promptCached} of them cached, ${tokens.idleComputed} ahead of time, ${tokens.generated} generated`,
+    `- Steps: ${events.steps}; ms P50 ${stepMs.p50.toFixed(1)}, P95 ${stepMs.p95.toFixed(1)}, P99 ${stepMs.p99.toFixed(1)}; ${stats.batchTokens.toFixed(1)} tokens and ${stats.batchSequences.toFixed(1)} sequences a step`,
+    `- First token ms: P50 ${ttftMs.p50.toFixed(0)}, P95 ${ttftMs.p95.toFixed(0)}, P99 ${ttftMs.p99.toFixed(0)}`,
+    `- Events: ${events.evictions} evictions, ${events.preemptions} preemptions, ${events.promotions} promotions, ${events.demotions} demotions`,
+    `- Memory: process ${formatBytes(memory.processBytes)}, machine ${formatBytes(memory.availableBytes)} of ${formatBytes(memory.totalBytes)} available`,
+  ];
+}
+
+/** How often and how long each kind of event was, the longest in all first. */
+function describeTrace(json: string): string[] {
+  const sums = new Map<string, { count: number; micros: number }>();
+  try {
+    for (const { ph, name, dur } of (JSON.parse(json) as { traceEvents: { ph: string; name: string; dur?: number }[] }).traceEvents) {
+      // Lanes are numbered; their kinds are what counts.
+      const kind = name.replace(/[^a-zA-Z]+/g, ' ').trim();
+      if (ph !== 'X' || dur === undefined || !kind) continue;
+      const sum = sums.get(kind) ?? { count: 0, micros: 0 };
+      sums.set(kind, { count: sum.count + 1, micros: sum.micros + dur });
+    }
+  } catch {
+    return ['- Trace: not readable'];
+  }
+  const kinds = [...sums].sort(([, a], [, b]) => b.micros - a.micros).slice(0, 8);
+  return kinds.length ? [`- Trace: ${kinds.map(([kind, { count, micros }]) => `${kind} ${count} times, ${(micros / 1000 / count).toFixed(1)} ms each`).join('; ')}`] : [];
+}
+
+/** Neither where it was, nor what was shown, nor its notes, which may name files. */
+function describeCompletion({ trigger, reason, source, shown, accepted, waitedMs, totalMs, usage, timings }: CompletionRecord): string[] {
+  return [
+    `- ${trigger}; ${reason ? `nothing shown: ${reason}` : `${(shown ?? '').length} characters from ${source}${accepted ? ', accepted' : ''}`}`,
+    `- ${Math.round(totalMs)} ms, of which ${Math.round(waitedMs)} ms waiting for a pause in typing`,
+    ...(timings ? [`- Engine: ${timings.queueMs.toFixed(0)} ms queued, first token after ${timings.ttftMs.toFixed(0)} ms, ${timings.tpotMs.toFixed(1)} ms for each further one`] : []),
+    ...(usage ? [`- Prompt: ${usage.promptTokens} tokens, ${usage.cachedTokens} cached, ${usage.blockTokens} of the file block; ${usage.completionTokens} written`] : []),
+  ];
+}

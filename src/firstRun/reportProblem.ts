@@ -1,0 +1,49 @@
+/** `Kvasir: Report Problem`: gathers the facts of problemReport.ts and opens them as an untitled document. Sends nothing. */
+import { homedir, userInfo } from 'node:os';
+import path from 'node:path';
+import * as vscode from '../vscode.ts';
+import type { CompletionRecord } from '../completion/record.ts';
+import type { EngineHost } from '../engineHost.ts';
+import { problemReport } from './problemReport.ts';
+
+export async function reportProblem(context: vscode.ExtensionContext, host: EngineHost, completion: CompletionRecord | undefined): Promise<void> {
+  const { version, contributes } = context.extension.packageJSON as { version: string; contributes: { configuration: { properties: Record<string, { default?: unknown }> } } };
+  const settings = vscode.workspace.getConfiguration();
+  const changed = Object.entries(contributes.configuration.properties)
+    .map(([name, { default: fallback }]) => ({ name, value: settings.get(name), fallback }))
+    .filter(({ value, fallback }) => JSON.stringify(value) !== JSON.stringify(fallback));
+  // A broken engine is what the report may be about: it is asked, not relied on.
+  const [stats, trace] = await Promise.all([host.client.stats().catch(() => null), host.client.trace().catch(() => null)]);
+  const content = problemReport({
+    version,
+    platform: `${process.platform}-${process.arch}`,
+    node: process.versions.node,
+    editor: `${vscode.env.appName} ${vscode.version} (${vscode.env.uiKind === vscode.UIKind.Web ? 'web' : 'desktop'}${vscode.env.remoteName ? ', remote' : ''})`,
+    language: vscode.env.language,
+    builtIn: !settings.get('kvasir.model'),
+    state: host.client.state,
+    stats,
+    trace,
+    settings: changed,
+    problems: [...host.problems],
+    completion,
+    names: namesOfUser(),
+  });
+  await vscode.window.showTextDocument(await vscode.workspace.openTextDocument({ language: 'markdown', content }));
+}
+
+/** Whatever of the user's could stand in a message. */
+function namesOfUser(): string[] {
+  const files = [...(vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri), ...vscode.workspace.textDocuments.map(({ uri }) => uri)].map(({ fsPath }) => fsPath);
+  const home = homedir();
+  return [...files, ...files.map((file) => path.basename(file)), home, loginName() ?? path.basename(home)].filter((name) => name.length > 2);
+}
+
+function loginName(): string | undefined {
+  try {
+    return userInfo().username;
+  } catch {
+    // A user without an entry in the system's list has none.
+    return undefined;
+  }
+}

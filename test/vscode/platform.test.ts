@@ -1,0 +1,151 @@
+/** Choosing a model, the walkthrough and the problem report in the real editor. */
+import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { type Editor, PATIENCE } from './editor.ts';
+import { editorSuite, INVENTORY } from './suite.ts';
+
+const fixture = (name: string) => path.resolve('test/fixtures', name);
+
+/** As Hugging Face's tool leaves a download: every file a link to a blob. */
+function snapshot(hub: string, repository: string, source: string): void {
+  const root = path.join(hub, repository);
+  const dir = path.join(root, 'snapshots', 'abc');
+  mkdirSync(dir, { recursive: true });
+  mkdirSync(path.join(root, 'blobs'));
+  for (const file of readdirSync(source).filter((name) => name !== 'reference')) {
+    cpSync(path.join(source, file), path.join(root, 'blobs', `blob-${file}`));
+    symlinkSync(`../../blobs/blob-${file}`, path.join(dir, file));
+  }
+}
+
+editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
+  let hub: string;
+  let models: string;
+
+  beforeAll(() => {
+    const server = inject('server');
+    if (typeof server === 'string') return;
+    hub = path.join(server.folder, 'home/.cache/huggingface/hub');
+    models = path.join(server.folder, 'models');
+    snapshot(hub, 'models--kvasir-test--tiny-llama', fixture('models/llama-mha-f16'));
+    cpSync(fixture('models/qwen3-tied-sharded'), path.join(models, 'tiny-qwen'), { recursive: true });
+    cpSync(fixture('models/qwen2-untied-bf16'), path.join(models, 'short-lived'), { recursive: true });
+    cpSync(fixture('bad/cfg_no_hidden_size'), path.join(models, 'broken'), { recursive: true });
+    editor().configureMachine({ 'kvasir.modelFolders': [models] });
+  });
+  afterAll(() => {
+    editor()?.configureMachine({ 'kvasir.modelFolders': undefined, 'kvasir.model': undefined });
+    for (const folder of [hub, models]) if (folder) rmSync(folder, { recursive: true, force: true });
+  });
+
+  const row = (text: RegExp) => editor().page.locator('.quick-input-list .monaco-list-row', { hasText: text });
+  async function openList(window: Editor, filter = ''): Promise<void> {
+    await window.runCommand('Kvasir: Choose Model');
+    await window.page.locator('.quick-input-widget input[placeholder*="can run here"]').waitFor();
+    await window.page.locator('.quick-input-widget input[type="text"]').fill(filter);
+  }
+
+  test('the list has the built-in model, those of the folder and of the Hugging Face cache, and says why one cannot run', async () => {
+    const window = editor();
+    await openList(window);
+    await expect.poll(() => row(/kvasir-starter/).innerText(), { timeout: PATIENCE }).toMatch(/in use · built in[\s\S]*7\.5 million parameters · 2,048 tokens of context · needs [\d.]+ MB of memory · completions and chat, no edits/);
+    expect(await row(/tiny-qwen/).innerText()).toMatch(/291,456|0\.3 million/);
+    expect(await row(/kvasir-test\/tiny-llama/).innerText()).toMatch(/chat only/);
+    await window.screenshotThemes('choose-model');
+    await window.page.locator('.quick-input-widget input[type="text"]').fill('broken');
+    expect(await row(/broken/).innerText()).toMatch(/config\.json: hidden_size is missing/);
+    await window.screenshot('choose-model-broken');
+    await window.press('Escape');
+  });
+
+  test('larger models come with their licence, what they need and where the estimate is from; choosing one copies its command', async () => {
+    const window = editor();
+    await openList(window, 'Qwen2.5-Coder-0.5B');
+    expect(await row(/Qwen2\.5-Coder-0\.5B-Instruct/).innerText()).toMatch(/494 million parameters · Apache-2\.0[\s\S]*made for code[\s\S]*needs 5\d\d MB of memory/);
+    await window.screenshot('choose-model-larger');
+    await window.press('Enter');
+    await expect.poll(() => window.toasts(), { timeout: PATIENCE }).toEqual([expect.stringContaining('hf download Qwen/Qwen2.5-Coder-0.5B-Instruct')]);
+    await window.page.locator('.notification-toast .monaco-button', { hasText: 'Put into a Terminal' }).click();
+    // Nobody has pressed Enter there.
+    await expect.poll(async () => (await window.page.locator('.terminal .xterm-rows').allInnerTexts()).join('').replaceAll('\u00a0', ' '), { timeout: PATIENCE }).toContain('hf download Qwen/Qwen2.5-Coder-0.5B-Instruct');
+    await window.runCommand('View: Toggle Terminal');
+  });
+
+  test('a chosen model is loaded and answers', async () => {
+    const window = editor();
+    await window.openFile('src/inventory.ts');
+    await openList(window, 'tiny-qwen');
+    await row(/tiny-qwen/).waitFor();
+    await window.press('Enter');
+    await expect.poll(() => window.statusHover(), { timeout: PATIENCE }).toContain('tiny-qwen');
+    await window.unhover();
+    await window.runCommand('Kvasir: Open Chat');
+    const answer = await window.ask('What is this?');
+    await expect.poll(() => answer.getAttribute('data-state'), { timeout: PATIENCE }).toBe('done');
+    await openList(window, 'tiny-qwen');
+    expect(await row(/tiny-qwen/).innerText()).toContain('in use');
+    await window.press('Escape');
+  });
+
+  test('one from the Hugging Face cache, through its links', async () => {
+    await openList(editor(), 'tiny-llama');
+    await row(/tiny-llama/).waitFor();
+    await editor().press('Enter');
+    await expect.poll(() => editor().statusHover(), { timeout: PATIENCE }).toContain('tiny-llama');
+    await editor().unhover();
+  });
+
+  test('one that fails is one message, and the former is a click away', async () => {
+    const window = editor();
+    await openList(window, 'short-lived');
+    await row(/short-lived/).waitFor();
+    rmSync(path.join(models, 'short-lived'), { recursive: true });
+    await window.press('Enter');
+    await expect.poll(() => window.toasts(), { timeout: PATIENCE }).toEqual([expect.stringMatching(/short-lived|qwen2-untied/)]);
+    expect((await window.toasts())[0]).toMatch(/cannot be used: The setting kvasir\.model names no folder/);
+    await window.screenshot('choose-model-failed');
+    await window.page.locator('.notification-toast .monaco-button', { hasText: 'Back to tiny-llama' }).click();
+    await expect.poll(() => window.statusHover(), { timeout: PATIENCE }).toContain('tiny-llama');
+    await window.unhover();
+  });
+
+  test('the built-in model is chosen again by an empty setting', async () => {
+    await openList(editor(), 'kvasir-starter');
+    await row(/kvasir-starter/).waitFor();
+    await editor().press('Enter');
+    await expect.poll(() => editor().statusHover(), { timeout: PATIENCE }).toContain('kvasir-starter');
+    await editor().unhover();
+  });
+
+  test('the walkthrough opens, and each of its steps has its picture', async () => {
+    const window = editor();
+    await window.runCommand('View: Close Primary Side Bar').catch(() => {});
+    await window.runCommand('Kvasir: Get Started');
+    const page = window.page.locator('.gettingStartedContainer');
+    await page.getByText('Get Started with Kvasir').first().waitFor();
+    const steps = page.locator('.getting-started-step');
+    expect(await steps.count()).toBe(5);
+    for (const [index, title] of ['Complete code as you type', 'Ask about the open file', 'Summarize what is in front of you', 'See what it keeps in memory', 'Know the model, and choose a larger one'].entries()) {
+      await steps.nth(index).click();
+      await steps.nth(index).and(window.page.locator('.expanded')).getByText(title).first().waitFor();
+      const picture = page.frameLocator('.getting-started-media iframe.webview').frameLocator('iframe#active-frame').locator('svg');
+      await picture.first().waitFor();
+      expect((await picture.first().boundingBox())?.width).toBeGreaterThan(100);
+      await window.screenshot(`walkthrough-${index + 1}`);
+    }
+    await window.screenshotThemes('walkthrough');
+    expect(window.problems).toEqual([]);
+  });
+
+  test('a problem report opens with versions and figures, without code, names or paths', async () => {
+    const window = editor();
+    await window.runCommand('Kvasir: Report Problem');
+    await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('# Kvasir: problem report');
+    const text = await window.editorText();
+    expect(text).toMatch(/Kvasir \d+\.\d+\.\d+, linux-x64, Node \d+/);
+    expect(text).toContain('Model: built-in, qwen3, 7,499,840 parameters');
+    expect(text).not.toMatch(/warehouse|inventory|Inventory|\/tmp\//);
+    await window.screenshot('problem-report');
+  });
+});
