@@ -13,6 +13,9 @@ export interface CodeSymbol {
 /** A language server that is still starting does not keep the user waiting. */
 const PATIENCE_MS = 2000;
 
+/** Names of vscode.SymbolKind: what has a body of its own. */
+const KINDS = new Set(['Class', 'Constructor', 'Enum', 'Function', 'Interface', 'Method', 'Module', 'Namespace', 'Struct']);
+
 /** What has been found, for as long as the text is the same. */
 const known = new WeakMap<vscode.TextDocument, { version: number; symbols: CodeSymbol[] }>();
 
@@ -45,15 +48,11 @@ async function ask(document: vscode.TextDocument): Promise<CodeSymbol[]> {
 }
 
 function flatten(found: readonly (vscode.DocumentSymbol | vscode.SymbolInformation)[], depth: number): CodeSymbol[] {
-  const kinds = new Set([
-    vscode.SymbolKind.Class, vscode.SymbolKind.Constructor, vscode.SymbolKind.Enum, vscode.SymbolKind.Function, vscode.SymbolKind.Interface,
-    vscode.SymbolKind.Method, vscode.SymbolKind.Module, vscode.SymbolKind.Namespace, vscode.SymbolKind.Struct,
-  ]);
   return found.flatMap((symbol) => {
     const range = 'range' in symbol ? symbol.range : symbol.location.range;
     const nameRange = 'selectionRange' in symbol ? symbol.selectionRange : new vscode.Range(range.start, range.start.translate(0, symbol.name.length));
     const inner = 'children' in symbol ? flatten(symbol.children, depth + 1) : [];
-    return kinds.has(symbol.kind) ? [{ name: nameOf(symbol.name), range, nameRange, depth }, ...inner] : inner;
+    return KINDS.has(vscode.SymbolKind[symbol.kind] ?? '') ? [{ name: nameOf(symbol.name), range, nameRange, depth }, ...inner] : inner;
   });
 }
 

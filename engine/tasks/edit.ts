@@ -56,7 +56,7 @@ export function prepareEdit(layout: Layout, doc: SourceDocument, { range, instru
 }
 
 /** The code that is replaced and what is kept of it. */
-export interface EditPlace {
+interface EditPlace {
   /** With the indentation of its first line, also where the range starts behind that. */
   code: string;
   /** White space before the range on its first line: already there, so not part of the new text. */
@@ -85,7 +85,7 @@ function question(doc: SourceDocument, { code, line }: EditPlace, instruction: s
 }
 
 /** The raw answer as the text that takes the range's place; more raw text only ever adds to it. */
-export function shapeEdit(place: EditPlace, fence: string, rawText: string, finished: boolean): Shaped {
+function shapeEdit(place: EditPlace, fence: string, rawText: string, finished: boolean): Shaped {
   const { text: content, closed } = blockContent(rawText, fence, finished);
   const over = finished || closed;
   if (content === '') return { text: '', stop: over, ...(over ? { note: 'the model gave no code' } : {}) };
