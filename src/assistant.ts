@@ -3,8 +3,9 @@
  * them starts nothing; the engine starts with the first request.
  */
 import * as vscode from './vscode.ts';
-import { Attachment } from './chat/attachment.ts';
+import { registerChatCommands } from './chat/chatCommands.ts';
 import { CHAT_VIEW, ChatView } from './chat/chatView.ts';
+import { registerChatCodeActions } from './chat/codeActions.ts';
 import { DOCUMENTS } from './completion/filter.ts';
 import { ACCEPTED_COMMAND, CompletionProvider } from './completion/provider.ts';
 import { explain } from './completion/record.ts';
@@ -39,10 +40,9 @@ export class Assistant {
     const snooze = new Snooze();
     const snippets = new SnippetSource(host.client, settings);
     const completion = new CompletionProvider({ client: host.client, mirror, settings, log, snooze, snippets: (document, offset) => snippets.gather(document, offset) });
-    const attachment = new Attachment(host, mirror, settings);
-    const chat = new ChatView(context, host, mirror, settings, attachment, log);
     const edits = new EditPreview();
     const summaries = new Summaries(context, host, mirror, settings, log);
+    const chat = new ChatView(context, host, mirror, settings, edits, log);
     const explanation = new Explanation(() => explain(completion.last, vscode.l10n.t));
     const status = new StatusItem(host);
     const languageModel = new LanguageModelProvider(context.extensionPath, host, settings, log);
@@ -53,7 +53,6 @@ export class Assistant {
       snippets,
       snooze,
       chat,
-      attachment,
       mirror,
       registerEdits(context, host, mirror, settings, edits),
       summaries,
@@ -63,11 +62,11 @@ export class Assistant {
       vscode.languages.registerInlineCompletionItemProvider(DOCUMENTS, completion),
       vscode.window.registerWebviewViewProvider(CHAT_VIEW, chat),
       command(ACCEPTED_COMMAND, () => completion.accepted()),
-      command('kvasir.openChat', () => chat.open()),
-      command('kvasir.clearChat', () => chat.clear()),
       command('kvasir.snooze', () => snooze.choose()),
       command('kvasir.endSnooze', () => snooze.end()),
       command('kvasir.toggleLanguage', () => toggleLanguage(settings)),
+      registerChatCodeActions(DOCUMENTS),
+      ...registerChatCommands(chat),
       command('kvasir.triggerCompletion', () => vscode.commands.executeCommand('editor.action.inlineSuggest.trigger')),
       command('kvasir.explainLastCompletion', () => explanation.show()),
       command('kvasir.summarizeFile', (uri?: vscode.Uri) => summarizeFile(chat, uri)),

@@ -56,25 +56,38 @@ export function fenced(text: string, path: string): string {
   return `${fence}${extension}\n${text.endsWith('\n') ? text : `${text}\n`}${fence}`;
 }
 
-/** Texts whose tokens were counted last, by tokenizer: a meter asks again at every pause in typing. */
+/** Token counts of runs of lines, by tokenizer: a meter asks again at every pause in typing, and most runs are as they were. */
 const counted = new WeakMap<object, Map<string, number>>();
-const MOST_COUNTED = 64;
-/** Beyond that the rest is taken to be like the start: exact counts of what is left out of a huge file would cost seconds. */
-const MOST_CHARACTERS = 400_000;
+const MOST_COUNTED = 4096;
+const RUN_LINES = 16;
+/** Nobody waits seconds for the size of what is not read: beyond these the rest counts as much as the start. */
+const MOST_RUN_CHARACTERS = 20_000;
+const MOST_CHARACTERS = 1_000_000;
 
-/** Tokens of a text by itself; exact up to 400,000 characters. */
-export function countTokens(layout: Layout, text: string): number {
+/**
+ * Tokens of a text by itself, counted in runs of 16 lines (which may part a token at their ends). `fromEnd` lays the
+ * runs from the end: for a text that is edited at its start.
+ */
+export function countTokens(layout: Layout, text: string, fromEnd = false): number {
   const { tokenizer } = layout.text;
   const known = counted.get(tokenizer) ?? new Map<string, number>();
   counted.set(tokenizer, known);
-  let count = known.get(text);
-  if (count === undefined) {
-    const start = text.slice(0, MOST_CHARACTERS);
-    count = Math.round((tokenizer.encode(start).length * text.length) / Math.max(1, start.length));
-    if (known.size >= MOST_COUNTED) known.delete(known.keys().next().value as string);
-    known.set(text, count);
+  if (text.length > MOST_CHARACTERS) return Math.round((countTokens(layout, text.slice(0, MOST_CHARACTERS)) * text.length) / MOST_CHARACTERS);
+  const textLines = text.split(/(?<=\n)/);
+  const first = fromEnd ? textLines.length % RUN_LINES : 0;
+  let total = 0;
+  for (let line = first === 0 ? 0 : first - RUN_LINES; line < textLines.length; line += RUN_LINES) {
+    const run = textLines.slice(Math.max(0, line), line + RUN_LINES).join('');
+    let count = known.get(run);
+    if (count === undefined) {
+      const start = run.slice(0, MOST_RUN_CHARACTERS);
+      count = Math.round((tokenizer.encode(start).length * run.length) / Math.max(1, start.length));
+      if (known.size >= MOST_COUNTED) known.clear();
+      known.set(run, count);
+    }
+    total += count;
   }
-  return count;
+  return total;
 }
 
 /** What each gets of `room`: all that it wants if that is less than an even share, and the others share what it leaves. */

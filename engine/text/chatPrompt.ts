@@ -82,7 +82,7 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
 function blockSize(layout: Layout, doc: SourceDocument, block: FileBlock | undefined): PartSize {
   if (block === undefined) return { path: doc.path, tokens: 0, omittedTokens: countTokens(layout, doc.lf) };
   const [before, behind] = [doc.lf.slice(0, doc.lineStart(block.startLine)), doc.lf.slice(doc.lineStart(block.endLine))];
-  const omittedTokens = block.omitted === '' ? 0 : countTokens(layout, before) + countTokens(layout, behind);
+  const omittedTokens = block.omitted === '' ? 0 : countTokens(layout, before) + countTokens(layout, behind, true);
   return { path: doc.path, tokens: block.tokenIds.length, omittedTokens };
 }
 

@@ -11,9 +11,9 @@ export function chatPage(webview: vscode.Webview, extensionUri: vscode.Uri): str
 <html lang="${attribute(vscode.env.language)}">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src ${webview.cspSource}; script-src 'nonce-${nonce}'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'nonce-${nonce}'; script-src 'nonce-${nonce}'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="stylesheet" href="${attribute(style.toString())}">
+<link nonce="${nonce}" rel="stylesheet" href="${attribute(style.toString())}">
 <title>Kvasir</title>
 </head>
 <body data-strings="${attribute(JSON.stringify(strings()))}">
@@ -30,14 +30,18 @@ function strings(): Strings {
   const t = vscode.l10n.t;
   return {
     ask: t('Ask Kvasir'),
-    hint: t('Ask about the open file'),
+    hint: t('Ask about your code: / for commands, @ for files'),
     send: t('Send'),
     stop: t('Stop'),
     copy: t('Copy'),
     copied: t('Copied'),
+    copyAnswer: t('Copy the answer'),
     insert: t('Insert at cursor'),
+    apply: t('Apply to the file, as a diff'),
+    newFile: t('New file with this code'),
     attach: t('Attach {0}'),
     detach: t('Remove {0} from the question'),
+    addContext: t('Add context'),
     noFile: t('No file is open'),
     you: t('You'),
     title: t('Ask about your code'),
@@ -48,6 +52,28 @@ function strings(): Strings {
     failed: t('The request failed: {0}'),
     showLog: t('Show Log'),
     restart: t('Restart'),
-    tokens: t('{0} tokens'),
+    retry: t('Try again'),
+    regenerate: t('Answer again'),
+    edit: t('Edit and ask again'),
+    editing: t('Edit the question; what follows it will be dropped'),
+    cancel: t('Cancel'),
+    chooseModel: t('Choose Model'),
+    tryAnyway: t('Try anyway'),
+    refused: t('{0} is too small for this: it cannot follow instructions, so it was not asked.'),
+    files: t('Files and folders'),
+    commands: t('Commands'),
+    nothingFound: t('No file matches'),
+    found: t('{0} entries'),
+    conversation: t('Conversation'),
+    context: t('Attached to the question'),
+    codeIn: t('Code, {0}'),
+    code: t('Code'),
+    slash: [
+      { name: 'explain', description: t('What the selected code or the definition at the cursor does') },
+      { name: 'fix', description: t('Find and correct a fault') },
+      { name: 'tests', description: t('Write unit tests') },
+      { name: 'doc', description: t('Write documentation') },
+      { name: 'summarize', description: t('Summarize the file or the selection') },
+    ],
   };
 }

@@ -1,54 +1,56 @@
 /**
- * The view `kvasir.chat`: carries turns and the attached file to its page and the user's wishes back. The conversation
- * goes on while the view is hidden or closed.
+ * The view `kvasir.chat`: carries the chat to its page and the user's wishes back. Holds nothing of its own, so the page
+ * may come and go.
  */
 import * as vscode from '../vscode.ts';
 import type { Task } from '../../engine/protocol.ts';
 import type { Settings } from '../config.ts';
 import type { DocumentMirror } from '../documentMirror.ts';
+import type { EditPreview } from '../edit/editPreview.ts';
 import type { EngineHost } from '../engineHost.ts';
 import type { Log } from '../log.ts';
 import { describeModel, locateModel } from '../models/locate.ts';
-import type { Attachment } from './attachment.ts';
-import type { ToHost, ToPage } from './chatMessages.ts';
+import { Chat, type ChatChange } from './chat.ts';
+import type { ContextRef, ToHost, ToPage } from './chatMessages.ts';
 import { chatPage } from './chatPage.ts';
-import { Conversation } from './conversation.ts';
+import { CodeBlocks } from './codeBlocks.ts';
+import { pickContext } from './contextPicker.ts';
+import { fileRef, openRef } from './contextRefs.ts';
+import { FileFinder } from './fileFinder.ts';
 
 export const CHAT_VIEW = 'kvasir.chat';
-/** Workspace state: cleared while no page was there to forget what it keeps across a reload of the window. */
-const CLEARED = 'kvasir.chat.cleared';
 
 export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
+  readonly chat: Chat;
   readonly #context: vscode.ExtensionContext;
   readonly #host: EngineHost;
   readonly #mirror: DocumentMirror;
   readonly #settings: Settings;
-  readonly #attachment: Attachment;
   readonly #log: Log;
-  readonly #conversation: Conversation;
+  readonly #codeBlocks: CodeBlocks;
+  readonly #finder: FileFinder;
   readonly #subscriptions: vscode.Disposable[];
   #view: vscode.WebviewView | undefined;
   /** Messages mean something to the page only after its `ready`. */
   #pageReady = false;
-  #focusWanted = false;
+  /** The input is wanted in focus, with this text in it. */
+  #focusWanted: { draft?: string } | undefined;
   /** What the folder of the setting's model says of itself. */
   #described: { setting: string; name: string; note: string } | undefined;
 
-  constructor(context: vscode.ExtensionContext, host: EngineHost, mirror: DocumentMirror, settings: Settings, attachment: Attachment, log: Log) {
+  constructor(context: vscode.ExtensionContext, host: EngineHost, mirror: DocumentMirror, settings: Settings, edits: EditPreview, log: Log) {
     this.#context = context;
     this.#host = host;
     this.#mirror = mirror;
     this.#settings = settings;
-    this.#attachment = attachment;
     this.#log = log;
-    this.#conversation = new Conversation(host.client, vscode.l10n.t('Stopped.'), (change) => {
-      this.#post(change);
-      // With nothing said yet, there is room for suggestions again.
-      if (change.type === 'turns' && !change.turns.length) this.#postContext();
-    });
-    host.shownElsewhere = () => this.#conversation.busy && this.#view?.visible === true;
+    this.chat = new Chat(context.workspaceState, host, mirror, settings);
+    this.#codeBlocks = new CodeBlocks(edits);
+    this.#finder = new FileFinder(settings);
+    host.shownElsewhere = () => this.chat.current.busy && this.#view?.visible === true;
     this.#subscriptions = [
-      attachment.onDidChange(() => this.#postContext()),
+      this.chat.onDidChange((change) => this.#follow(change)),
+      this.chat.context.onDidChange(() => this.#postContext()),
       host.onState(() => this.#postModel()),
       settings.onDidChange(() => this.#postModel()),
     ];
@@ -59,67 +61,88 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
     this.#pageReady = false;
     view.webview.options = { enableScripts: true, localResourceRoots: ['dist', 'media'].map((folder) => vscode.Uri.joinPath(this.#context.extensionUri, folder)) };
     const received = view.webview.onDidReceiveMessage((message: ToHost) => void this.#receive(message));
-    const shown = view.onDidChangeVisibility(() => this.#attachment.watch(view.visible));
+    const shown = view.onDidChangeVisibility(() => this.chat.watch(view.visible));
     view.onDidDispose(() => {
       received.dispose();
       shown.dispose();
       if (this.#view !== view) return;
       this.#view = undefined;
       this.#pageReady = false;
-      this.#attachment.watch(false);
+      this.chat.watch(false);
     });
     view.webview.html = chatPage(view.webview, this.#context.extensionUri);
-    this.#attachment.watch(view.visible);
+    this.chat.watch(view.visible);
   }
 
-  /** Opens the view and puts the cursor into its input. */
-  async open(): Promise<void> {
-    this.#focusWanted = true;
-    await vscode.commands.executeCommand(`${CHAT_VIEW}.focus`);
+  /** Opens the view and puts the cursor into its input, with `draft` in it where that is given. */
+  async open(draft?: string): Promise<void> {
+    this.#focusWanted = draft === undefined ? {} : { draft };
+    await this.reveal();
     this.#postFocus();
+  }
+
+  async reveal(): Promise<void> {
+    await vscode.commands.executeCommand(`${CHAT_VIEW}.focus`);
   }
 
   /** Shows a turn about `document` whose answer is `task`'s, made where the request is sent. */
   async summarize(document: vscode.TextDocument, question: string, task: (docId: string) => Task): Promise<void> {
-    await vscode.commands.executeCommand(`${CHAT_VIEW}.focus`);
-    await this.#conversation.run({ question, file: fileName(document), task: () => task(this.#mirror.sync(document)), priority: 'summary', ...this.#sampling() });
+    await this.reveal();
+    await this.chat.run(question, [fileRef(document.uri)], () => task(this.#mirror.sync(document)));
   }
 
-  clear(): void {
-    if (!this.#pageReady || !this.#view?.visible) void this.#context.workspaceState.update(CLEARED, true);
-    this.#conversation.clear();
+  /** Asks in the shown conversation. */
+  async ask(question: string, refs: readonly ContextRef[]): Promise<void> {
+    await this.reveal();
+    await this.chat.ask(question, refs);
   }
 
   dispose(): void {
-    this.#conversation.stop();
+    void this.chat.dispose();
     for (const subscription of this.#subscriptions) subscription.dispose();
   }
 
   async #receive(message: ToHost): Promise<void> {
+    const { chat } = this;
     switch (message.type) {
       case 'ready':
         this.#pageReady = true;
-        this.#conversation.restore(this.#context.workspaceState.get(CLEARED) ? [] : message.turns);
-        void this.#context.workspaceState.update(CLEARED, undefined);
-        this.#post({ type: 'turns', turns: [...this.#conversation.turns] });
+        this.#postConversation();
         this.#postContext();
+        this.#postMeter();
         this.#postModel();
         return this.#postFocus();
       case 'ask':
-        return this.#ask(message.text);
+        return chat.ask(message.text);
+      case 'draft':
+        chat.draft = message.text;
+        return;
       case 'stop':
-        return this.#conversation.stop();
-      case 'clear':
-        return this.clear();
+        return chat.stop();
+      case 'regenerate':
+        return chat.regenerate(message.anyway);
+      case 'resend':
+        return chat.resend(message.id, message.text);
       case 'attach':
-        return this.#attachment.attach(message.attached);
+        return chat.context.attach(message.id, message.attached);
+      case 'openContext': {
+        const ref = chat.context.find(message.id);
+        return ref && this.#openRef(ref);
+      }
+      case 'openRef':
+        return this.#openRef(message.ref);
+      case 'find':
+        return this.#post({ type: 'found', query: message.query, items: await this.#finder.find(message.query) });
+      case 'pick':
+        return chat.context.add([fileRef(vscode.Uri.parse(message.item.uri, true), message.item.kind)]);
+      case 'addContext':
+        return this.#addContext();
       case 'copy':
         return void (await vscode.env.clipboard.writeText(message.text));
-      case 'insert':
-        return this.#insert(message.text);
-      case 'openFile':
-        if (this.#attachment.editor) await vscode.window.showTextDocument(this.#attachment.editor.document, this.#attachment.editor.viewColumn);
-        return;
+      case 'code':
+        return this.#codeBlocks.run(message.action, message.text, message.language, chat.context.editor);
+      case 'chooseModel':
+        return void (await vscode.commands.executeCommand('kvasir.chooseModel'));
       case 'showLog':
         return this.#log.show();
       case 'restart':
@@ -128,51 +151,46 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
     }
   }
 
-  async #ask(text: string): Promise<void> {
-    const question = text.trim();
-    if (!question) return;
-    const { document, editor } = this.#attachment;
-    const history = this.#conversation.history();
-    await this.#conversation.run({
-      question,
-      ...(document ? { file: fileName(document) } : {}),
-      task: () => ({
-        kind: 'chat',
-        messages: [...history, { role: 'user', content: question }],
-        docIds: document ? [this.#mirror.sync(document)] : [],
-        ...(document && editor ? { cursor: document.offsetAt(editor.selection.active) } : {}),
-      }),
-      priority: 'chat',
-      ...this.#sampling(),
-    });
+  async #addContext(): Promise<void> {
+    const refs = await pickContext(this.#finder, this.chat.context.editor);
+    if (refs.length) this.chat.context.add(refs);
+    await this.open();
   }
 
-  #sampling(): { sampling?: { maxTokens: number } } {
-    const { maxTokens } = this.#settings.current.chat;
-    return maxTokens ? { sampling: { maxTokens } } : {};
+  async #openRef(ref: ContextRef): Promise<void> {
+    await openRef(ref).catch(() => void vscode.window.showInformationMessage(vscode.l10n.t('{0} can no longer be opened.', ref.path)));
   }
 
-  async #insert(text: string): Promise<void> {
-    const editor = this.#attachment.editor;
-    if (!editor || !vscode.window.visibleTextEditors.includes(editor)) {
-      void vscode.window.showInformationMessage(vscode.l10n.t('Open the file that the code is to be inserted into.'));
-      return;
-    }
-    await editor.edit((edit) => {
-      for (const selection of editor.selections) edit.replace(selection, text);
-    });
-    await vscode.window.showTextDocument(editor.document, editor.viewColumn);
+  #follow(change: ChatChange): void {
+    if (change.type === 'conversation') {
+      this.#postConversation();
+      // With nothing said yet, there is room for suggestions again.
+      this.#postContext();
+    } else if (change.type === 'meter') {
+      this.#postMeter();
+      this.#postContext();
+    } else this.#post(change);
   }
 
-  #postFocus(): void {
-    if (!this.#pageReady || !this.#focusWanted) return;
-    this.#focusWanted = false;
-    this.#post({ type: 'focus' });
+  #postConversation(): void {
+    const { id, turns } = this.chat.current;
+    this.#post({ type: 'conversation', id, turns: [...turns] });
   }
 
   #postContext(): void {
     if (!this.#view || !this.#pageReady) return;
-    this.#post({ type: 'context', chip: this.#attachment.chip, questions: this.#conversation.turns.length ? [] : this.#attachment.questions });
+    const { context, sizes, current } = this.chat;
+    this.#post({ type: 'context', chips: context.chips(sizes), questions: current.turns.length ? [] : context.questions });
+  }
+
+  #postMeter(): void {
+    this.#post({ type: 'meter', meter: this.chat.meter });
+  }
+
+  #postFocus(): void {
+    if (!this.#pageReady || !this.#focusWanted) return;
+    this.#post({ type: 'focus', ...this.#focusWanted });
+    this.#focusWanted = undefined;
   }
 
   /** The loaded model, or what its folder says of it: looking at it must not load it. */
@@ -204,8 +222,4 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
   #post(message: ToPage): void {
     if (this.#view && this.#pageReady) void this.#view.webview.postMessage(message);
   }
-}
-
-function fileName(document: vscode.TextDocument): string {
-  return vscode.workspace.asRelativePath(document.uri);
 }

@@ -1,39 +1,70 @@
 /**
- * The turns of the chat and the requests that write them. Knows neither the editor nor the page that shows them, so that
- * it is tested with a scripted engine. Several answers may stream at once (a summary beside a question).
+ * One conversation: its turns and the requests that write them. Knows neither the editor nor the page that shows it nor
+ * where it is kept, so that it is tested with a scripted engine. Several answers may stream at once (a summary beside a
+ * question).
  */
 import type { ChatMessage, Priority, SamplingParams, Task } from '../../engine/protocol.ts';
 import type { EngineClient } from '../engineClient.ts';
-import type { AssistantTurn, ToPage, Turn } from './chatMessages.ts';
+import type { AssistantTurn, ContextRef, Turn, UserTurn } from './chatMessages.ts';
 import { footerOf } from './footer.ts';
+
+/** What the engine is to be asked. */
+export interface Prepared {
+  /** Built when the request is sent. */
+  task: () => Task;
+  /** The question in the words that the model reads, where those are not the user's. */
+  prompt?: string;
+  /** What could not be taken along. */
+  notes?: string[];
+}
 
 export interface Ask {
   /** Shown as the user's turn. */
   question: string;
-  file?: string;
-  /** Built when the request is sent. */
-  task: () => Task;
+  context: ContextRef[];
+  /** Runs before the request; `refused` names a model that is too small for the question. `history` is what was said before. */
+  prepare(history: ChatMessage[]): Promise<Prepared | { refused: string }>;
   priority: Priority;
   sampling?: SamplingParams;
 }
 
-export type ConversationChange = Extract<ToPage, { type: 'turns' | 'turn' | 'append' }>;
+export type ConversationChange = { type: 'turns' } | { type: 'turn'; turn: AssistantTurn } | { type: 'append'; id: string; text: string };
+
+/** As it is kept. */
+export interface SavedConversation {
+  id: string;
+  /** Milliseconds since 1970. */
+  createdAt: number;
+  updatedAt: number;
+  turns: Turn[];
+}
+
+export interface ConversationOptions {
+  engine: Pick<EngineClient, 'generate'>;
+  /** Under an answer that the user has stopped, and under one that a reload of the window has cut off. */
+  notes: { stopped: string; interrupted: string };
+  onChange(change: ConversationChange): void;
+}
 
 export class Conversation {
-  readonly #engine: Pick<EngineClient, 'generate'>;
-  readonly #onChange: (change: ConversationChange) => void;
-  readonly #stoppedNote: string;
-  #turns: Turn[] = [];
-  #running = new Map<string, { abort: AbortController; priority: Priority }>();
-  /** Whether a page's turns may still be taken over. */
-  #restorable = true;
-  #numTurns = 0;
+  readonly id: string;
+  readonly createdAt: number;
+  readonly #options: ConversationOptions;
+  readonly #running = new Map<string, { abort: AbortController; priority: Priority }>();
+  /** What was asked since the window was opened, by the question's turn. */
+  readonly #asks = new Map<string, Ask>();
+  #turns: Turn[];
+  #updatedAt: number;
+  #numTurns: number;
 
-  /** `stoppedNote` is shown under an answer that the user stopped. */
-  constructor(engine: Pick<EngineClient, 'generate'>, stoppedNote: string, onChange: (change: ConversationChange) => void) {
-    this.#engine = engine;
-    this.#stoppedNote = stoppedNote;
-    this.#onChange = onChange;
+  constructor(saved: SavedConversation, options: ConversationOptions) {
+    this.id = saved.id;
+    this.createdAt = saved.createdAt;
+    this.#updatedAt = saved.updatedAt;
+    this.#options = options;
+    // Answers that were being written when this was kept are over.
+    this.#turns = saved.turns.map((turn) => (turn.role === 'assistant' && turn.state === 'streaming' ? { ...turn, state: 'done', notes: [...turn.notes, options.notes.interrupted] } : turn));
+    this.#numTurns = saved.turns.reduce((most, turn) => Math.max(most, Number(turn.id.slice(1)) || 0), 0);
   }
 
   get turns(): readonly Turn[] {
@@ -44,44 +75,47 @@ export class Conversation {
     return this.#running.size > 0;
   }
 
+  /** Whether a question is being answered: until then a second one is ignored. */
+  get asking(): boolean {
+    return [...this.#running.values()].some(({ priority }) => priority === 'chat');
+  }
+
+  get saved(): SavedConversation {
+    return { id: this.id, createdAt: this.createdAt, updatedAt: this.#updatedAt, turns: this.#turns };
+  }
+
   /** The finished turns as the model reads them; a question whose answer failed or is still being written is left out with it. */
   history(): ChatMessage[] {
     const messages: ChatMessage[] = [];
     for (const [i, turn] of this.#turns.entries()) {
       const answer = this.#turns[i + 1];
       if (turn.role !== 'user' || answer?.role !== 'assistant' || answer.state !== 'done' || !answer.text) continue;
-      messages.push({ role: 'user', content: turn.text }, { role: 'assistant', content: answer.text });
+      messages.push({ role: 'user', content: turn.prompt ?? turn.text }, { role: 'assistant', content: answer.text });
     }
     return messages;
   }
 
-  /** Adds the question and streams its answer; settles when that has ended, never rejects. One question at a time: a second (a double click) is ignored. */
+  /** Adds the question and streams its answer; settles when that has ended, never rejects. */
   async run(ask: Ask): Promise<void> {
-    if (ask.priority === 'chat' && [...this.#running.values()].some(({ priority }) => priority === 'chat')) return;
-    this.#restorable = false;
+    if (ask.priority === 'chat' && this.asking) return;
+    const history = this.history();
+    const question: UserTurn = { id: this.#nextId(), role: 'user', text: ask.question, context: ask.context };
     const answer: AssistantTurn = { id: this.#nextId(), role: 'assistant', text: '', state: 'streaming', notes: [] };
     const abort = new AbortController();
     this.#running.set(answer.id, { abort, priority: ask.priority });
-    this.#turns.push({ id: this.#nextId(), role: 'user', text: ask.question, ...(ask.file === undefined ? {} : { file: ask.file }) }, answer);
-    this.#onChange({ type: 'turns', turns: this.#turns });
+    this.#asks.set(question.id, ask);
+    this.#turns.push(question, answer);
+    this.#touch({ type: 'turns' });
     try {
-      const done = await this.#engine.generate({
-        task: ask.task,
-        priority: ask.priority,
-        ...(ask.sampling ? { sampling: ask.sampling } : {}),
-        onChunk: (text) => {
-          answer.text += text;
-          this.#changed({ type: 'append', id: answer.id, text });
-        },
-        signal: abort.signal,
-      });
-      answer.text = done.text || answer.text;
-      answer.state = 'done';
-      answer.notes = done.finishReason === 'abort' ? [...done.diagnostics, this.#stoppedNote] : done.diagnostics;
-      if (done.usage.promptTokens > 0) {
-        answer.footer = footerOf(done);
-        answer.reused = done.usage.cachedTokens / done.usage.promptTokens;
+      const aborted = new Promise<null>((resolve) => abort.signal.addEventListener('abort', () => resolve(null), { once: true }));
+      const prepared = await Promise.race([ask.prepare(history), aborted]);
+      if (prepared === null || abort.signal.aborted) answer.notes = [this.#options.notes.stopped];
+      else if ('refused' in prepared) answer.refused = prepared.refused;
+      else {
+        if (prepared.prompt !== undefined && prepared.prompt !== question.text) question.prompt = prepared.prompt;
+        await this.#generate(answer, prepared, ask, abort.signal);
       }
+      answer.state = 'done';
     } catch (error) {
       answer.state = 'error';
       answer.error = error instanceof Error ? error.message : String(error);
@@ -91,32 +125,64 @@ export class Conversation {
     }
   }
 
+  async #generate(answer: AssistantTurn, prepared: Prepared, { priority, sampling }: Ask, signal: AbortSignal): Promise<void> {
+    const done = await this.#options.engine.generate({
+      task: prepared.task,
+      priority,
+      ...(sampling ? { sampling } : {}),
+      onChunk: (text) => {
+        answer.text += text;
+        this.#changed({ type: 'append', id: answer.id, text });
+      },
+      signal,
+    });
+    answer.text = done.text || answer.text;
+    answer.notes = [...(prepared.notes ?? []), ...done.diagnostics, ...(done.finishReason === 'abort' ? [this.#options.notes.stopped] : [])];
+    if (done.usage.promptTokens > 0) {
+      answer.footer = footerOf(done);
+      answer.reused = done.usage.cachedTokens / done.usage.promptTokens;
+    }
+  }
+
+  askOf(questionId: string): Ask | undefined {
+    return this.#asks.get(questionId);
+  }
+
   stop(): void {
     for (const { abort } of this.#running.values()) abort.abort();
   }
 
+  /** Takes a question and all that follows it out; undefined for an unknown one. Answers among them that are being written are stopped. */
+  dropFrom(questionId: string): UserTurn | undefined {
+    const at = this.#turns.findIndex(({ id }) => id === questionId);
+    const question = this.#turns[at];
+    if (question?.role !== 'user') return undefined;
+    for (const { id } of this.#turns.slice(at)) {
+      this.#running.get(id)?.abort.abort();
+      // What is still being aborted does not keep the next question waiting.
+      this.#running.delete(id);
+    }
+    this.#turns = this.#turns.slice(0, at);
+    this.#touch({ type: 'turns' });
+    return question;
+  }
+
   clear(): void {
     this.stop();
-    // What is still being aborted does not keep the next question waiting.
     this.#running.clear();
-    this.#restorable = false;
     this.#turns = [];
-    this.#onChange({ type: 'turns', turns: this.#turns });
+    this.#touch({ type: 'turns' });
   }
 
-  /** Takes over what a page had kept across a reload of the window: once, and not after anything has happened here. */
-  restore(turns: Turn[]): void {
-    if (!this.#restorable) return;
-    this.#restorable = false;
-    // Answers that the reload cut off are over.
-    this.#turns = turns.map((turn) => (turn.role === 'assistant' && turn.state === 'streaming' ? { ...turn, state: 'done', notes: [...turn.notes, this.#stoppedNote] } : turn));
-    this.#numTurns = turns.reduce((most, turn) => Math.max(most, Number(turn.id.slice(1)) || 0), 0);
-  }
-
-  /** After `clear` an answer that is still being written is nobody's. */
+  /** An answer that has been dropped is nobody's. */
   #changed(change: Extract<ConversationChange, { type: 'turn' | 'append' }>): void {
     const id = change.type === 'turn' ? change.turn.id : change.id;
-    if (this.#turns.some((turn) => turn.id === id)) this.#onChange(change);
+    if (this.#turns.some((turn) => turn.id === id)) this.#touch(change);
+  }
+
+  #touch(change: ConversationChange): void {
+    this.#updatedAt = Date.now();
+    this.#options.onChange(change);
   }
 
   #nextId(): string {

@@ -1,13 +1,15 @@
-/** The chat view's page: shows what the extension host says (chatMessages.ts) and sends it what the user wants. */
+/** The chat view's page: shows what the extension host says (chatMessages.ts) and sends it what the user wants. Keeps a draft and where the page was scrolled to, nothing else. */
 import type { Strings, ToHost, ToPage, Turn } from '../chat/chatMessages.ts';
 import { Composer } from './composer.ts';
-import { button, element, fill, keepingFocus } from './dom.ts';
-import { mark } from './icons.ts';
+import { element, keepingFocus } from './dom.ts';
+import { type EmptyState, showEmptyState } from './emptyState.ts';
 import { scrollToEnd, TurnList } from './turns.ts';
 
 interface Saved {
-  turns: Turn[];
   draft: string;
+  conversation: string;
+  /** Pixels from the top; null is the end. */
+  scroll: number | null;
 }
 
 declare function acquireVsCodeApi(): { postMessage(message: ToHost): void; getState(): Saved | undefined; setState(state: Saved): void };
@@ -16,118 +18,136 @@ const vscode = acquireVsCodeApi();
 const strings = JSON.parse(document.body.dataset.strings ?? '{}') as Strings;
 const send = (message: ToHost) => vscode.postMessage(message);
 
-const list = element('div', { class: 'turns' });
-const empty = element('section', { class: 'empty' });
+const list = element('div', { class: 'turns', role: 'group', 'aria-label': strings.conversation });
+const empty = element('section', { class: 'empty', hidden: '' });
 const log = element('main', { id: 'log' }, empty, list);
 const status = element('div', { class: 'status', 'data-part': 'status' });
 const live = element('div', { class: 'live', role: 'status', 'aria-live': 'polite' });
+
+const chooseModel = () => send({ type: 'chooseModel' });
+const ask = (text: string) => send({ type: 'ask', text });
 const turnList = new TurnList(list, strings, {
   copy: (text) => send({ type: 'copy', text }),
-  insert: (text) => send({ type: 'insert', text }),
+  code: (action, text, language) => send({ type: 'code', action, text, language }),
+  resend: (id, text) => send({ type: 'resend', id, text }),
+  openRef: (ref) => send({ type: 'openRef', ref }),
+  regenerate: (anyway) => send({ type: 'regenerate', anyway }),
+  chooseModel,
   showLog: () => send({ type: 'showLog' }),
   restart: () => send({ type: 'restart' }),
   focusLost: () => composer.focus(),
 });
 const composer = new Composer(strings, {
-  ask: (text) => send({ type: 'ask', text }),
+  ask,
   stop: () => send({ type: 'stop' }),
-  attach: (attached) => send({ type: 'attach', attached }),
-  openFile: () => send({ type: 'openFile' }),
+  draft: (text) => {
+    send({ type: 'draft', text });
+    save();
+  },
+  editLast: () => turnList.editLast(),
+  attach: (id, attached) => send({ type: 'attach', id, attached }),
+  openContext: (id) => send({ type: 'openContext', id }),
+  addContext: () => send({ type: 'addContext' }),
+  find: (query) => send({ type: 'find', query }),
+  pick: (item) => send({ type: 'pick', item }),
+  announce: (text) => {
+    live.textContent = text;
+  },
 });
 document.body.append(log, status, composer.root, live);
 
 const saved = vscode.getState();
-/** Between two savings while an answer streams. */
-const SAVE_MS = 1000;
-let saveSoon: ReturnType<typeof setTimeout> | undefined;
-let turns: Turn[] = saved?.turns ?? [];
-let questions: string[] = [];
-let model = { name: '', note: '' };
+let turns: Turn[] = [];
+let conversation = '';
+let emptyShown = '';
+const emptyState: EmptyState = { model: { name: '', note: '' }, questions: [] };
 composer.draft = saved?.draft ?? '';
+let scrolled: ReturnType<typeof setTimeout> | undefined;
+log.addEventListener('scroll', () => {
+  clearTimeout(scrolled);
+  scrolled = setTimeout(save, 300);
+});
 
 window.addEventListener('message', ({ data }: MessageEvent<ToPage>) => receive(data));
-composer.root.addEventListener('input', save);
-send({ type: 'ready', turns });
+send({ type: 'ready' });
+if (composer.draft) send({ type: 'draft', text: composer.draft });
 
 function receive(message: ToPage): void {
   switch (message.type) {
-    case 'turns': {
-      const more = message.turns.length > turns.length;
-      turns = message.turns;
-      turnList.show(turns);
-      scrollToEnd();
-      if (more && isBusy()) live.textContent = strings.answering;
-      changed();
+    case 'conversation':
+      showConversation(message.id, message.turns);
       break;
-    }
     case 'append': {
       const turn = turns.find((each) => each.id === message.id);
       if (turn?.role !== 'assistant') break;
       turn.text += message.text;
       turnList.update(turn);
-      // A reload in the middle of an answer keeps what there is of it.
-      saveSoon ??= setTimeout(save, SAVE_MS);
       break;
     }
     case 'turn': {
       const { turn } = message;
       turns = turns.map((old) => (old.id === turn.id ? turn : old));
-      if (turn.role === 'assistant') {
-        turnList.update(turn);
-        // Once, when it is complete: a reader that is told each piece never finishes a sentence.
-        const { error } = turn;
-        live.textContent = error === undefined ? strings.answered.replace('{0}', () => turn.text) : strings.failed.replace('{0}', () => error);
-      }
-      changed();
+      turnList.update(turn);
+      // Once, when it is complete: a reader that is told each piece never finishes a sentence.
+      const { error, refused } = turn;
+      if (error !== undefined) live.textContent = strings.failed.replace('{0}', () => error);
+      else if (refused !== undefined) live.textContent = strings.refused.replace('{0}', () => refused);
+      else if (turn.state === 'done') live.textContent = strings.answered.replace('{0}', () => turn.text);
+      composer.busy = isBusy();
       break;
     }
     case 'context':
-      questions = message.questions;
-      composer.showChip(message.chip);
+      emptyState.questions = message.questions;
+      composer.chips.show(message.chips, () => composer.focus());
       showEmpty();
       break;
+    case 'meter':
+      composer.meter.show(message.meter);
+      break;
+    case 'found':
+      composer.suggest.show(message.query, message.items);
+      break;
     case 'model':
-      model = message;
+      emptyState.model = { name: message.name, note: message.note };
       status.textContent = message.status;
       showEmpty();
       break;
     case 'focus':
+      if (message.draft !== undefined) composer.draft = message.draft;
       composer.focus();
   }
 }
 
-function changed(): void {
+function showConversation(id: string, shown: Turn[]): void {
+  const more = id === conversation && shown.length > turns.length;
+  const first = !conversation;
+  conversation = id;
+  turns = shown;
+  turnList.show(turns);
+  if (first && saved?.conversation === id && saved.scroll !== null) log.scrollTop = saved.scroll;
+  else scrollToEnd();
+  if (more && isBusy()) live.textContent = strings.answering;
   composer.busy = isBusy();
   showEmpty();
   save();
 }
 
 function save(): void {
-  clearTimeout(saveSoon);
-  saveSoon = undefined;
-  vscode.setState({ turns, draft: composer.draft });
+  const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 4;
+  vscode.setState({ draft: composer.draft, conversation, scroll: atEnd ? null : log.scrollTop });
 }
 
 function isBusy(): boolean {
   return turns.some((turn) => turn.role === 'assistant' && turn.state === 'streaming');
 }
 
-/** What there is to see before the first question: what this is, what the model says of itself, and what to ask. */
 function showEmpty(): void {
-  keepingFocus(empty, fillEmpty, () => composer.focus());
-}
-
-function fillEmpty(): void {
-  empty.hidden = turns.length > 0;
-  document.body.classList.toggle('fresh', turns.length === 0);
-  if (turns.length) return;
-  const examples = questions.map((question) => button(question, { class: 'example' }, () => send({ type: 'ask', text: question })));
-  fill(
-    empty,
-    element('div', { class: 'mark' }, mark()),
-    element('h1', {}, strings.title),
-    element('p', { class: 'tagline' }, strings.tagline),
-    ...(model.note ? [element('div', { class: 'about' }, element('strong', {}, model.name), element('p', { 'data-part': 'note' }, model.note))] : []),
-    ...(examples.length ? [element('div', { class: 'examples' }, element('h2', {}, strings.examples), ...examples)] : []),
-  );
+  keepingFocus(empty, () => {
+    empty.hidden = turns.length > 0;
+    document.body.classList.toggle('fresh', turns.length === 0);
+    const state = JSON.stringify(emptyState);
+    if (turns.length || state === emptyShown) return;
+    emptyShown = state;
+    showEmptyState(empty, emptyState, strings, { ask, chooseModel });
+  }, () => composer.focus());
 }

@@ -1,21 +1,28 @@
-/** The lower part of the page: the attached file, the input, send and stop. */
-import type { ContextChip, Strings } from '../chat/chatMessages.ts';
-import { button, element, fill, keepingFocus } from './dom.ts';
+/** The lower part of the page: what is attached, the input with its list, the token meter, send and stop. */
+import type { Strings } from '../chat/chatMessages.ts';
+import { type ChipActions, ChipRow } from './chips.ts';
+import { button, element, fitHeight } from './dom.ts';
 import { icon } from './icons.ts';
+import { MeterBar } from './meterBar.ts';
+import { Suggest, type SuggestActions } from './suggest.ts';
 
-export interface ComposerActions {
+export interface ComposerActions extends ChipActions, SuggestActions {
   ask(text: string): void;
   stop(): void;
-  attach(attached: boolean): void;
-  openFile(): void;
+  /** What is being written has changed. */
+  draft(text: string): void;
+  /** The last question is wanted for editing; false where there is none. */
+  editLast(): boolean;
 }
 
 export class Composer {
   readonly root: HTMLElement;
+  readonly chips: ChipRow;
+  readonly meter = new MeterBar();
+  readonly suggest: Suggest;
   readonly #strings: Strings;
   readonly #actions: ComposerActions;
   readonly #input: HTMLTextAreaElement;
-  readonly #chips = element('div', { class: 'chips' });
   readonly #send: HTMLButtonElement;
   #busy = false;
 
@@ -24,15 +31,19 @@ export class Composer {
     this.#actions = actions;
     this.#input = element('textarea', { rows: '1', 'aria-label': strings.ask, placeholder: strings.hint, spellcheck: 'false' });
     this.#send = button('', { class: 'send' }, () => (this.#busy ? actions.stop() : this.#submit()));
-    this.root = element('div', { class: 'composer' }, this.#chips, element('div', { class: 'field' }, this.#input, this.#send));
-    this.#input.addEventListener('input', () => this.#changed());
-    this.#input.addEventListener('keydown', (event) => {
-      if (event.key === 'Escape' && this.#busy) actions.stop();
-      // Enter that ends an input method's composition is not meant for us.
-      if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
-      event.preventDefault();
-      this.#submit();
+    this.chips = new ChipRow(strings, actions);
+    this.suggest = new Suggest(this.#input, strings, actions);
+    const field = element('div', { class: 'field' }, this.#input, element('div', { class: 'field-bar' }, this.meter.bar, this.#send));
+    this.root = element('div', { class: 'composer' }, this.meter.notes, this.chips.root, element('div', { class: 'input' }, this.suggest.root, field));
+    // Anywhere in the field means the input.
+    field.addEventListener('click', ({ target }) => {
+      if (!(target instanceof Element) || !target.closest('button, textarea')) this.focus();
     });
+    this.#input.addEventListener('input', () => {
+      this.#changed();
+      actions.draft(this.draft);
+    });
+    this.#input.addEventListener('keydown', (event) => this.#key(event));
     this.#changed();
   }
 
@@ -46,6 +57,7 @@ export class Composer {
 
   set draft(text: string) {
     this.#input.value = text;
+    this.suggest.close();
     this.#changed();
   }
 
@@ -54,50 +66,35 @@ export class Composer {
     this.#changed();
   }
 
-  showChip(chip: ContextChip | null): void {
-    // From a button that is gone to its successor, or to the one that does the opposite.
-    keepingFocus(this.#chips, () => this.#fillChips(chip), (lost) => {
-      const next = lost.classList.contains('name') ? '.name, button' : 'button.icon, button.add';
-      (this.#chips.querySelector<HTMLElement>(next) ?? this.#input).focus();
-    });
-  }
-
-  #fillChips(chip: ContextChip | null): void {
-    if (!chip) {
-      fill(this.#chips, element('span', { class: 'chip none' }, this.#strings.noFile));
+  #key(event: KeyboardEvent): void {
+    if (this.suggest.key(event)) {
+      event.preventDefault();
       return;
     }
-    if (!chip.attached) {
-      const attach = button('', { class: 'chip add', title: chip.path }, () => this.#actions.attach(true));
-      attach.append(icon('plus'), this.#strings.attach.replace('{0}', () => chip.name));
-      fill(this.#chips, attach);
-      return;
-    }
-    const name = button('', { class: 'name', title: chip.path }, () => this.#actions.openFile());
-    name.append(icon('file'), element('span', {}, chip.name));
-    const detach = this.#strings.detach.replace('{0}', () => chip.name);
-    const remove = button('', { class: 'icon', title: detach, 'aria-label': detach }, () => this.#actions.attach(false));
-    remove.append(icon('close'));
-    const { tokens: count } = chip;
-    const tokens = count === null ? [] : [element('span', { class: 'tokens', 'data-part': 'tokens' }, this.#strings.tokens.replace('{0}', () => count))];
-    fill(this.#chips, element('span', { class: 'chip', 'data-part': 'context' }, name, ...tokens, remove));
+    if (event.key === 'Escape' && this.#busy) this.#actions.stop();
+    if (event.key === 'ArrowUp' && !this.draft && !this.#busy && this.#actions.editLast()) event.preventDefault();
+    // Enter that ends an input method's composition is not meant for us.
+    if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    this.#submit();
   }
 
   #submit(): void {
-    const text = this.#input.value.trim();
+    const text = this.draft.trim();
     if (!text || this.#busy) return;
     this.draft = '';
     this.#actions.ask(text);
   }
 
   #changed(): void {
-    this.#input.style.height = 'auto';
-    this.#input.style.height = `${this.#input.scrollHeight}px`;
+    fitHeight(this.#input);
     const label = this.#busy ? this.#strings.stop : this.#strings.send;
-    this.#send.replaceChildren(icon(this.#busy ? 'stop' : 'send'));
-    this.#send.title = label;
-    this.#send.setAttribute('aria-label', label);
-    this.#send.classList.toggle('stop', this.#busy);
-    this.#send.disabled = !this.#busy && !this.#input.value.trim();
+    if (this.#send.title !== label) {
+      this.#send.replaceChildren(icon(this.#busy ? 'stop' : 'send'));
+      this.#send.title = label;
+      this.#send.setAttribute('aria-label', label);
+      this.#send.classList.toggle('stop', this.#busy);
+    }
+    this.#send.disabled = !this.#busy && !this.draft.trim();
   }
 }

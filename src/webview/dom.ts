@@ -1,4 +1,5 @@
 /** Making elements without a framework. */
+import { type IconName, icon } from './icons.ts';
 
 type Child = Node | string;
 
@@ -15,8 +16,26 @@ export function button(label: string, attributes: Record<string, string>, onClic
   return made;
 }
 
+/** A button that shows an icon and is named by its label. */
+export function iconButton(name: IconName, label: string, className: string, onClick: () => void): HTMLButtonElement {
+  const made = button('', { class: `icon ${className}`.trim(), title: label, 'aria-label': label }, onClick);
+  made.append(icon(name));
+  return made;
+}
+
 export function fill(parent: Element, ...children: Child[]): void {
   parent.replaceChildren(...children);
+}
+
+/** Shows for a moment that something was copied. */
+export function confirmCopy(copy: HTMLButtonElement, copied: string): void {
+  const { title } = copy;
+  copy.replaceChildren(icon('check'));
+  copy.title = copied;
+  setTimeout(() => {
+    copy.replaceChildren(icon('copy'));
+    copy.title = title;
+  }, 1500);
 }
 
 /** Makes `change`; where that takes away the focused element within `root`, `next` moves the focus on, which would be lost otherwise. */
@@ -25,4 +44,10 @@ export function keepingFocus(root: Element, change: () => void, next: (lost: Ele
   const within = focused !== null && root.contains(focused);
   change();
   if (within && !focused.checkVisibility()) next(focused);
+}
+
+/** As high as what is in it. */
+export function fitHeight(area: HTMLTextAreaElement): void {
+  area.style.height = 'auto';
+  area.style.height = `${area.scrollHeight}px`;
 }

@@ -6,9 +6,16 @@ const PATHS = {
   copy: 'M5.5 5.5h7v8h-7zM3.5 10.5v-8h7',
   check: 'm3.5 8.5 3 3 6-7',
   insert: 'M13 3v4.5a2 2 0 0 1-2 2H3.5M6.5 6.5l-3 3 3 3',
+  apply: 'M8 2.5v6M5 5.5h6M5 12.5h6',
+  newFile: 'M8.5 13.5H4v-11h5l3 3V8M9 2.5v3h3M12.5 10v5M10 12.5h5',
   close: 'm4.5 4.5 7 7m0-7-7 7',
   plus: 'M8 3.5v9M3.5 8h9',
   file: 'M4 2.5h5l3 3v8H4zM9 2.5v3h3',
+  folder: 'M2.5 4h4l1.5 1.5h5.5v7h-11z',
+  selection: 'M3 4.5h10M3 8h6M3 11.5h8',
+  again: 'M12.8 8.6A5 5 0 1 1 11.5 4.5L13 6M13 3v3h-3',
+  edit: 'M3.5 12.5 4 10l6.5-6.5 2 2L6 12zM9 5l2 2',
+  slash: 'M10.5 3 5.5 13',
   warning: 'M8 2.5 14 13H2zM8 6.5v3.2M8 11.4v.1',
 } as const;
 

@@ -50,3 +50,9 @@ export function toBlocks(text: string): Block[] {
   }
   return blocks;
 }
+
+/** One block of code as its `pre`. */
+export function renderCode(text: string, language: string): string {
+  const fence = text.includes('```') ? '`````' : '```';
+  return toBlocks(`${fence}${language}\n${text.replace(/\n$/, '')}\n${fence}`).map((block) => block.toHtml()).join('');
+}

@@ -1,29 +1,30 @@
-/** The chat view's half in the extension host, with a page that comes and goes: what it keeps, and what a key costs. */
+/** The chat view's half in the extension host, with a page that comes and goes: what it shows, what it keeps, and what a key costs. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { ToHost, ToPage, Turn } from '../../src/chat/chatMessages.ts';
+import type { ToHost, ToPage } from '../../src/chat/chatMessages.ts';
 
 const editor = vi.hoisted(() => ({ changed: (_: unknown): void => {}, active: undefined as unknown }));
 vi.mock('../../src/vscode.ts', () => {
   const event = () => ({ dispose() {} });
   return {
     EventEmitter: class {
-      #listeners: (() => void)[] = [];
+      #listeners: ((value: unknown) => void)[] = [];
       event = (listener: () => void) => {
         this.#listeners.push(listener);
         return { dispose() {} };
       };
-      fire(): void {
-        for (const listener of this.#listeners) listener();
+      fire(value: unknown): void {
+        for (const listener of this.#listeners) listener(value);
       }
       dispose(): void {}
     },
-    Uri: { joinPath: () => ({}) },
-    l10n: { t: (text: string) => text },
+    Uri: { joinPath: () => ({}), parse: (text: string) => ({ toString: () => text }) },
+    l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
     env: { language: 'en' },
     languages: { match: () => 1 },
-    window: { get activeTextEditor() { return editor.active; }, visibleTextEditors: [], onDidChangeActiveTextEditor: event },
+    window: { get activeTextEditor() { return editor.active; }, visibleTextEditors: [], onDidChangeActiveTextEditor: event, onDidChangeTextEditorSelection: event },
     workspace: {
       asRelativePath: () => 'b.ts',
+      get textDocuments() { return editor.active ? [(editor.active as { document: unknown }).document] : []; },
       onDidChangeTextDocument: (listener: (event: unknown) => void) => {
         editor.changed = listener;
         return { dispose() {} };
@@ -33,61 +34,118 @@ vi.mock('../../src/vscode.ts', () => {
 });
 vi.mock('../../src/chat/chatPage.ts', () => ({ chatPage: () => '' }));
 const { ChatView } = await import('../../src/chat/chatView.ts');
-const { Attachment } = await import('../../src/chat/attachment.ts');
 
 beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
-
-function chatOf(workspaceState: Map<string, unknown>) {
-  let numCounted = 0;
-  const event = () => ({ dispose() {} });
-  const host = { client: { state: { kind: 'ready', model: { name: 'm', note: '' } }, countTokens: async (docId: () => string) => { numCounted++; return docId().length; } }, onState: event };
-  const mirror = { sync: (document: { uri: unknown }) => String(document.uri) };
-  const settings = { current: { completion: { exclude: [] }, chat: { maxTokens: 0 }, model: '' }, onDidChange: event };
-  const context = { extensionUri: {}, workspaceState: { get: (key: string) => workspaceState.get(key), update: async (key: string, value: unknown) => void workspaceState.set(key, value) } };
-  const attachment = new Attachment(host as never, mirror as never, settings as never);
-  const chat = new ChatView(context as never, host as never, mirror as never, settings as never, attachment, {} as never);
-  const posted: ToPage[] = [];
-  let send = (_: ToHost): void => {};
-  const openPage = (turns: Turn[]) => {
-    chat.resolveWebviewView({ visible: true, onDidChangeVisibility: event, onDidDispose: event, webview: { postMessage: (message: ToPage) => posted.push(message), onDidReceiveMessage: (listener: typeof send) => { send = listener; return event(); } } } as never);
-    send({ type: 'ready', turns });
-  };
-  const shown = () => posted.findLast((message) => message.type === 'turns')?.turns.length;
-  return { chat, posted, openPage, shown, numCounted: () => numCounted };
-}
-
-const KEPT: Turn[] = [{ id: 't1', role: 'user', text: 'Hi' }];
-
-test('cleared while its page was closed, it stays cleared across a reload of the window, and only that once', () => {
-  const workspaceState = new Map<string, unknown>();
-  chatOf(workspaceState).chat.clear();
-  const reloaded = chatOf(workspaceState);
-  reloaded.openPage(KEPT);
-  expect(reloaded.shown()).toBe(0);
-  const later = chatOf(workspaceState);
-  later.openPage(KEPT);
-  expect(later.shown()).toBe(1);
+afterEach(() => {
+  vi.useRealTimers();
+  editor.active = undefined;
 });
 
-test('keys are answered by one look at the file, after a pause; questions are suggested only to an empty chat', async () => {
-  let numRead = 0;
-  const document = { uri: { path: '/a/b.ts', toString: () => 'file:///a/b.ts' }, version: 1, lineCount: 1, lineAt: () => ({ range: { end: 0 } }), offsetAt: () => 9, getText: () => { numRead++; return 'def flush(): pass'; } };
-  editor.active = { document };
-  const { posted, openPage, numCounted, chat } = chatOf(new Map());
-  openPage(KEPT);
-  await vi.advanceTimersByTimeAsync(1000);
-  expect([numRead, numCounted()]).toEqual([0, 1]);
-  posted.length = 0;
-  for (let key = 0; key < 10; key++) {
-    document.version++;
-    editor.changed({ document, contentChanges: [{}] });
-    await vi.advanceTimersByTimeAsync(50);
+const DONE = { finishReason: 'stop', text: 'Yes.', usage: { promptTokens: 10, cachedTokens: 5 }, timings: { ttftMs: 1, tpotMs: 1 }, diagnostics: [] };
+
+function chatOf(workspaceState: Map<string, unknown>, options: { state?: unknown; generate?: (request: { onChunk(text: string): void }) => Promise<unknown> } = {}) {
+  let numMeasured = 0;
+  const event = () => ({ dispose() {} });
+  const client = {
+    state: options.state ?? { kind: 'ready', model: { name: 'm', note: '', canEdit: false } },
+    generate: options.generate ?? (async () => DONE),
+    measure: async (task: () => unknown) => {
+      numMeasured++;
+      return task() && { contextTokens: 2048, answerTokens: 200, promptTokens: 1320, parts: [{ path: 'b.ts', tokens: 1300, omittedTokens: 4000 }], notes: ['b.ts: lines 1-9 of 99 left out'] };
+    },
+  };
+  const host = { client, onState: event };
+  const mirror = { sync: (document: { uri: unknown }) => String(document.uri) };
+  const settings = { current: { completion: { exclude: [] }, chat: { maxTokens: 0 }, model: '' }, onDidChange: event };
+  const context = { extensionUri: {}, extensionPath: '', workspaceState: { get: (key: string) => workspaceState.get(key), update: async (key: string, value: unknown) => void workspaceState.set(key, structuredClone(value)) } };
+  const view = new ChatView(context as never, host as never, mirror as never, settings as never, {} as never, {} as never);
+  const posted: ToPage[] = [];
+  let send = (_: ToHost): void => {};
+  const openPage = () => {
+    view.resolveWebviewView({ visible: true, onDidChangeVisibility: event, onDidDispose: event, webview: { postMessage: (message: ToPage) => posted.push(structuredClone(message)), onDidReceiveMessage: (listener: typeof send) => { send = listener; return event(); } } } as never);
+    send({ type: 'ready' });
+  };
+  const last = <T extends ToPage['type']>(type: T) => posted.findLast((message) => message.type === type) as Extract<ToPage, { type: T }> | undefined;
+  return { view, posted, openPage, last, send: (message: ToHost) => send(message), numMeasured: () => numMeasured };
+}
+
+const flush = () => vi.advanceTimersByTimeAsync(0);
+
+test('conversations outlive the page and the window; a partial answer is kept as interrupted and can be asked for again', async () => {
+  const state = new Map<string, unknown>();
+  const first = chatOf(state, { generate: ({ onChunk }) => { onChunk('Hel'); return new Promise(() => {}); } });
+  first.openPage();
+  first.send({ type: 'ask', text: 'Hi' });
+  await vi.advanceTimersByTimeAsync(3000);
+  first.openPage();
+  expect(first.last('conversation')?.turns).toMatchObject([{ text: 'Hi' }, { text: 'Hel', state: 'streaming' }]);
+  const reloaded = chatOf(state);
+  reloaded.openPage();
+  expect(reloaded.last('conversation')?.turns).toMatchObject([{ text: 'Hi' }, { text: 'Hel', state: 'done', notes: [expect.stringContaining('Interrupted')] }]);
+  reloaded.send({ type: 'regenerate', anyway: false });
+  await flush();
+  expect(reloaded.view.chat.current.turns).toMatchObject([{ text: 'Hi' }, { text: 'Yes.', notes: [] }]);
+});
+
+test('a new chat leaves the other one running, and a deleted one is gone', async () => {
+  const { view, openPage, send, last } = chatOf(new Map());
+  openPage();
+  send({ type: 'ask', text: 'One' });
+  view.chat.newChat();
+  await flush();
+  expect(last('conversation')?.turns).toEqual([]);
+  expect(view.chat.conversations).toMatchObject([{ turns: [{ text: 'One' }, { text: 'Yes.' }] }]);
+  view.chat.show(view.chat.conversations[0]!);
+  expect(last('conversation')?.turns).toHaveLength(2);
+  view.chat.delete(view.chat.current.id);
+  expect([last('conversation')?.turns, view.chat.conversations]).toEqual([[], []]);
+});
+
+test('an earlier question asked in other words drops what followed', async () => {
+  const { view, openPage, send } = chatOf(new Map());
+  openPage();
+  for (const text of ['One', 'Two']) {
+    send({ type: 'ask', text });
+    await flush();
   }
-  expect(posted).toEqual([]);
+  send({ type: 'resend', id: view.chat.current.turns[0]!.id, text: 'Three' });
+  await flush();
+  expect(view.chat.current.turns.map(({ text }) => text)).toEqual(['Three', 'Yes.']);
+});
+
+test('keys cost one measurement, after a pause; questions are suggested only to an empty chat', async () => {
+  const document = { uri: { path: '/a/b.ts', toString: () => 'file:///a/b.ts' }, version: 1, lineCount: 1, lineAt: () => ({ range: { end: 0 } }), offsetAt: () => 9, getText: () => 'def flush(): pass' };
+  editor.active = { document, selection: { isEmpty: true, active: 0 } };
+  const { openPage, numMeasured, last, send, view } = chatOf(new Map());
+  openPage();
   await vi.advanceTimersByTimeAsync(1000);
-  expect([numRead, numCounted()]).toEqual([0, 2]);
-  expect(posted.at(-1)).toMatchObject({ type: 'context', chip: { tokens: '14' }, questions: [] });
-  chat.clear();
-  expect(posted.at(-1)).toMatchObject({ type: 'context', questions: ['Summarize this file', 'What does flush do?', 'What are the parameters of flush?', 'Which functions does this file define?'] });
+  expect(numMeasured()).toBe(1);
+  for (const type of ['document', 'draft']) {
+    const before = numMeasured();
+    for (let key = 0; key < 10; key++) {
+      if (type === 'draft') send({ type: 'draft', text: 'x'.repeat(key) });
+      else editor.changed({ document, contentChanges: [{}] });
+      await vi.advanceTimersByTimeAsync(50);
+    }
+    expect(numMeasured()).toBe(before);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(numMeasured()).toBe(before + 1);
+  }
+  expect(last('meter')?.meter).toMatchObject({ label: '1,320 of 2,048 tokens', notes: ['b.ts: lines 1-9 of 99 left out'] });
+  expect(last('context')).toMatchObject({ chips: [{ name: 'b.ts', tokens: '1,300', omitted: '4,000 left out' }], questions: ['Summarize this file', 'What does flush do?', 'What are the parameters of flush?', 'Which functions does this file define?'] });
+  send({ type: 'ask', text: 'Hi' });
+  await flush();
+  expect(last('context')?.questions).toEqual([]);
+  view.chat.watch(false);
+  const before = numMeasured();
+  editor.changed({ document, contentChanges: [{}] });
+  await vi.advanceTimersByTimeAsync(5000);
+  expect(numMeasured()).toBe(before);
+});
+
+test('without a model nothing is measured', async () => {
+  const { openPage, numMeasured, last } = chatOf(new Map(), { state: { kind: 'stopped' } });
+  openPage();
+  await vi.advanceTimersByTimeAsync(1000);
+  expect([numMeasured(), last('meter')?.meter]).toEqual([0, null]);
 });

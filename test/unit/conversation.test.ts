@@ -1,7 +1,6 @@
-/** The chat's turns: streaming, failures, stopping, what the model is told of earlier turns, and the footer. */
+/** A conversation: streaming, failures, stopping, refusing, asking again, what the model is told of earlier turns, and the footer. */
 import { describe, expect, test } from 'vitest';
-import type { ConversationChange } from '../../src/chat/conversation.ts';
-import { Conversation } from '../../src/chat/conversation.ts';
+import { type Ask, Conversation, type ConversationChange, type SavedConversation } from '../../src/chat/conversation.ts';
 import { footerOf } from '../../src/chat/footer.ts';
 import { exampleQuestions } from '../../src/chat/questions.ts';
 import type { Done } from '../../src/connection.ts';
@@ -12,11 +11,13 @@ const DONE: Done = {
   usage: { promptTokens: 8164, cachedTokens: 8112, completionTokens: 3, blockTokens: 8000 },
   timings: { queueMs: 0, ttftMs: 61.2, tpotMs: 1000 / 44 },
 };
+const EMPTY: SavedConversation = { id: 'c', createdAt: 0, updatedAt: 0, turns: [] };
 
-function conversationOf(generate: (request: GenerateRequest) => Promise<Done>) {
-  const changes: ConversationChange[] = [];
-  const conversation = new Conversation({ generate }, 'Stopped.', (change) => changes.push(structuredClone(change)));
-  const ask = (question: string) => conversation.run({ question, task: () => ({ kind: 'raw', prompt: '' }), priority: 'chat' });
+function conversationOf(generate: (request: GenerateRequest) => Promise<Done>, saved = EMPTY) {
+  const changes: string[] = [];
+  const onChange = (change: ConversationChange) => changes.push(change.type);
+  const conversation = new Conversation(saved, { engine: { generate }, notes: { stopped: 'Stopped.', interrupted: 'Interrupted.' }, onChange });
+  const ask = (question: string, more: Partial<Ask> = {}) => conversation.run({ question, context: [], prepare: async () => ({ task: () => ({ kind: 'raw', prompt: '' }) }), priority: 'chat', ...more });
   return { conversation, changes, ask };
 }
 
@@ -25,69 +26,102 @@ const speak = async ({ onChunk }: GenerateRequest): Promise<Done> => {
   for (const word of ['Hello', ' there']) onChunk?.(word);
   return DONE;
 };
+const untilStopped = ({ onChunk, signal }: GenerateRequest): Promise<Done> => {
+  onChunk?.('Hel');
+  return new Promise((resolve) => signal?.addEventListener('abort', () => resolve({ ...DONE, finishReason: 'abort', text: 'Hel' })));
+};
 
 describe('conversation', () => {
   test('question and empty answer, pieces, then the whole answer with its footer', async () => {
     const { conversation, changes, ask } = conversationOf(speak);
     await ask('Hi');
-    expect(changes.map((change) => change.type)).toEqual(['turns', 'append', 'append', 'turn']);
+    expect(changes).toEqual(['turns', 'append', 'append', 'turn']);
     expect(conversation.turns.at(-1)).toMatchObject({ role: 'assistant', state: 'done', text: 'Hello there', footer: '8,112 of 8,164 tokens reused · first token 61 ms · 44 tok/s' });
     expect(conversation.history()).toEqual([{ role: 'user', content: 'Hi' }, { role: 'assistant', content: 'Hello there' }]);
   });
 
-  test('a failure is the answer’s state and message, and not told to the model', async () => {
+  test('the model remembers a command in the words that it was asked in, the user sees their own', async () => {
+    const { conversation, ask } = conversationOf(speak);
+    await ask('/explain', { prepare: async () => ({ task: () => ({ kind: 'raw', prompt: '' }), prompt: 'What does `f` do?', notes: ['b.ts is left out'] }) });
+    expect(conversation.turns).toMatchObject([{ text: '/explain' }, { notes: ['b.ts is left out'] }]);
+    expect(conversation.history()[0]).toEqual({ role: 'user', content: 'What does `f` do?' });
+  });
+
+  test('what was said before is told with a question, and the question itself is not', async () => {
+    const { ask } = conversationOf(speak);
+    const told: number[] = [];
+    const prepare: Ask['prepare'] = async (history) => {
+      told.push(history.length);
+      return { task: () => ({ kind: 'raw', prompt: '' }) };
+    };
+    await ask('One', { prepare });
+    await ask('Two', { prepare });
+    expect(told).toEqual([0, 2]);
+  });
+
+  test('a failure, also of reading what is attached, is the answer’s state and message, and not told to the model', async () => {
     const { conversation, ask } = conversationOf(() => Promise.reject(new Error('too long')));
     await ask('Hi');
     expect(conversation.turns.at(-1)).toMatchObject({ state: 'error', error: 'too long' });
+    await ask('Hi', { prepare: () => Promise.reject(new Error('no such file')) });
+    expect(conversation.turns.at(-1)).toMatchObject({ state: 'error', error: 'no such file' });
     expect(conversation.history()).toEqual([]);
   });
 
-  test('stop keeps what was written and says so', async () => {
-    const { conversation, ask } = conversationOf(({ onChunk, signal }) => {
-      onChunk?.('Hel');
-      return new Promise((resolve) => signal?.addEventListener('abort', () => resolve({ ...DONE, finishReason: 'abort', text: 'Hel' })));
-    });
-    const asked = ask('Hi');
+  test('a refusal asks nobody', async () => {
+    const { conversation, ask } = conversationOf(() => Promise.reject(new Error('asked')));
+    await ask('/fix', { prepare: async () => ({ refused: 'small' }) });
+    expect(conversation.turns.at(-1)).toMatchObject({ state: 'done', refused: 'small', text: '' });
+    expect(conversation.history()).toEqual([]);
+  });
+
+  test.each([['while it is written', undefined, 'Hel'], ['before it is sent', () => new Promise<never>(() => {}), '']])('stop %s keeps what was written and says so', async (_, prepare, text) => {
+    const { conversation, ask } = conversationOf(untilStopped);
+    const asked = ask('Hi', prepare ? { prepare } : {});
+    await Promise.resolve();
     expect(conversation.busy).toBe(true);
+    await new Promise((resolve) => setImmediate(resolve));
     conversation.stop();
     await asked;
-    expect(conversation.turns.at(-1)).toMatchObject({ state: 'done', text: 'Hel', notes: ['Stopped.'] });
+    expect(conversation.turns.at(-1)).toMatchObject({ state: 'done', text, notes: ['Stopped.'] });
     expect(conversation.busy).toBe(false);
   });
 
+  test('a question can be dropped with all that follows, and asked again at once', async () => {
+    const { conversation, ask } = conversationOf(untilStopped, { ...EMPTY, turns: [{ id: 't1', role: 'user', text: 'A', context: [] }, { id: 't2', role: 'assistant', text: 'B', state: 'done', notes: [] }] });
+    const first = ask('C');
+    expect(conversation.dropFrom('t2')).toBeUndefined();
+    expect(conversation.dropFrom('t1')).toMatchObject({ text: 'A' });
+    expect(conversation.turns).toEqual([]);
+    const second = ask('D');
+    await first;
+    expect(conversation.turns).toMatchObject([{ text: 'D' }, { state: 'streaming' }]);
+    conversation.stop();
+    await second;
+  });
+
   test('what ends after a clear is not shown', async () => {
-    const { conversation, changes, ask } = conversationOf(({ signal }) => new Promise((resolve) => signal?.addEventListener('abort', () => resolve(DONE))));
+    const { conversation, changes, ask } = conversationOf(untilStopped);
     const asked = ask('Hi');
     conversation.clear();
     expect(conversation.busy).toBe(false);
     await asked;
     expect(conversation.turns).toEqual([]);
-    expect(changes.map((change) => change.type)).toEqual(['turns', 'turns']);
+    expect(changes).toEqual(['turns', 'turns']);
   });
 
-  test('a page’s turns are restored once; an answer cut off by the reload is over; ids go on', async () => {
-    const { conversation, ask } = conversationOf(speak);
-    conversation.restore([{ id: 't2', role: 'user', text: 'Hi' }, { id: 't1', role: 'assistant', text: 'Hel', state: 'streaming', notes: [] }]);
-    expect(conversation.turns.at(-1)).toMatchObject({ state: 'done', notes: ['Stopped.'] });
-    conversation.restore([]);
-    expect(conversation.turns.length).toBe(2);
+  test('an answer cut off by a reload is kept, and says so; ids go on', async () => {
+    const { conversation, ask } = conversationOf(speak, { ...EMPTY, turns: [{ id: 't2', role: 'user', text: 'Hi', context: [] }, { id: 't1', role: 'assistant', text: 'Hel', state: 'streaming', notes: [] }] });
+    expect(conversation.turns.at(-1)).toMatchObject({ state: 'done', text: 'Hel', notes: ['Interrupted.'] });
     await ask('More');
     expect(new Set(conversation.turns.map((turn) => turn.id)).size).toBe(4);
   });
-});
 
-test('a cleared conversation stays cleared, whatever a page that comes back has kept', () => {
-  const { conversation } = conversationOf(speak);
-  conversation.clear();
-  conversation.restore([{ id: 't1', role: 'user', text: 'Hi' }]);
-  expect(conversation.turns).toEqual([]);
-});
-
-test('a second question while the first is being answered is ignored; a summary is not', async () => {
-  const { conversation, ask } = conversationOf(speak);
-  const summary = () => conversation.run({ question: 'S', task: () => ({ kind: 'raw', prompt: '' }), priority: 'summary' });
-  await Promise.all([ask('Hi'), ask('Hi'), summary()]);
-  expect(conversation.turns.filter((turn) => turn.role === 'user').map((turn) => turn.text)).toEqual(['Hi', 'S']);
+  test('a second question while the first is being answered is ignored; a summary is not', async () => {
+    const { conversation, ask } = conversationOf(speak);
+    await Promise.all([ask('Hi'), ask('Hi'), ask('S', { priority: 'summary' })]);
+    expect(conversation.turns.filter((turn) => turn.role === 'user').map((turn) => turn.text)).toEqual(['Hi', 'S']);
+  });
 });
 
 test('the footer leaves the rate out for a single token', () => {

@@ -48,8 +48,8 @@ it('counts what is left out, too', () => {
   const whole = layout.text.tokenizer.encode(large.lf).length;
   const [part] = measureChat(layout, { docs: [large], cursor: 9000, messages: [ask('?')] }).parts;
   const header = layout.header(large.path).length;
-  // Each cut may part one piece of text into two.
-  expect(Math.abs(part!.tokens - header + part!.omittedTokens - whole)).toBeLessThan(4);
+  // It is counted in runs of lines, each of which may part one token into two.
+  expect(Math.abs(part!.tokens - header + part!.omittedTokens - whole)).toBeLessThan(whole / 100);
 });
 
 it('small files leave their share of the room to large ones', () => {

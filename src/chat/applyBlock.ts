@@ -1,0 +1,112 @@
+/**
+ * Where a block of code of an answer belongs in a file. Pure: offsets and texts. In this order: the selection; the
+ * definition that has the block's name; the lines between the block's first and last; the whole file, if the block is
+ * another version of it; else the cursor.
+ */
+
+export interface Place {
+  start: number;
+  end: number;
+  /** The block as it is to stand there, indented like what it replaces. */
+  text: string;
+}
+
+export interface PlaceOptions {
+  /** Empty is the cursor. */
+  selection: { start: number; end: number };
+  /** Definitions of the file. */
+  symbols: readonly { name: string; start: number; end: number }[];
+}
+
+const MODIFIERS = '(?:(?:export|default|public|private|protected|static|abstract|async|pub|override|readonly|final)\\s+)*';
+/** A definition that begins with a word for it; a Go method's receiver comes before the name. */
+const DEFINITION = new RegExp(`^\\s*${MODIFIERS}(?:function\\*?|class|interface|enum|struct|trait|def|func|fn|type|const|let|var)\\s+(?:\\([^)]*\\)\\s*)?([A-Za-z_$][\\w$]*)`);
+/** A method of a class. */
+const METHOD = new RegExp(`^\\s*${MODIFIERS}([A-Za-z_$][\\w$]*)\\s*(?:<[^>]*>)?\\([^;]*\\{`);
+const NO_NAMES = new Set(['if', 'for', 'while', 'switch', 'return', 'catch', 'with', 'match', 'else', 'try', 'do']);
+
+/** `text` and `block` with LF or CRLF line ends. */
+export function placeBlock(text: string, block: string, { selection, symbols }: PlaceOptions): Place {
+  const code = block.replace(/\r\n/g, '\n').replace(/^\n+|\s+$/g, '');
+  if (selection.start < selection.end) return replaceLines(text, selection.start, selection.end, code);
+  const name = firstName(code);
+  const named = symbols.filter((symbol) => symbol.name === name);
+  // Of two with one name, the one that the cursor is in.
+  const symbol = named.find(({ start, end }) => start <= selection.start && selection.start <= end) ?? (named.length === 1 ? named[0] : undefined);
+  if (symbol) return replaceLines(text, withComment(text, symbol.start, code), symbol.end, code);
+  const region = regionOf(text, code);
+  if (region) return replaceLines(text, region.start, region.end, code);
+  if (isVersionOf(text, code)) return { start: 0, end: text.length, text: `${code}\n` };
+  return replaceLines(text, selection.start, selection.start, code);
+}
+
+/** Name of the first thing that the block defines. */
+export function firstName(code: string): string | undefined {
+  for (const line of code.split('\n')) {
+    const name = (DEFINITION.exec(line) ?? METHOD.exec(line))?.[1];
+    if (name !== undefined && !NO_NAMES.has(name)) return name;
+  }
+  return undefined;
+}
+
+/** The code with the indentation that all its lines share replaced by `indent`; the first line gets none, as it starts where the text it replaces does. */
+function replaceLines(text: string, start: number, end: number, code: string): Place {
+  const lineStart = text.lastIndexOf('\n', start - 1) + 1;
+  const before = text.slice(lineStart, start);
+  const first = /^[ \t]*/.exec(text.slice(start, end))?.[0] ?? '';
+  const indent = before.trim() === '' ? before + first : (/^[ \t]*/.exec(before)?.[0] ?? '');
+  const lines = code.split('\n');
+  const shared = Math.min(...lines.filter((line) => line.trim()).map((line) => /^[ \t]*/.exec(line)![0].length));
+  const indented = lines.map((line, i) => {
+    const bare = line.slice(Math.min(shared, line.length));
+    if (!bare.trim()) return '';
+    return i === 0 ? (before.trim() === '' ? indent.slice(before.length) : '') + bare : indent + bare;
+  });
+  // A selection of whole lines ends behind a line break, which stays.
+  const tail = start < end && text.slice(start, end).endsWith('\n') ? '\n' : '';
+  return { start, end, text: indented.join('\n') + tail };
+}
+
+/** The start of the comment above a definition where the block brings one of its own. */
+function withComment(text: string, start: number, code: string): number {
+  if (!/^\s*(?:\/\*|\/\/|#|@)/.test(code)) return start;
+  let at = text.lastIndexOf('\n', start - 1) + 1;
+  const indentAt = at;
+  for (;;) {
+    const above = text.lastIndexOf('\n', at - 2) + 1;
+    if (at === 0 || !/^\s*(?:\/\*|\*|\/\/|#|@)/.test(text.slice(above, at))) break;
+    at = above;
+  }
+  if (at === indentAt) return start;
+  return at + (/^[ \t]*/.exec(text.slice(at))?.[0].length ?? 0);
+}
+
+/** The lines from the block's first to its last, where each stands in the text exactly once. */
+function regionOf(text: string, code: string): { start: number; end: number } | undefined {
+  const wanted = code.split('\n').map((line) => line.trim()).filter((line) => line);
+  const [first, last] = [wanted[0], wanted.at(-1)];
+  if (first === undefined || last === undefined || wanted.length < 2 || first.length < 6) return undefined;
+  const lines: { start: number; end: number; text: string }[] = [];
+  for (let start = 0; start <= text.length; ) {
+    const end = text.indexOf('\n', start) < 0 ? text.length : text.indexOf('\n', start);
+    lines.push({ start, end, text: text.slice(start, end).trim() });
+    start = end + 1;
+  }
+  const starts = lines.flatMap((line, i) => (line.text === first ? [i] : []));
+  if (starts.length !== 1) return undefined;
+  const from = starts[0] as number;
+  const indentOf = (i: number) => /^[ \t]*/.exec(text.slice(lines[i]!.start))![0];
+  // The closing line of the same depth.
+  const to = lines.findIndex((line, i) => i > from && line.text === last && indentOf(i) === indentOf(from));
+  if (to < 0 || to - from > 3 * wanted.length + 20) return undefined;
+  return { start: lines[from]!.start + indentOf(from).length, end: lines[to]!.end - (text[lines[to]!.end - 1] === '\r' ? 1 : 0) };
+}
+
+/** Whether most lines of the file are in the block and the other way round. */
+function isVersionOf(text: string, code: string): boolean {
+  const linesOf = (of: string) => of.split('\n').map((line) => line.trim()).filter((line) => line.length > 3);
+  const [ofText, ofCode] = [linesOf(text), linesOf(code)];
+  if (ofText.length < 4 || ofCode.length < 4) return false;
+  const [inText, inCode] = [new Set(ofText), new Set(ofCode)];
+  return ofText.filter((line) => inCode.has(line)).length > 0.6 * ofText.length && ofCode.filter((line) => inText.has(line)).length > 0.4 * ofCode.length;
+}

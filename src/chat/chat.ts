@@ -1,0 +1,225 @@
+/**
+ * The chat behind its view: several conversations of which one is shown, what the next question is about, and what the
+ * user does with them. A conversation goes on while another one or none is shown. chatView.ts carries it to the page.
+ */
+import * as vscode from '../vscode.ts';
+import type { Task } from '../../engine/protocol.ts';
+import type { Settings } from '../config.ts';
+import type { DocumentMirror } from '../documentMirror.ts';
+import type { EngineHost } from '../engineHost.ts';
+import { ChatContext, type ChipSizes } from './chatContext.ts';
+import type { ContextRef, Meter, UserTurn } from './chatMessages.ts';
+import { type Ask, Conversation, type ConversationChange, type SavedConversation } from './conversation.ts';
+import { ConversationStore } from './conversationStore.ts';
+import { type Measured, TokenMeter } from './meter.ts';
+import { QuestionTasks } from './questionTask.ts';
+import { parseSlash } from './slash.ts';
+
+/** An answer that came out complete is wanted different when it is asked for again. */
+const OTHER_ANSWER = { temperature: 0.8, topP: 0.95 };
+
+/** What the view has to show anew. */
+export type ChatChange = { type: 'conversation' } | { type: 'meter' } | Exclude<ConversationChange, { type: 'turns' }>;
+
+export class Chat implements vscode.Disposable {
+  readonly context: ChatContext;
+  readonly #host: EngineHost;
+  readonly #settings: Settings;
+  readonly #tasks: QuestionTasks;
+  readonly #store: ConversationStore;
+  readonly #meter: TokenMeter;
+  readonly #changed = new vscode.EventEmitter<ChatChange>();
+  readonly #subscriptions: vscode.Disposable[];
+  /** The one that is shown and those that are being written to. */
+  readonly #live = new Map<string, Conversation>();
+  #current: Conversation;
+  #draft = '';
+  /** Stays shown while an answer is being written. */
+  #lastMeasured: Measured | null = null;
+  meter: Meter | null = null;
+  sizes: ChipSizes = new Map();
+
+  constructor(workspaceState: vscode.Memento, host: EngineHost, mirror: DocumentMirror, settings: Settings) {
+    this.#host = host;
+    this.#settings = settings;
+    this.context = new ChatContext(settings);
+    this.#tasks = new QuestionTasks({ client: host.client, mirror, settings, editor: () => this.context.editor });
+    this.#store = new ConversationStore(workspaceState);
+    this.#current = this.#open(this.#store.current ?? empty());
+    this.#meter = new TokenMeter({
+      measure: () => this.#measure(),
+      onResult: (meter, sizes) => {
+        this.meter = meter;
+        this.sizes = sizes;
+        this.#changed.fire({ type: 'meter' });
+      },
+      t: vscode.l10n.t,
+      locale: vscode.env.language,
+    });
+    this.#subscriptions = [
+      this.context,
+      this.context.onDidChange(() => this.#meter.changed()),
+      host.onState(({ kind }) => {
+        if (kind === 'ready' || kind === 'stopped') this.#meter.changed();
+      }),
+    ];
+  }
+
+  get onDidChange(): vscode.Event<ChatChange> {
+    return this.#changed.event;
+  }
+
+  get current(): Conversation {
+    return this.#current;
+  }
+
+  /** Newest first, the running ones as they are now. */
+  get conversations(): readonly SavedConversation[] {
+    return this.#store.all;
+  }
+
+  /** What is being written, for the meter. */
+  set draft(text: string) {
+    this.#draft = text;
+    this.#meter.changed();
+  }
+
+  /** While nobody looks, nothing is counted. */
+  watch(watched: boolean): void {
+    this.context.watch(watched);
+    this.#meter.watch(watched);
+  }
+
+  async ask(text: string, refs: readonly ContextRef[] = this.context.refs): Promise<void> {
+    const question = text.trim();
+    const conversation = this.#current;
+    if (!question || conversation.asking) return;
+    this.#draft = '';
+    // A plain question is there at once.
+    const context = parseSlash(question) ? await this.#tasks.contextFor(question, refs) : [...refs];
+    await conversation.run(this.#askOf(question, context, false));
+  }
+
+  /** Asks the last question again. */
+  async regenerate(anyway = false): Promise<void> {
+    const conversation = this.#current;
+    const answer = conversation.turns.at(-1);
+    const question = conversation.turns.findLast((turn) => turn.role === 'user');
+    if (!question || answer?.role !== 'assistant' || conversation.asking) return;
+    const other = answer.state === 'done' && answer.text !== '' && !answer.notes.length;
+    const refused = answer.refused !== undefined;
+    const again = conversation.askOf(question.id);
+    conversation.dropFrom(question.id);
+    const ask = again?.priority === 'summary' ? again : this.#askOf(question.text, (question as UserTurn).context, anyway || !refused);
+    await conversation.run(other ? { ...ask, sampling: { ...ask.sampling, ...OTHER_ANSWER } } : ask);
+  }
+
+  /** Asks an earlier question in other words. */
+  async resend(id: string, text: string): Promise<void> {
+    const conversation = this.#current;
+    if (!text.trim()) return;
+    const dropped = conversation.dropFrom(id);
+    if (!dropped) return;
+    const context = await this.#tasks.contextFor(text, dropped.context.filter(({ symbol }) => symbol === undefined));
+    await conversation.run(this.#askOf(text.trim(), context, false));
+  }
+
+  /** Adds a turn whose answer is `task`'s, made where the request is sent. */
+  async run(question: string, context: ContextRef[], task: () => Task): Promise<void> {
+    await this.#current.run({ question, context, prepare: async () => ({ task }), priority: 'summary', ...this.#sampling() });
+  }
+
+  stop(): void {
+    this.#current.stop();
+  }
+
+  /** Shows an empty conversation; what was shown is kept. */
+  newChat(): void {
+    if (this.#current.turns.length) this.show(empty());
+  }
+
+  show(saved: SavedConversation): void {
+    const before = this.#current;
+    this.#current = this.#live.get(saved.id) ?? this.#open(saved);
+    if (before !== this.#current && !before.busy) this.#live.delete(before.id);
+    this.#store.show(saved.id);
+    this.#announce();
+  }
+
+  /** Takes a conversation out for good. */
+  delete(id: string): void {
+    this.#live.get(id)?.clear();
+    this.#live.delete(id);
+    this.#store.delete(id);
+    if (this.#current.id === id) {
+      this.#current = this.#open(empty());
+      this.#store.show(this.#current.id);
+      this.#announce();
+    }
+  }
+
+  /** Writes what has not been written. */
+  async dispose(): Promise<void> {
+    for (const subscription of this.#subscriptions) subscription.dispose();
+    this.#meter.dispose();
+    // As they are: what is being written now counts as interrupted when it is seen again.
+    const saved = this.#store.flush();
+    const running = [...this.#live.values()];
+    this.#live.clear();
+    for (const conversation of running) conversation.stop();
+    this.#changed.dispose();
+    await saved;
+  }
+
+  #open(saved: SavedConversation): Conversation {
+    const conversation: Conversation = new Conversation(structuredClone(saved), {
+      engine: this.#host.client,
+      notes: { stopped: vscode.l10n.t('Stopped.'), interrupted: vscode.l10n.t('Interrupted: the window was reloaded or closed.') },
+      onChange: (change) => this.#follow(conversation, change),
+    });
+    this.#live.set(conversation.id, conversation);
+    return conversation;
+  }
+
+  #follow(conversation: Conversation, change: ConversationChange): void {
+    if (!this.#live.has(conversation.id)) return;
+    if (conversation === this.#current) this.#store.show(conversation.id);
+    this.#store.put(conversation.saved, change.type !== 'append');
+    if (conversation !== this.#current) {
+      if (!conversation.busy) this.#live.delete(conversation.id);
+      return;
+    }
+    if (change.type === 'turns') this.#announce();
+    else {
+      this.#changed.fire(change);
+      if (change.type === 'turn') this.#meter.changed();
+    }
+  }
+
+  #announce(): void {
+    this.#changed.fire({ type: 'conversation' });
+    this.#meter.changed();
+  }
+
+  #askOf(question: string, context: ContextRef[], anyway: boolean): Ask {
+    return { question, context, prepare: (history) => this.#tasks.prepare(question, context, history, anyway), priority: 'chat', ...this.#sampling() };
+  }
+
+  #sampling(): { sampling?: { maxTokens: number } } {
+    const { maxTokens } = this.#settings.current.chat;
+    return maxTokens ? { sampling: { maxTokens } } : {};
+  }
+
+  async #measure(): Promise<Measured | null> {
+    if (this.#current.busy) return this.#lastMeasured;
+    const asked = await this.#tasks.measure(this.#draft.trim(), this.context.refs, this.#current.history());
+    const size = asked && (await this.#host.client.measure(asked.task, this.#sampling().sampling));
+    this.#lastMeasured = asked && size ? { size, owners: asked.gathered.owners, notes: asked.gathered.notes } : null;
+    return this.#lastMeasured;
+  }
+}
+
+function empty(): SavedConversation {
+  const now = Date.now();
+  return { id: `c${now.toString(36)}${Math.floor(Math.random() * 1e6).toString(36)}`, createdAt: now, updatedAt: now, turns: [] };
+}

@@ -1,0 +1,112 @@
+/** The chat's commands: conversations, attaching, and questions about the selection or the definition at the cursor. */
+import * as vscode from '../vscode.ts';
+import type { ChatView } from './chatView.ts';
+import { fileRef, selectionRef } from './contextRefs.ts';
+import { kindOf } from './fileFinder.ts';
+import type { SavedConversation } from './conversation.ts';
+import { titleOf, toMarkdown } from './exportChat.ts';
+import type { SlashName } from './slash.ts';
+import { symbolAt } from './symbols.ts';
+
+/** Registers them; dispose what it returns. */
+export function registerChatCommands(view: ChatView): vscode.Disposable[] {
+  const { chat } = view;
+  const command = (name: string, run: (...args: never[]) => unknown) => vscode.commands.registerCommand(name, run);
+  const about = (name: SlashName) => command(`kvasir.${name}`, (uri?: unknown, range?: unknown, message?: unknown) => askAbout(view, name, uri, range, message));
+  return [
+    command('kvasir.openChat', () => view.open()),
+    command('kvasir.newChat', () => {
+      chat.newChat();
+      return view.open();
+    }),
+    command('kvasir.showConversations', () => showConversations(view)),
+    command('kvasir.exportChat', () => exportChat(chat.current.saved)),
+    command('kvasir.clearChat', () => chat.delete(chat.current.id)),
+    command('kvasir.addToChat', (uri?: vscode.Uri, uris?: vscode.Uri[]) => addToChat(view, uri, uris)),
+    about('explain'),
+    about('fix'),
+    about('tests'),
+    about('doc'),
+  ];
+}
+
+/** From the palette and the editor's menu about the selection or the definition at the cursor; a code action names the place and the problem. */
+async function askAbout(view: ChatView, name: SlashName, uri: unknown, range: unknown, message: unknown): Promise<void> {
+  const editor = vscode.window.activeTextEditor;
+  const document = range instanceof vscode.Range && uri instanceof vscode.Uri ? await vscode.workspace.openTextDocument(uri) : editor?.document;
+  if (!document) {
+    void vscode.window.showInformationMessage(vscode.l10n.t('Open a file to ask about.'));
+    return;
+  }
+  const place = range instanceof vscode.Range ? range : (editor?.selection ?? new vscode.Range(0, 0, 0, 0));
+  const refs = [fileRef(document.uri)];
+  // The definition around a problem; what the user has selected stays as it is.
+  const symbol = range instanceof vscode.Range || place.isEmpty ? await symbolAt(document, place.start) : undefined;
+  if (symbol) refs.push(selectionRef(document, symbol.range, symbol.name));
+  else if (!place.isEmpty) refs.push(selectionRef(document, place));
+  await view.ask([`/${name}`, ...(typeof message === 'string' ? [message] : [])].join(' '), refs);
+}
+
+/** From the explorer: files and folders; from an editor: its selection, or the file. */
+async function addToChat(view: ChatView, uri: vscode.Uri | undefined, uris: vscode.Uri[] | undefined): Promise<void> {
+  const editor = vscode.window.activeTextEditor;
+  const named = uris?.length ? uris : uri ? [uri] : editor ? [editor.document.uri] : [];
+  if (!named.length) {
+    void vscode.window.showInformationMessage(vscode.l10n.t('Open a file to add to the chat.'));
+    return;
+  }
+  const selection = named.length === 1 && editor && !editor.selection.isEmpty && editor.document.uri.toString() === String(named[0]) ? [selectionRef(editor.document, editor.selection)] : [];
+  const files = await Promise.all(named.map(async (each) => fileRef(each, await kindOf(each))));
+  view.chat.context.add(selection.length ? selection : files);
+  await view.open();
+}
+
+async function exportChat(conversation: SavedConversation): Promise<void> {
+  if (!conversation.turns.length) {
+    void vscode.window.showInformationMessage(vscode.l10n.t('This conversation is empty.'));
+    return;
+  }
+  const content = toMarkdown(conversation, titleOf(conversation.turns), vscode.l10n.t('The request failed:'));
+  await vscode.window.showTextDocument(await vscode.workspace.openTextDocument({ language: 'markdown', content }));
+}
+
+interface Item extends vscode.QuickPickItem {
+  conversation?: SavedConversation;
+}
+
+/** A list of all conversations; each can be shown or deleted. */
+async function showConversations(view: ChatView): Promise<void> {
+  const pick = vscode.window.createQuickPick<Item>();
+  const remove = { iconPath: new vscode.ThemeIcon('trash'), tooltip: vscode.l10n.t('Delete') };
+  const fill = () => {
+    const items: Item[] = view.chat.conversations.map((conversation) => ({
+      label: titleOf(conversation.turns),
+      description: `${dateOf(conversation.updatedAt)}${conversation.id === view.chat.current.id ? ` · ${vscode.l10n.t('shown now')}` : ''}`,
+      buttons: [remove],
+      conversation,
+    }));
+    pick.items = [{ label: `$(add) ${vscode.l10n.t('New Conversation')}` }, ...(items.length ? [{ label: '', kind: vscode.QuickPickItemKind.Separator }] : []), ...items];
+  };
+  pick.placeholder = vscode.l10n.t('Choose a conversation');
+  pick.matchOnDescription = true;
+  fill();
+  pick.onDidTriggerItemButton(({ item }) => {
+    if (item.conversation) view.chat.delete(item.conversation.id);
+    fill();
+  });
+  pick.onDidAccept(() => {
+    const [item] = pick.selectedItems;
+    if (item?.conversation) view.chat.show(item.conversation);
+    else if (item) view.chat.newChat();
+    pick.hide();
+    void view.open();
+  });
+  pick.onDidHide(() => pick.dispose());
+  pick.show();
+}
+
+function dateOf(time: number): string {
+  const date = new Date(time);
+  const today = date.toDateString() === new Date().toDateString();
+  return today ? date.toLocaleTimeString(vscode.env.language, { hour: '2-digit', minute: '2-digit' }) : date.toLocaleDateString(vscode.env.language, { day: 'numeric', month: 'short', year: 'numeric' });
+}

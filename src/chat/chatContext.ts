@@ -1,0 +1,152 @@
+/**
+ * What the next question is about: the active editor's file and selection, unless the user has taken them out, and what
+ * the user has added. Files that are kept from completions (secrets) are attached only by hand. Reads no file: gather.ts.
+ */
+import * as vscode from '../vscode.ts';
+import { DOCUMENTS, isSecret } from '../completion/filter.ts';
+import type { Settings } from '../config.ts';
+import type { Chip, ContextRef } from './chatMessages.ts';
+import { fileRef, refId, selectionRef } from './contextRefs.ts';
+import { exampleQuestions } from './questions.ts';
+
+/** Silence after which an edited file or a growing selection is looked at again. */
+const DELAY_MS = 300;
+
+/** Tokens of an attached thing, as texts. */
+export type ChipSizes = ReadonlyMap<string, Pick<Chip, 'tokens' | 'omitted'>>;
+
+export class ChatContext implements vscode.Disposable {
+  readonly #settings: Settings;
+  readonly #changed = new vscode.EventEmitter<void>();
+  readonly #subscriptions: vscode.Disposable[];
+  #editor: vscode.TextEditor | undefined;
+  #fileWanted = true;
+  /** A secret that the user has attached by hand. */
+  #allowed: vscode.TextDocument | undefined;
+  /** The selection that the user has taken out. */
+  #refused = '';
+  #added: ContextRef[] = [];
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #watched = false;
+
+  constructor(settings: Settings) {
+    this.#settings = settings;
+    this.#editor = codeEditor(vscode.window.activeTextEditor);
+    this.#subscriptions = [
+      vscode.window.onDidChangeActiveTextEditor((editor) => {
+        // The last code editor stays meant while an output pane or nothing at all is active, until it is closed.
+        this.#editor = codeEditor(editor) ?? (this.#editor && vscode.window.visibleTextEditors.includes(this.#editor) ? this.#editor : undefined);
+        this.#update();
+      }),
+      vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => {
+        if (textEditor === this.#editor) this.#updateSoon();
+      }),
+      vscode.workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
+        if (document === this.#editor?.document && contentChanges.length) this.#updateSoon();
+      }),
+    ];
+  }
+
+  /** Fires when what is attached, or the text of it, has changed; never while nobody looks. */
+  get onDidChange(): vscode.Event<void> {
+    return this.#changed.event;
+  }
+
+  /** The editor that a question is about and code is inserted into. */
+  get editor(): vscode.TextEditor | undefined {
+    return this.#editor;
+  }
+
+  /** The active file where it is attached. */
+  get document(): vscode.TextDocument | undefined {
+    const document = this.#editor?.document;
+    if (!document || !this.#fileWanted) return undefined;
+    return isSecret(document, this.#settings.current.completion) && document !== this.#allowed ? undefined : document;
+  }
+
+  /** What is attached: the active file, the selection, then what was added. */
+  get refs(): ContextRef[] {
+    const own = this.document ? [fileRef(this.document.uri)] : [];
+    const selection = this.#selection;
+    return [...own, ...(selection ? [selection] : []), ...this.#added.filter((ref) => refId(ref) !== own[0]?.uri)];
+  }
+
+  chips(sizes: ChipSizes): Chip[] {
+    const document = this.#editor?.document;
+    const chips = this.refs.map((ref) => ({ id: refId(ref), kind: ref.kind, name: ref.name, path: ref.path, attached: true, ...(sizes.get(refId(ref)) ?? { tokens: null, omitted: null }) }));
+    if (!document || chips.some(({ id }) => id === document.uri.toString())) return chips;
+    const { kind, name, path, uri } = fileRef(document.uri);
+    return [{ id: uri, kind, name, path, attached: false, tokens: null, omitted: null }, ...chips];
+  }
+
+  /** Example questions about the attached file. */
+  get questions(): string[] {
+    return exampleQuestions(this.document?.getText() ?? null);
+  }
+
+  attach(id: string, attached: boolean): void {
+    if (id === 'selection') this.#refused = this.#selectionKey();
+    else if (id === this.#editor?.document.uri.toString()) {
+      this.#fileWanted = attached;
+      this.#allowed = attached ? this.#editor.document : undefined;
+    }
+    if (!attached) this.#added = this.#added.filter((ref) => refId(ref) !== id);
+    this.#update();
+  }
+
+  /** Attaches by name; the active file becomes attached again. */
+  add(refs: readonly ContextRef[]): void {
+    for (const ref of refs) {
+      if (ref.uri === this.#editor?.document.uri.toString() && ref.kind === 'file') {
+        this.#fileWanted = true;
+        this.#allowed = this.#editor.document;
+      } else this.#added = [...this.#added.filter((other) => refId(other) !== refId(ref)), ref];
+    }
+    this.#update();
+  }
+
+  find(id: string): ContextRef | undefined {
+    const document = this.#editor?.document;
+    return this.refs.find((ref) => refId(ref) === id) ?? (document?.uri.toString() === id ? fileRef(document.uri) : undefined);
+  }
+
+  /** While nobody looks, nothing is announced. */
+  watch(watched: boolean): void {
+    this.#watched = watched;
+    if (watched) this.#update();
+    else clearTimeout(this.#timer);
+  }
+
+  dispose(): void {
+    clearTimeout(this.#timer);
+    for (const subscription of this.#subscriptions) subscription.dispose();
+    this.#changed.dispose();
+  }
+
+  get #selection(): ContextRef | undefined {
+    const editor = this.#editor;
+    if (!editor || editor.selection.isEmpty || this.#selectionKey() === this.#refused) return undefined;
+    if (isSecret(editor.document, this.#settings.current.completion) && editor.document !== this.#allowed) return undefined;
+    return selectionRef(editor.document, editor.selection);
+  }
+
+  #selectionKey(): string {
+    const { start, end } = this.#editor?.selection ?? {};
+    return `${this.#editor?.document.uri} ${start?.line}:${start?.character}-${end?.line}:${end?.character}`;
+  }
+
+  #update(): void {
+    clearTimeout(this.#timer);
+    if (this.#watched) this.#changed.fire();
+  }
+
+  /** After the last of a row of keys. */
+  #updateSoon(): void {
+    clearTimeout(this.#timer);
+    if (this.#watched) this.#timer = setTimeout(() => this.#changed.fire(), DELAY_MS);
+  }
+}
+
+function codeEditor(editor: vscode.TextEditor | undefined): vscode.TextEditor | undefined {
+  return editor && vscode.languages.match(DOCUMENTS, editor.document) > 0 ? editor : undefined;
+}

@@ -1,0 +1,40 @@
+/** Making references to what a question is about: files, folders, selections and definitions. */
+import * as vscode from '../vscode.ts';
+import type { ContextRef, TextRange } from './chatMessages.ts';
+
+/** Equal for references to the same thing; there is at most one selection. */
+export function refId(ref: ContextRef): string {
+  return ref.kind === 'selection' ? 'selection' : ref.uri;
+}
+
+export function fileRef(uri: vscode.Uri, kind: 'file' | 'folder' = 'file'): ContextRef {
+  return { kind, uri: uri.toString(), name: baseName(uri), path: vscode.workspace.asRelativePath(uri) };
+}
+
+export function selectionRef(document: vscode.TextDocument, range: vscode.Range, symbol?: string): ContextRef {
+  const [first, last] = [range.start.line + 1, range.end.line + (range.end.character || range.isEmpty ? 1 : 0)];
+  const lines = first < last ? `${first}-${last}` : `${first}`;
+  return {
+    kind: 'selection',
+    uri: document.uri.toString(),
+    name: symbol ?? `${baseName(document.uri)}:${lines}`,
+    path: `${vscode.workspace.asRelativePath(document.uri)}:${lines}`,
+    range: { startLine: range.start.line, startCharacter: range.start.character, endLine: range.end.line, endCharacter: range.end.character },
+    ...(symbol === undefined ? {} : { symbol }),
+  };
+}
+
+export function toRange({ startLine, startCharacter, endLine, endCharacter }: TextRange): vscode.Range {
+  return new vscode.Range(startLine, startCharacter, endLine, endCharacter);
+}
+
+/** Shows what a reference names. */
+export async function openRef(ref: ContextRef): Promise<void> {
+  const uri = vscode.Uri.parse(ref.uri, true);
+  if (ref.kind === 'folder') await vscode.commands.executeCommand('revealInExplorer', uri);
+  else await vscode.window.showTextDocument(uri, ref.range ? { selection: toRange(ref.range) } : {});
+}
+
+function baseName(uri: vscode.Uri): string {
+  return uri.path.slice(uri.path.replace(/\/$/, '').lastIndexOf('/') + 1);
+}

@@ -1,0 +1,114 @@
+/**
+ * The conversations of a workspace as they are kept across reloads: a bounded number of bounded size, written at a modest
+ * rate while an answer streams. Knows no running request; conversation.ts does.
+ */
+import type { SavedConversation } from './conversation.ts';
+
+/** Where it is kept: the editor's workspace state, or a stand-in. */
+export interface Memento {
+  get(key: string): unknown;
+  update(key: string, value: unknown): PromiseLike<void>;
+}
+
+const KEY = 'kvasir.chat.conversations';
+const MAX_CONVERSATIONS = 40;
+/** Characters of JSON; the workbench rewrites an extension's whole state each time. */
+const MAX_CHARACTERS = 600_000;
+const MAX_CHARACTERS_OF_ONE = 300_000;
+/** Between two writes. */
+const SAVE_MS = 1500;
+
+interface Kept {
+  current: string | null;
+  conversations: SavedConversation[];
+}
+
+export class ConversationStore {
+  readonly #memento: Memento;
+  /** Newest first. */
+  #conversations: SavedConversation[];
+  #current: string | null;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(memento: Memento) {
+    this.#memento = memento;
+    const kept = memento.get(KEY) as Partial<Kept> | undefined;
+    this.#conversations = Array.isArray(kept?.conversations) ? kept.conversations.filter(isConversation) : [];
+    this.#current = kept?.current ?? null;
+  }
+
+  /** All that have a question in them, newest first. */
+  get all(): readonly SavedConversation[] {
+    return this.#conversations;
+  }
+
+  /** The one that was shown last; undefined when that was an empty one. */
+  get current(): SavedConversation | undefined {
+    return this.#conversations.find(({ id }) => id === this.#current);
+  }
+
+  /** Which one is shown. */
+  show(id: string): void {
+    this.#current = id;
+    this.#saveSoon();
+  }
+
+  /** Takes a conversation as it is now; one without turns is forgotten. What is `urgent` is written at once: a window that is reloaded asks nobody. */
+  put(conversation: SavedConversation, urgent = false): void {
+    this.#conversations = this.#conversations.filter(({ id }) => id !== conversation.id);
+    if (conversation.turns.length) this.#conversations.unshift(conversation);
+    this.#saveSoon();
+    if (urgent) void this.flush();
+  }
+
+  delete(id: string): void {
+    this.#conversations = this.#conversations.filter((each) => each.id !== id);
+    this.#saveSoon();
+  }
+
+  /** Writes what has not been written. */
+  async flush(): Promise<void> {
+    if (this.#timer === undefined) return;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#conversations = bounded(this.#conversations);
+    const kept: Kept = { current: this.#current, conversations: this.#conversations };
+    // A copy: what is kept goes on changing while it is on its way to the disk.
+    await this.#memento.update(KEY, structuredClone(kept));
+  }
+
+  #saveSoon(): void {
+    this.#timer ??= setTimeout(() => void this.flush(), SAVE_MS);
+  }
+}
+
+/** The newest that fit together, each without its oldest turns where it alone is too long. */
+function bounded(conversations: readonly SavedConversation[]): SavedConversation[] {
+  const kept: SavedConversation[] = [];
+  let left = MAX_CHARACTERS;
+  for (const conversation of conversations.slice(0, MAX_CONVERSATIONS)) {
+    const short = shortened(conversation, Math.min(left, MAX_CHARACTERS_OF_ONE));
+    if (!short) break;
+    left -= JSON.stringify(short).length;
+    kept.push(short);
+  }
+  return kept;
+}
+
+function shortened(conversation: SavedConversation, limit: number): SavedConversation | undefined {
+  const sizes = conversation.turns.map((turn) => JSON.stringify(turn).length + 1);
+  let size = sizes.reduce((sum, each) => sum + each, JSON.stringify({ ...conversation, turns: [] }).length);
+  let first = 0;
+  while (size > limit && first < sizes.length) {
+    // With a question goes its answer.
+    do size -= sizes[first++] as number;
+    while (conversation.turns[first]?.role === 'assistant');
+  }
+  if (first === sizes.length) return undefined;
+  return first === 0 ? conversation : { ...conversation, turns: conversation.turns.slice(first) };
+}
+
+function isConversation(value: unknown): value is SavedConversation {
+  const { id, turns, createdAt, updatedAt } = (value ?? {}) as Partial<SavedConversation>;
+  return typeof id === 'string' && Array.isArray(turns) && typeof createdAt === 'number' && typeof updatedAt === 'number';
+}

@@ -1,0 +1,85 @@
+/**
+ * The workspace's files and folders as the user may attach them: without what the settings exclude and without secrets.
+ * The list is read when it is first asked for and again after a while; nothing watches the disk.
+ */
+import * as vscode from '../vscode.ts';
+import { isSecret } from '../completion/filter.ts';
+import type { Settings } from '../config.ts';
+import type { Found } from './chatMessages.ts';
+import { rank } from './fuzzy.ts';
+
+/** files.exclude applies besides; these fill a list with what nobody asks about. */
+const EXCLUDED = '**/{node_modules,.git,.venv,__pycache__}/**';
+const MAX_FILES = 8000;
+const FRESH_MS = 15_000;
+const MAX_FOUND = 12;
+
+export class FileFinder {
+  readonly #settings: Settings;
+  #list: { read: number; entries: Promise<Found[]> } | undefined;
+
+  constructor(settings: Settings) {
+    this.#settings = settings;
+  }
+
+  /** The best matches; with nothing to match, what is open in editors. */
+  async find(query: string): Promise<Found[]> {
+    const entries = await this.#entries();
+    const open = new Set(openFiles().map(String));
+    if (!query) return [...entries.filter(({ uri }) => open.has(uri)), ...entries.filter(({ uri }) => !open.has(uri))].slice(0, MAX_FOUND);
+    const scored = entries.map((entry) => ({ entry, score: rank(query, entry.detail ? `${entry.detail}/${entry.name}` : entry.name) + (open.has(entry.uri) ? 1 : 0) }));
+    return scored.filter(({ score }) => score >= 2).sort((a, b) => b.score - a.score || a.entry.name.length - b.entry.name.length).slice(0, MAX_FOUND).map(({ entry }) => entry);
+  }
+
+  /** All of them, open ones first. */
+  async all(): Promise<Found[]> {
+    const entries = await this.#entries();
+    const open = new Set(openFiles().map(String));
+    return [...entries.filter(({ uri }) => open.has(uri)), ...entries.filter(({ uri }) => !open.has(uri))];
+  }
+
+  #entries(): Promise<Found[]> {
+    if (!this.#list || Date.now() - this.#list.read > FRESH_MS) this.#list = { read: Date.now(), entries: this.#read() };
+    return this.#list.entries;
+  }
+
+  async #read(): Promise<Found[]> {
+    const files = (await vscode.workspace.findFiles('**/*', EXCLUDED, MAX_FILES)).filter((uri) => !isSecret({ uri, languageId: '' }, this.#settings.current.completion));
+    const folders = new Map<string, vscode.Uri>();
+    for (const uri of files) {
+      const root = vscode.workspace.getWorkspaceFolder(uri)?.uri;
+      for (let folder = parent(uri); root && folder.path.length > root.path.length; folder = parent(folder)) folders.set(folder.toString(), folder);
+    }
+    return [...files.map((uri) => entry(uri, 'file')), ...[...folders.values()].map((uri) => entry(uri, 'folder'))].sort((a, b) => a.detail.localeCompare(b.detail) || a.name.localeCompare(b.name));
+  }
+}
+
+/** Up to `most` files below a folder, and how many there are (counted up to a few hundred). */
+export async function filesIn(folder: vscode.Uri, settings: Settings, most: number): Promise<{ taken: vscode.Uri[]; total: number }> {
+  const found = await vscode.workspace.findFiles(new vscode.RelativePattern(folder, '**/*'), EXCLUDED, 400);
+  const files = found.filter((uri) => !isSecret({ uri, languageId: '' }, settings.current.completion)).sort((a, b) => a.path.localeCompare(b.path));
+  return { taken: files.slice(0, most), total: files.length };
+}
+
+/** Files open in editors, the active group's first. */
+export function openFiles(): vscode.Uri[] {
+  return vscode.window.tabGroups.all.flatMap(({ tabs }) => tabs.flatMap(({ input }) => (input instanceof vscode.TabInputText ? [input.uri] : [])));
+}
+
+function entry(uri: vscode.Uri, kind: Found['kind']): Found {
+  const path = vscode.workspace.asRelativePath(uri);
+  const at = path.lastIndexOf('/');
+  return { kind, uri: uri.toString(), name: path.slice(at + 1), detail: at < 0 ? '' : path.slice(0, at) };
+}
+
+function parent(uri: vscode.Uri): vscode.Uri {
+  return uri.with({ path: uri.path.slice(0, uri.path.lastIndexOf('/')) });
+}
+
+/** Whether an address is a folder's. */
+export async function kindOf(uri: vscode.Uri): Promise<Found['kind']> {
+  return await Promise.resolve(vscode.workspace.fs.stat(uri)).then(
+    ({ type }) => ((type & vscode.FileType.Directory) !== 0 ? 'folder' : 'file'),
+    () => 'file',
+  );
+}

@@ -1,0 +1,83 @@
+/**
+ * The texts of what a question is about: documents that the engine mirrors, and snippets for selections and files that are
+ * not open. What cannot be taken along is said in a note, never left out silently.
+ */
+import * as vscode from '../vscode.ts';
+import type { Snippet } from '../../engine/protocol.ts';
+import type { Settings } from '../config.ts';
+import type { ContextRef } from './chatMessages.ts';
+import { refId, toRange } from './contextRefs.ts';
+import { filesIn } from './fileFinder.ts';
+
+/** Larger files are not read: no model takes them whole. */
+const MAX_BYTES = 1_000_000;
+const MAX_FILES_OF_FOLDER = 24;
+
+export interface Gathered {
+  /** The first becomes the shared file block. */
+  documents: vscode.TextDocument[];
+  snippets: (Snippet & { symbol?: string })[];
+  /** Which attached thing each document and then each snippet belongs to. */
+  owners: string[];
+  /** In the first document: what is shown of a large file. */
+  cursor?: () => number;
+  notes: string[];
+}
+
+export async function gather(refs: readonly ContextRef[], settings: Settings, editor: vscode.TextEditor | undefined): Promise<Gathered> {
+  const documents: vscode.TextDocument[] = [];
+  const snippets: Gathered['snippets'] = [];
+  const owners = { documents: [] as string[], snippets: [] as string[] };
+  const notes: string[] = [];
+  const addSnippet = (ref: ContextRef, snippet: Gathered['snippets'][number]) => {
+    snippets.push(snippet);
+    owners.snippets.push(refId(ref));
+  };
+  for (const ref of refs) {
+    const uri = vscode.Uri.parse(ref.uri, true);
+    try {
+      if (ref.kind === 'selection') addSnippet(ref, await selected(ref, uri));
+      else if (ref.kind === 'folder') {
+        const { taken, total } = await filesIn(uri, settings, MAX_FILES_OF_FOLDER);
+        if (taken.length < total) notes.push(vscode.l10n.t('{0}: {1} of {2} files are taken along', ref.path, taken.length, total));
+        for (const file of taken) {
+          const text = await textOf(file).catch(() => undefined);
+          if (text !== undefined) addSnippet(ref, { path: file.path, text });
+        }
+      } else {
+        const document = openDocument(uri) ?? (documents.length === 0 ? await vscode.workspace.openTextDocument(uri) : undefined);
+        if (document) {
+          documents.push(document);
+          owners.documents.push(refId(ref));
+        } else addSnippet(ref, { path: uri.path, text: await textOf(uri) });
+      }
+    } catch (error) {
+      notes.push(vscode.l10n.t('{0} is left out: {1}', ref.path, error instanceof Error ? error.message : String(error)));
+    }
+  }
+  const first = documents[0];
+  const place = refs.find((ref) => ref.kind === 'selection' && ref.uri === first?.uri.toString())?.range;
+  const cursor = !first ? undefined : place ? () => first.offsetAt(toRange(place).start) : editor?.document === first ? () => first.offsetAt(editor.selection.active) : undefined;
+  return { documents, snippets, owners: [...owners.documents, ...owners.snippets], notes, ...(cursor ? { cursor } : {}) };
+}
+
+async function selected(ref: ContextRef, uri: vscode.Uri): Promise<Gathered['snippets'][number]> {
+  const document = openDocument(uri) ?? (await vscode.workspace.openTextDocument(uri));
+  const range = ref.range ? document.validateRange(toRange(ref.range)) : new vscode.Range(0, 0, 0, 0);
+  return { path: uri.path, text: document.getText(range), startLine: range.start.line, ...(ref.symbol === undefined ? {} : { symbol: ref.symbol }) };
+}
+
+/** The text of a file that is not open. Throws an Error for the user. */
+async function textOf(uri: vscode.Uri): Promise<string> {
+  const open = openDocument(uri);
+  if (open) return open.getText();
+  const { size } = await vscode.workspace.fs.stat(uri);
+  if (size > MAX_BYTES) throw new Error(vscode.l10n.t('it is larger than {0} MB', MAX_BYTES / 1e6));
+  const text = new TextDecoder().decode(await vscode.workspace.fs.readFile(uri));
+  if (text.includes('\0')) throw new Error(vscode.l10n.t('it is not a text file'));
+  return text;
+}
+
+function openDocument(uri: vscode.Uri): vscode.TextDocument | undefined {
+  return vscode.workspace.textDocuments.find((document) => document.uri.toString() === uri.toString());
+}

@@ -1,0 +1,102 @@
+/**
+ * What the next question would take, counted by the engine at each pause in typing: while the view is seen, a model is
+ * loaded and no answer is being written. Never loads a model for it.
+ */
+import type { PromptSize } from '../../engine/protocol.ts';
+import { formatCount } from '../format.ts';
+import type { Translate } from '../translate.ts';
+import type { ChipSizes } from './chatContext.ts';
+import type { Meter } from './chatMessages.ts';
+
+export interface Measured {
+  size: PromptSize;
+  /** Which attached thing each part belongs to. */
+  owners: readonly string[];
+  /** What could not even be read. */
+  notes: readonly string[];
+}
+
+export interface MeterOptions {
+  /** null while nothing can be measured; throws what the answer would fail with. */
+  measure(): Promise<Measured | null>;
+  onResult(meter: Meter | null, sizes: ChipSizes): void;
+  t: Translate;
+  locale: string;
+}
+
+const DELAY_MS = 250;
+
+export class TokenMeter {
+  readonly #options: MeterOptions;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #watched = false;
+  #measuring = false;
+  #again = false;
+
+  constructor(options: MeterOptions) {
+    this.#options = options;
+  }
+
+  watch(watched: boolean): void {
+    this.#watched = watched;
+    if (watched) this.changed();
+    else clearTimeout(this.#timer);
+  }
+
+  /** Something that it counts has changed. */
+  changed(): void {
+    clearTimeout(this.#timer);
+    if (this.#watched) this.#timer = setTimeout(() => void this.#measure(), DELAY_MS);
+  }
+
+  dispose(): void {
+    this.watch(false);
+  }
+
+  async #measure(): Promise<void> {
+    // One at a time: the engine counts between two steps.
+    if (this.#measuring) {
+      this.#again = true;
+      return;
+    }
+    this.#measuring = true;
+    const { onResult, measure, t, locale } = this.#options;
+    try {
+      const measured = await measure();
+      if (!this.#again) onResult(measured && meterOf(measured, t, locale), measured ? sizesOf(measured, t, locale) : new Map());
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : String(error);
+      if (!this.#again) onResult({ label: t('Too long'), prompt: 1, answer: 0, notes: [problem], over: true, title: problem }, new Map());
+    } finally {
+      this.#measuring = false;
+      if (this.#again) {
+        this.#again = false;
+        this.changed();
+      }
+    }
+  }
+}
+
+export function meterOf({ size, notes }: Measured, t: Translate, locale: string): Meter {
+  const count = (tokens: number) => formatCount(tokens, locale);
+  return {
+    label: t('{0} of {1} tokens', count(size.promptTokens), count(size.contextTokens)),
+    prompt: size.promptTokens / size.contextTokens,
+    answer: size.answerTokens / size.contextTokens,
+    notes: [...notes, ...size.notes],
+    over: false,
+    title: t('The question with its files takes {0} of the {1} tokens that the model reads; {2} are kept for the answer', count(size.promptTokens), count(size.contextTokens), count(size.answerTokens)),
+  };
+}
+
+/** The sizes of each attached thing; a folder's is that of its files. */
+export function sizesOf({ size, owners }: Measured, t: Translate, locale: string): ChipSizes {
+  const sums = new Map<string, { tokens: number; omitted: number }>();
+  for (const [i, { tokens, omittedTokens }] of size.parts.entries()) {
+    const id = owners[i];
+    if (id === undefined) continue;
+    const sum = sums.get(id) ?? { tokens: 0, omitted: 0 };
+    sums.set(id, { tokens: sum.tokens + tokens, omitted: sum.omitted + omittedTokens });
+  }
+  return new Map([...sums].map(([id, { tokens, omitted }]) => [id, { tokens: formatCount(tokens, locale), omitted: omitted > 0 ? t('{0} left out', formatCount(omitted, locale)) : null }]));
+}

@@ -1,0 +1,117 @@
+/**
+ * From a question and what it is about to the engine's task: reads what is attached, puts slash commands into words, and
+ * refuses what the model is too small for. Knows no conversation and no view.
+ */
+import * as vscode from '../vscode.ts';
+import type { ChatMessage, ChatTask, Task } from '../../engine/protocol.ts';
+import type { Settings } from '../config.ts';
+import type { DocumentMirror } from '../documentMirror.ts';
+import type { EngineClient } from '../engineClient.ts';
+import type { ContextRef } from './chatMessages.ts';
+import { selectionRef, toRange } from './contextRefs.ts';
+import type { Prepared } from './conversation.ts';
+import { type Gathered, gather } from './gather.ts';
+import { namedSymbol, needsInstructions, parseSlash, type SlashCommand, slashQuestion } from './slash.ts';
+import { symbolAt, symbolsOf } from './symbols.ts';
+
+export interface QuestionTasksOptions {
+  client: EngineClient;
+  mirror: DocumentMirror;
+  settings: Settings;
+  /** The editor that questions are about. */
+  editor(): vscode.TextEditor | undefined;
+}
+
+export class QuestionTasks {
+  readonly #options: QuestionTasksOptions;
+
+  constructor(options: QuestionTasksOptions) {
+    this.#options = options;
+  }
+
+  /** What is attached to a question; a slash command about a definition brings that along. */
+  async contextFor(question: string, refs: readonly ContextRef[]): Promise<ContextRef[]> {
+    const command = parseSlash(question);
+    if (!command) return [...refs];
+    const file = refs.find(({ kind }) => kind === 'file');
+    const editor = this.#options.editor();
+    const selection = refs.find(({ kind }) => kind === 'selection');
+    const name = namedSymbol(command.rest);
+    const document = file ? await openDocument(file.uri) : editor?.document;
+    if (!document) return [...refs];
+    const symbol = await this.#symbolFor(document, name, selection, editor);
+    if (!symbol) return [...refs];
+    const ref = selectionRef(document, symbol.range, symbol.name);
+    return [...refs.filter(({ kind }) => kind !== 'selection'), ref];
+  }
+
+  /** Loads the model for a slash command, as what it becomes depends on the model. */
+  async prepare(question: string, refs: readonly ContextRef[], history: readonly ChatMessage[], anyway: boolean): Promise<Prepared | { refused: string }> {
+    const { client, settings, mirror, editor } = this.#options;
+    const command = parseSlash(question);
+    const model = command ? await client.ready() : undefined;
+    const canEdit = model?.canEdit ?? true;
+    if (model && command && needsInstructions(command.name) && !canEdit && !anyway) return { refused: model.name };
+    const gathered = await gather(refs, settings, editor());
+    const summary = command?.name === 'summarize' ? summaryTask(command, refs, gathered, mirror) : undefined;
+    const prompt = command ? promptOf(command, refs, canEdit) : question;
+    return { task: summary ?? (() => this.#chatTask(prompt, gathered, history, canEdit)), prompt, notes: gathered.notes };
+  }
+
+  /** The same question measured; null while no model is loaded. Throws what the answer would fail with. */
+  async measure(question: string, refs: readonly ContextRef[], history: readonly ChatMessage[]): Promise<{ task: () => ChatTask; gathered: Gathered } | null> {
+    const { client, settings, editor } = this.#options;
+    if (client.state.kind !== 'ready') return null;
+    const { canEdit } = client.state.model;
+    const command = parseSlash(question);
+    const gathered = await gather(command ? await this.contextFor(question, refs) : refs, settings, editor());
+    const prompt = command ? promptOf(command, refs, canEdit) : question;
+    return { task: () => this.#chatTask(prompt, gathered, command?.name === 'summarize' ? [] : history, canEdit), gathered };
+  }
+
+  #chatTask(prompt: string, { documents, snippets, cursor }: Gathered, history: readonly ChatMessage[], canEdit: boolean): ChatTask {
+    // A small model knows questions about a definition of the file before it, without the definition again.
+    const wanted = canEdit || !documents.length ? snippets : snippets.filter(({ symbol }) => symbol === undefined);
+    return {
+      kind: 'chat',
+      messages: [...history, { role: 'user', content: prompt }],
+      docIds: documents.map((document) => this.#options.mirror.sync(document)),
+      ...(cursor ? { cursor: cursor() } : {}),
+      ...(wanted.length ? { snippets: wanted.map(({ symbol: _, ...snippet }) => snippet) } : {}),
+    };
+  }
+
+  /** The definition that a command is about: the named one, the selected one, or else the one at the cursor. */
+  async #symbolFor(document: vscode.TextDocument, name: string | undefined, selection: ContextRef | undefined, editor: vscode.TextEditor | undefined) {
+    if (name !== undefined) return (await symbolsOf(document)).find((symbol) => symbol.name === name || name.endsWith(`.${symbol.name}`));
+    if (!selection) return editor?.document === document ? symbolAt(document, editor.selection.active) : undefined;
+    if (selection.symbol !== undefined || !selection.range || selection.uri !== document.uri.toString()) return undefined;
+    const range = toRange(selection.range);
+    const text = document.getText(range).trim();
+    const symbols = await symbolsOf(document);
+    if (/^[\w$]+$/.test(text)) return symbols.find((symbol) => symbol.name === text);
+    return symbols.find((symbol) => document.getText(symbol.range).trim() === text);
+  }
+}
+
+/** A summary is made by the task of that name, in the words that the model knows best. */
+function summaryTask({ rest }: SlashCommand, refs: readonly ContextRef[], { documents }: Gathered, mirror: DocumentMirror): (() => Task) | undefined {
+  const [document] = documents;
+  if (!document || (rest && namedSymbol(rest) === undefined)) return undefined;
+  const selection = refs.find(({ kind, uri }) => kind === 'selection' && uri === document.uri.toString());
+  if (!selection?.range || (selection.symbol !== undefined && !rest)) return () => ({ kind: 'summarize', docId: mirror.sync(document) });
+  const range = document.validateRange(toRange(selection.range));
+  const label = selection.symbol;
+  return () => ({ kind: 'summarize', docId: mirror.sync(document), range: { start: document.offsetAt(range.start), end: document.offsetAt(range.end), ...(label === undefined ? {} : { label }) } });
+}
+
+function promptOf(command: SlashCommand, refs: readonly ContextRef[], canEdit: boolean): string {
+  const selection = refs.find(({ kind }) => kind === 'selection');
+  const symbol = selection?.symbol ?? namedSymbol(command.rest);
+  return slashQuestion(command, { selection: selection !== undefined, ...(symbol === undefined ? {} : { symbol }) }, canEdit);
+}
+
+async function openDocument(uri: string): Promise<vscode.TextDocument | undefined> {
+  return await Promise.resolve(vscode.workspace.openTextDocument(vscode.Uri.parse(uri, true))).catch(() => undefined);
+}
+

@@ -1,0 +1,113 @@
+/** One answer: its blocks, changed in place while it streams, what the user should know of it, and its footer. */
+import type { AssistantTurn, Strings } from '../chat/chatMessages.ts';
+import { type CodeActions, frameCode } from './codeBlock.ts';
+import { button, confirmCopy, element, iconButton } from './dom.ts';
+import { icon, ring } from './icons.ts';
+import { toBlocks } from './markdown.ts';
+
+export interface AnswerActions extends CodeActions {
+  regenerate(anyway: boolean): void;
+  chooseModel(): void;
+  showLog(): void;
+  restart(): void;
+}
+
+export class AnswerTurn {
+  readonly root: HTMLElement;
+  readonly #strings: Strings;
+  readonly #actions: AnswerActions;
+  readonly #body = element('div', { class: 'body' });
+  /** What is shown: the source of each block, in the order of the body's children. */
+  #sources: string[] = [];
+
+  constructor(turn: AssistantTurn, strings: Strings, actions: AnswerActions) {
+    this.#strings = strings;
+    this.#actions = actions;
+    this.root = element('article', { class: 'turn assistant', 'data-role': 'assistant', 'aria-label': 'Kvasir' }, this.#body);
+    this.show(turn);
+  }
+
+  show(turn: AssistantTurn): void {
+    const streaming = turn.state === 'streaming';
+    this.root.dataset.state = turn.state;
+    this.root.setAttribute('aria-busy', String(streaming));
+    this.#showBody(turn);
+    if (streaming) (lastBlock(this.#body) ?? this.#body).append(element('span', { class: 'caret', 'aria-hidden': 'true' }));
+    const parts: Node[] = [];
+    if (turn.error !== undefined) parts.push(this.#failure(turn.error));
+    if (turn.refused !== undefined) parts.push(this.#refusal(turn.refused));
+    for (const note of turn.notes) parts.push(element('p', { class: 'note' }, note));
+    parts.push(this.#foot(turn));
+    // The body stays in the page, and with it the focus and the selection within its finished blocks.
+    while (this.#body.nextSibling) this.#body.nextSibling.remove();
+    this.root.append(...parts);
+  }
+
+  /** Leaves the blocks alone that are as they were. */
+  #showBody(turn: AssistantTurn): void {
+    const blocks = toBlocks(turn.text);
+    const firstChanged = blocks.findIndex((block, i) => block.source !== this.#sources[i]);
+    const kept = firstChanged < 0 ? blocks.length : firstChanged;
+    this.#body.querySelector('.caret')?.remove();
+    while (this.#body.children.length > kept) this.#body.lastElementChild!.remove();
+    for (const block of blocks.slice(kept)) this.#body.append(this.#makeBlock(block.toHtml()));
+    this.#sources = blocks.map(({ source }) => source);
+  }
+
+  #makeBlock(html: string): Element {
+    const holder = element('div', {});
+    holder.innerHTML = html;
+    for (const block of holder.querySelectorAll('pre')) frameCode(block, this.#strings, this.#actions);
+    for (const table of holder.querySelectorAll('table')) table.replaceWith(element('div', { class: 'wide', tabindex: '0' }, table.cloneNode(true)));
+    // One element each, so that a block can be found by its number.
+    return holder.childElementCount === 1 ? holder.firstElementChild! : holder;
+  }
+
+  /** Figures and tools in one line, which is there from the start: an answer that ends moves nothing. */
+  #foot(turn: AssistantTurn): HTMLElement {
+    const line = element('div', { class: 'foot' });
+    if (turn.state === 'streaming') {
+      line.append(element('span', { class: 'footer pending', 'aria-hidden': 'true' }, '…'));
+      return line;
+    }
+    if (turn.footer !== undefined) {
+      // Breaks between its parts only.
+      const figures = turn.footer.split(' · ').flatMap((part, i) => [i ? ' · ' : '', element('span', {}, part)]);
+      line.append(element('footer', { class: 'footer', 'data-part': 'footer' }, ...(turn.reused === undefined ? [] : [ring(turn.reused)]), element('div', {}, ...figures)));
+    }
+    const tools = element('div', { class: 'tools' });
+    if (turn.text) {
+      const copy = iconButton('copy', this.#strings.copyAnswer, 'copy-answer', () => {
+        this.#actions.copy(turn.text);
+        confirmCopy(copy, this.#strings.copied);
+      });
+      tools.append(copy);
+    }
+    if (turn.error === undefined && turn.refused === undefined) tools.append(iconButton('again', this.#strings.regenerate, 'regenerate', () => this.#actions.regenerate(false)));
+    if (tools.childElementCount) line.append(tools);
+    return line;
+  }
+
+  /** Said by the page's live region when it happens; an alert would be read out again each time the list is made anew. */
+  #failure(message: string): HTMLElement {
+    const { retry, showLog, restart } = this.#strings;
+    return notice('failure', message, button(retry, { class: 'link regenerate' }, () => this.#actions.regenerate(true)), button(showLog, { class: 'link' }, this.#actions.showLog), button(restart, { class: 'link' }, this.#actions.restart));
+  }
+
+  #refusal(model: string): HTMLElement {
+    const { refused, chooseModel, tryAnyway } = this.#strings;
+    return notice('refusal', refused.replace('{0}', () => model), button(chooseModel, { class: 'link' }, this.#actions.chooseModel), button(tryAnyway, { class: 'link regenerate' }, () => this.#actions.regenerate(true)));
+  }
+}
+
+function notice(className: string, message: string, ...links: HTMLElement[]): HTMLElement {
+  return element('div', { class: `notice ${className}` }, icon('warning'), element('div', {}, element('p', {}, message), element('div', { class: 'links' }, ...links)));
+}
+
+/** Where the caret of a streaming answer goes: behind its last words. */
+function lastBlock(body: Element): Element | null {
+  let last = body.lastElementChild;
+  if (last?.classList.contains('code')) return last.querySelector('code');
+  while (last?.lastElementChild && ['UL', 'OL', 'LI', 'BLOCKQUOTE'].includes(last.tagName)) last = last.lastElementChild;
+  return last;
+}

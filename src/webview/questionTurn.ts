@@ -1,0 +1,78 @@
+/** One question: what was asked about what, and editing it to ask again. */
+import type { ContextRef, Strings, UserTurn } from '../chat/chatMessages.ts';
+import { type CodeActions, frameCode } from './codeBlock.ts';
+import { button, element, fill, fitHeight, iconButton } from './dom.ts';
+import { icon } from './icons.ts';
+import { renderCode } from './markdown.ts';
+import { questionParts } from './questionText.ts';
+
+export interface QuestionActions extends CodeActions {
+  resend(id: string, text: string): void;
+  openRef(ref: ContextRef): void;
+}
+
+/** Names beyond these are counted only. */
+const MOST_NAMES = 4;
+
+export function questionTurn(turn: UserTurn, strings: Strings, actions: QuestionActions): HTMLElement {
+  const root = element('article', { class: 'turn user', 'data-role': 'user', 'aria-label': strings.you });
+  showQuestion(root, turn, strings, actions);
+  return root;
+}
+
+/** Opens the input in the place of the question. */
+export function editQuestion(root: HTMLElement): void {
+  root.querySelector<HTMLElement>('.edit')?.click();
+}
+
+function showQuestion(root: HTMLElement, turn: UserTurn, strings: Strings, actions: QuestionActions): void {
+  const bubble = element('div', { class: 'question' }, ...questionParts(turn.text).map((part) => {
+    if (part.kind === 'text') return part.text;
+    if (part.kind === 'code') return element('code', {}, part.text);
+    const holder = element('div', { class: 'body' });
+    holder.innerHTML = renderCode(part.text, part.language);
+    for (const block of holder.querySelectorAll('pre')) frameCode(block, strings, actions);
+    return holder;
+  }));
+  const edit = iconButton('edit', strings.edit, 'edit', () => showEditor(root, turn, strings, actions));
+  fill(root, element('div', { class: 'row' }, edit, bubble), ...aboutLine(turn, actions));
+}
+
+/** What the question was about. */
+function aboutLine({ context }: UserTurn, actions: QuestionActions): HTMLElement[] {
+  if (!context.length) return [];
+  const names = context.slice(0, MOST_NAMES).map((ref) => {
+    const name = button('', { class: 'file', title: ref.path }, () => actions.openRef(ref));
+    name.append(icon(ref.kind), ref.name);
+    return name;
+  });
+  const more = context.length > MOST_NAMES ? [element('span', { class: 'file' }, `+${context.length - MOST_NAMES}`)] : [];
+  return [element('div', { class: 'about-line' }, ...names, ...more)];
+}
+
+function showEditor(root: HTMLElement, turn: UserTurn, strings: Strings, actions: QuestionActions): void {
+  const input = element('textarea', { rows: '1', 'aria-label': strings.editing, spellcheck: 'false' });
+  input.value = turn.text;
+  const close = () => {
+    showQuestion(root, turn, strings, actions);
+    root.querySelector<HTMLElement>('.edit')?.focus();
+  };
+  const submit = () => {
+    if (input.value.trim()) actions.resend(turn.id, input.value);
+  };
+  input.addEventListener('input', () => fitHeight(input));
+  input.addEventListener('keydown', (event) => {
+    if (event.key === 'Escape') {
+      event.stopPropagation();
+      close();
+    }
+    if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    submit();
+  });
+  const buttons = element('div', { class: 'buttons' }, button(strings.cancel, { class: 'secondary' }, close), button(strings.send, { class: 'primary' }, submit));
+  fill(root, element('div', { class: 'editor' }, input, element('p', { class: 'small' }, strings.editing), buttons));
+  fitHeight(input);
+  input.focus();
+  input.setSelectionRange(input.value.length, input.value.length);
+}

@@ -1,0 +1,150 @@
+/**
+ * The list above the input that `@` (files) and `/` (commands) open. The input keeps the focus; which entry is meant is
+ * told to screen readers by aria-activedescendant. Decides when it is open and what a choice does to the text.
+ */
+import type { Found, Strings } from '../chat/chatMessages.ts';
+import { element, fill } from './dom.ts';
+import { type IconName, icon } from './icons.ts';
+
+export interface SuggestActions {
+  find(query: string): void;
+  pick(item: Found): void;
+  /** For screen readers. */
+  announce(text: string): void;
+}
+
+interface Entry {
+  icon: IconName;
+  name: string;
+  detail: string;
+  choose(): void;
+}
+
+/** What is being written at the cursor. */
+type Trigger = { kind: 'file' | 'command'; query: string; start: number };
+
+export class Suggest {
+  readonly root = element('div', { class: 'suggest', role: 'listbox', id: 'suggest', hidden: '' });
+  readonly #input: HTMLTextAreaElement;
+  readonly #strings: Strings;
+  readonly #actions: SuggestActions;
+  #trigger: Trigger | null = null;
+  #entries: Entry[] = [];
+  #active = 0;
+  /** Closed by Escape: stays closed for this word. */
+  #dismissed = -1;
+
+  constructor(input: HTMLTextAreaElement, strings: Strings, actions: SuggestActions) {
+    this.#input = input;
+    this.#strings = strings;
+    this.#actions = actions;
+    input.setAttribute('aria-autocomplete', 'list');
+    input.addEventListener('input', () => this.#follow());
+    input.addEventListener('click', () => this.#follow());
+    input.addEventListener('blur', () => this.close());
+    // The input keeps the focus.
+    this.root.addEventListener('mousedown', (event) => event.preventDefault());
+  }
+
+  get open(): boolean {
+    return !this.root.hidden;
+  }
+
+  close(): void {
+    this.#trigger = null;
+    this.root.hidden = true;
+    this.#input.removeAttribute('aria-activedescendant');
+    this.#input.removeAttribute('aria-controls');
+  }
+
+  /** What the host has found. */
+  show(query: string, items: readonly Found[]): void {
+    const trigger = this.#trigger;
+    if (trigger?.kind !== 'file' || trigger.query !== query) return;
+    this.#fill(this.#strings.files, items.map((item) => ({ icon: item.kind, name: item.name, detail: item.detail, choose: () => this.#pickFile(item) })));
+  }
+
+  /** Whether the key was meant for the list. */
+  key(event: KeyboardEvent): boolean {
+    if (!this.open || event.isComposing) return false;
+    if (event.key === 'Escape') {
+      this.#dismissed = this.#trigger?.start ?? -1;
+      this.close();
+      return true;
+    }
+    if (!this.#entries.length) return false;
+    if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+      this.#activate((this.#active + (event.key === 'ArrowDown' ? 1 : this.#entries.length - 1)) % this.#entries.length);
+      return true;
+    }
+    if ((event.key === 'Enter' && !event.shiftKey) || (event.key === 'Tab' && !event.shiftKey)) {
+      this.#entries[this.#active]?.choose();
+      return true;
+    }
+    return false;
+  }
+
+  #follow(): void {
+    const trigger = triggerAt(this.#input);
+    if (!trigger || trigger.start === this.#dismissed) {
+      if (!trigger) this.#dismissed = -1;
+      this.close();
+      return;
+    }
+    this.#trigger = trigger;
+    if (trigger.kind === 'file') this.#actions.find(trigger.query);
+    else {
+      const commands = this.#strings.slash.filter(({ name }) => name.startsWith(trigger.query.toLowerCase()));
+      if (commands.length) this.#fill(this.#strings.commands, commands.map(({ name, description }) => ({ icon: 'slash', name: `/${name}`, detail: description, choose: () => this.#replace(`/${name} `) })));
+      else this.close();
+    }
+  }
+
+  #fill(label: string, entries: Entry[]): void {
+    this.#entries = entries;
+    this.root.hidden = false;
+    this.root.setAttribute('aria-label', label);
+    this.#input.setAttribute('aria-controls', 'suggest');
+    const options = entries.map((entry, i) => {
+      const option = element('div', { class: 'option', role: 'option', id: `option${i}` }, icon(entry.icon), element('span', { class: 'name' }, entry.name), element('span', { class: 'detail' }, entry.detail));
+      option.addEventListener('click', () => entry.choose());
+      option.addEventListener('mousemove', () => this.#activate(i));
+      return option;
+    });
+    fill(this.root, ...(options.length ? options : [element('div', { class: 'option none', role: 'option', 'aria-disabled': 'true' }, this.#strings.nothingFound)]));
+    this.#actions.announce(entries.length ? this.#strings.found.replace('{0}', String(entries.length)) : this.#strings.nothingFound);
+    this.#activate(0);
+  }
+
+  #activate(index: number): void {
+    this.#active = index;
+    for (const [i, option] of [...this.root.children].entries()) option.setAttribute('aria-selected', String(i === index && this.#entries.length > 0));
+    const option = this.root.children[index];
+    if (!option || !this.#entries.length) return this.#input.removeAttribute('aria-activedescendant');
+    option.scrollIntoView({ block: 'nearest' });
+    this.#input.setAttribute('aria-activedescendant', option.id);
+  }
+
+  #pickFile(item: Found): void {
+    // In the middle of a sentence the name is one of its words.
+    const inSentence = this.#input.value.slice(0, this.#trigger?.start ?? 0).trim() !== '';
+    this.#replace(inSentence ? `\`${item.name}\` ` : '');
+    this.#actions.pick(item);
+  }
+
+  #replace(text: string): void {
+    const { start, query } = this.#trigger ?? { start: 0, query: '' };
+    this.close();
+    this.#input.setRangeText(text, start, start + 1 + query.length, 'end');
+    this.#input.dispatchEvent(new Event('input', { bubbles: true }));
+  }
+}
+
+function triggerAt(input: HTMLTextAreaElement): Trigger | null {
+  if (input.selectionStart !== input.selectionEnd) return null;
+  const before = input.value.slice(0, input.selectionStart);
+  const command = /^\/(\w*)$/.exec(before);
+  if (command) return { kind: 'command', query: command[1] ?? '', start: 0 };
+  const file = /(?:^|[\s(])@([^\s@]*)$/.exec(before);
+  return file ? { kind: 'file', query: file[1] ?? '', start: before.length - (file[1] ?? '').length - 1 } : null;
+}

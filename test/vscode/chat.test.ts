@@ -1,0 +1,230 @@
+/** The chat view as a user works with it: questions and what they are about, answers and what is done with them, and what survives a reload. */
+import type { Locator } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { PATIENCE } from './editor.ts';
+import { editorSuite, INVENTORY } from './suite.ts';
+
+const LARGE = Array.from({ length: 600 }, (_, i) => `export const value${i} = compute(${i});\n`).join('');
+const FILES = { 'src/inventory.ts': INVENTORY, 'src/large.ts': LARGE, 'src/prices.ts': 'export function priceOf(id: string): number {\n  return id.length;\n}\n', 'docs/notes.md': '# Notes\n', 'src/.env': 'TOKEN=1\n', 'src/.svn/envelope.ts': 'hidden();\n' };
+const BLOCK = 'Use this:\n```ts\ntotalValue(): number {\n  return 42;\n}\n```';
+
+editorSuite('chat', FILES, (editor) => {
+  const violations: string[] = [];
+  const chat = () => editor().chat;
+  const input = () => chat().getByRole('textbox', { name: 'Ask Kvasir' });
+  const questions = () => chat().locator('[data-role="user"]');
+  const lastAnswer = () => editor().answers.last();
+  const meter = () => chat().locator('[data-part="meter"] .label');
+  const chips = () => chat().locator('[data-part="context"] .name');
+
+  const ended = (answer: Locator) => expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
+
+  async function askToTheEnd(question: string): Promise<Locator> {
+    const answer = await editor().ask(question);
+    await ended(answer);
+    return answer;
+  }
+
+  /** Drags the sidebar's edge; keeps its place between the screenshots. */
+  async function sidebarWidth(width: number): Promise<void> {
+    const { page } = editor();
+    const box = await page.locator('.part.sidebar').boundingBox();
+    if (!box) throw new Error('no sidebar');
+    await page.mouse.move(box.x + box.width, 300);
+    await page.mouse.down();
+    await page.mouse.move(box.x + width, 300, { steps: 4 });
+    await page.mouse.up();
+    await page.mouse.move(900, 500);
+  }
+
+  async function pictures(name: string): Promise<void> {
+    for (const width of [280, 420]) {
+      await sidebarWidth(width);
+      await editor().screenshotThemes(`${name}-${width}`);
+    }
+  }
+
+  test('with the keyboard alone: open, ask while the model loads, stop, ask again', async () => {
+    const window = editor();
+    window.page.on('console', (message) => {
+      if (/Content Security Policy/i.test(message.text())) violations.push(message.text());
+    });
+    await window.page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await window.openFile('src/inventory.ts');
+    await window.goTo(37, 1);
+    await window.runCommand('Kvasir: Open Chat');
+    await expect.poll(() => input().evaluate((element) => element.matches(':focus'))).toBe(true);
+    await expect.poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
+    // Nothing is counted before somebody has asked: that would load the model.
+    expect(await meter().count()).toBe(0);
+    await pictures('chat-empty');
+    await input().focus();
+    await window.type('Which classes does this file define?');
+    await window.press('Enter');
+    await window.press('Escape');
+    await ended(lastAnswer());
+    expect(await lastAnswer().locator('.note').allInnerTexts()).toEqual(['Stopped.']);
+    // Shift+Tab from the input leads over the chips to the tools of the answer.
+    for (let presses = 0; presses < 8 && !(await lastAnswer().locator('.regenerate').evaluate((element) => element.matches(':focus'))); presses++) await window.press('Shift+Tab');
+    await window.press('Enter');
+    await expect.poll(() => lastAnswer().locator('[data-part="footer"]').count(), { timeout: 2 * PATIENCE }).toBe(1);
+    expect(await lastAnswer().locator('.note').count()).toBe(0);
+    expect(await lastAnswer().locator('.body').innerText()).toContain('Inventory');
+    expect(await questions().count()).toBe(1);
+  });
+
+  test('the meter says what the answer then takes', async () => {
+    await input().fill('What does `totalValue` return?');
+    const before = await meter().textContent();
+    await input().press('End');
+    await input().pressSequentially('?');
+    await expect.poll(() => meter().textContent()).not.toBe(before);
+    const [, tokens] = /^([\d,]+) of 2,048 tokens$/.exec((await meter().textContent()) ?? '') ?? [];
+    await input().press('Enter');
+    await expect.poll(() => editor().answers.count()).toBe(2);
+    await ended(lastAnswer());
+    expect(await lastAnswer().locator('[data-part="footer"]').textContent()).toMatch(new RegExp(`^[\\d,]+ of ${tokens} tokens reused`));
+    await pictures('chat-answers');
+  });
+
+  test('copy an answer', async () => {
+    await lastAnswer().hover();
+    await lastAnswer().getByRole('button', { name: 'Copy the answer' }).click();
+    await expect.poll(() => editor().page.evaluate('navigator.clipboard.readText()')).toBe('`totalValue` returns `number`.');
+  });
+
+  test('Up edits the last question; an earlier one asked again drops what follows', async () => {
+    await input().focus();
+    await editor().press('ArrowUp');
+    const editing = questions().last().getByRole('textbox');
+    await expect.poll(() => editing.evaluate((element) => element.matches(':focus'))).toBe(true);
+    await editor().screenshot('chat-edit');
+    await editing.fill('What does `count` return?');
+    await editing.press('Enter');
+    await expect.poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('Which classes'), expect.stringContaining('What does count return?')]);
+    await ended(lastAnswer());
+    await questions().first().hover();
+    await questions().first().getByRole('button', { name: 'Edit and ask again' }).click();
+    await questions().first().getByRole('textbox').fill('What methods does `Inventory` have?');
+    await editor().press('Enter');
+    await expect.poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('What methods')]);
+    await ended(lastAnswer());
+  });
+
+  test('@ offers files and folders but nothing hidden or secret; the keyboard picks one', async () => {
+    await input().fill('');
+    await input().pressSequentially('@env');
+    await expect.poll(() => chat().getByRole('option').allInnerTexts()).toEqual(['No file matches']);
+    await input().fill('');
+    await input().pressSequentially('compare with @pric');
+    await expect.poll(() => chat().getByRole('option').first().innerText()).toContain('prices.ts');
+    await input().press('Enter');
+    await expect.poll(() => input().inputValue()).toBe('compare with `prices.ts` ');
+    await expect.poll(() => chips().allInnerTexts()).toEqual(['inventory.ts', 'prices.ts']);
+    await input().pressSequentially('@');
+    await expect.poll(() => chat().getByRole('option').count()).toBeGreaterThan(4);
+    await pictures('chat-files');
+    await input().press('Escape');
+    expect(await chat().getByRole('option').count()).toBe(0);
+    const answer = await askToTheEnd('compare with `prices.ts`');
+    expect(await questions().last().locator('.file').allInnerTexts()).toEqual(['inventory.ts', 'prices.ts']);
+    expect(await answer.locator('.note').count()).toBe(0);
+    await chat().getByRole('button', { name: 'Remove prices.ts from the question' }).click();
+    await expect.poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
+  });
+
+  test('/explain is about the definition at the cursor; what the model is too small for is refused in one line', async () => {
+    await input().focus();
+    await input().pressSequentially('/');
+    await expect.poll(() => chat().getByRole('option').count()).toBe(5);
+    await editor().screenshot('chat-slash');
+    await input().pressSequentially('ex');
+    await input().press('Tab');
+    await expect.poll(() => input().inputValue()).toBe('/explain ');
+    await editor().openFile('src/inventory.ts');
+    await editor().goTo(67, 9);
+    await editor().runCommand('Kvasir: Open Chat');
+    await input().press('Enter');
+    await expect.poll(() => questions().last().locator('.file').allInnerTexts(), { timeout: PATIENCE }).toEqual(['inventory.ts', 'totalValue']);
+    await ended(lastAnswer());
+    const answer = await askToTheEnd('/fix');
+    expect(await answer.locator('.refusal').innerText()).toMatch(/kvasir-starter is too small.*\s+Choose Model\s+Try anyway/s);
+    await editor().screenshot('chat-refusal');
+    await answer.getByRole('button', { name: 'Try anyway' }).click();
+    await expect.poll(() => lastAnswer().locator('[data-part="footer"]').count(), { timeout: 2 * PATIENCE }).toBe(1);
+  });
+
+  test('a block of code: copy, insert at the cursor, apply as a diff, new file', async () => {
+    const window = editor();
+    await askToTheEnd(BLOCK);
+    const block = questions().last().locator('.code');
+    await pictures('chat-code');
+    await block.getByRole('button', { name: 'Apply to the file, as a diff' }).click();
+    await window.page.locator('.diff-editor, .monaco-diff-editor').first().waitFor();
+    await window.page.locator('.monaco-diff-editor .modified .view-line', { hasText: 'return 42' }).waitFor();
+    await window.screenshot('chat-diff');
+    await window.runCommand('Kvasir: Accept Edit');
+    await window.openFile('src/inventory.ts');
+    const applied = INVENTORY.replace(/ {2}totalValue\(\): number \{[\s\S]*?\n {2}\}/, '  totalValue(): number {\n    return 42;\n  }');
+    expect(await window.savedText('src/inventory.ts')).toBe(applied);
+    await window.press('Control+Z');
+    expect(await window.savedText('src/inventory.ts')).toBe(INVENTORY);
+    await window.goTo(1, 1);
+    await block.getByRole('button', { name: 'Insert at cursor' }).click();
+    await expect.poll(() => window.editorText()).toContain('  return 42;');
+    expect(await window.savedText('src/inventory.ts')).toBe(`totalValue(): number {\n  return 42;\n}${INVENTORY}`);
+    await window.press('Control+Z');
+    expect(await window.savedText('src/inventory.ts')).toBe(INVENTORY);
+    await block.getByRole('button', { name: 'Copy' }).click();
+    await expect.poll(() => window.page.evaluate('navigator.clipboard.readText()')).toBe('totalValue(): number {\n  return 42;\n}\n');
+    await block.getByRole('button', { name: 'New file with this code' }).click();
+    await window.page.locator('.tab.active', { hasText: 'Untitled' }).waitFor();
+    await window.page.locator('[id="status.editor.mode"]', { hasText: 'TypeScript' }).waitFor();
+    expect(await window.editorText()).toContain('  return 42;');
+  });
+
+  test('what does not fit is said before asking, per file and in words', async () => {
+    const window = editor();
+    await window.openFile('src/large.ts');
+    await window.goTo(300, 1);
+    const leftOut = () => chat().locator('[data-part="left-out"]').innerText();
+    await expect.poll(leftOut, { timeout: PATIENCE }).toMatch(/src\/large\.ts: lines 1-\d+ and \d+-601 of 601 left out/);
+    expect(await chat().locator('[data-part="omitted"]').innerText()).toMatch(/^[\d,]+ left out$/);
+    const said = await leftOut();
+    await window.runCommand('Kvasir: Open Chat');
+    await pictures('chat-left-out');
+    const answer = await askToTheEnd('What is this?');
+    expect((await answer.locator('.note').allInnerTexts()).join('\n')).toContain(/src\/large.*/.exec(said)?.[0] ?? 'nothing');
+  });
+
+  test('conversations: a new one, both after a reload of the window, the list, export, delete', async () => {
+    const window = editor();
+    const first = (await questions().first().innerText()).split('\n')[0]!;
+    await window.runCommand('Kvasir: New Conversation');
+    await expect.poll(() => questions().count()).toBe(0);
+    await askToTheEnd('What does `compute` do?');
+    await input().fill('half a thou');
+    await window.page.reload();
+    await window.page.locator('.monaco-workbench').waitFor();
+    await expect.poll(() => questions().allInnerTexts(), { timeout: PATIENCE }).toEqual([expect.stringContaining('What does compute do?')]);
+    expect(await input().inputValue()).toBe('half a thou');
+    await window.runCommand('Kvasir: Export Conversation');
+    await window.page.locator('.tab.active', { hasText: 'Untitled' }).waitFor();
+    await expect.poll(() => window.editorText()).toMatch(/## What does `compute` do\?[\s\S]*tokens reused/);
+    await window.press('F1');
+    await window.page.locator('.quick-input-widget input').fill('>Kvasir: Open Conversation');
+    await window.press('Enter');
+    await window.page.locator('.quick-input-list .monaco-list-row', { hasText: first }).waitFor();
+    await window.screenshot('chat-conversations');
+    await window.page.locator('.quick-input-list .monaco-list-row', { hasText: first }).click();
+    await expect.poll(() => questions().first().innerText()).toContain(first);
+    await window.runCommand('Kvasir: Clear Chat');
+    await expect.poll(() => questions().count()).toBe(0);
+  });
+
+  test('nothing was refused by the page’s content security policy, and nothing popped up', async () => {
+    expect(violations).toEqual([]);
+    expect(editor().problems).toEqual([]);
+    expect(await editor().toasts()).toEqual([]);
+  });
+});
