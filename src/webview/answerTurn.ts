@@ -37,7 +37,8 @@ export class AnswerTurn {
     if (turn.error !== undefined) parts.push(this.#failure(turn.error));
     if (turn.refused !== undefined) parts.push(this.#refusal(turn.refused));
     for (const note of turn.notes) parts.push(element('p', { class: 'note' }, note));
-    parts.push(this.#foot(turn));
+    const foot = this.#foot(turn);
+    if (foot.childElementCount) parts.push(foot);
     // The body stays in the page, and with it the focus and the selection within its finished blocks.
     while (this.#body.nextSibling) this.#body.nextSibling.remove();
     this.root.append(...parts);

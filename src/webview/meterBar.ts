@@ -14,7 +14,7 @@ export class MeterBar {
     const text = JSON.stringify(meter);
     if (text === this.#shown) return;
     this.#shown = text;
-    fill(this.notes, ...(meter?.notes ?? []).map((note) => element('li', {}, icon('warning'), element('span', {}, note))));
+    fill(this.notes, ...(meter?.notes ?? []).map((note) => element('li', { class: 'lost' }, icon('warning'), element('span', {}, note))));
     this.notes.hidden = !meter?.notes.length;
     this.bar.classList.toggle('over', meter?.over === true);
     if (!meter) {
