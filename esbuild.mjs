@@ -12,6 +12,7 @@ const entries = [
   { ...node, entryPoints: ['engine/machineProbe.ts'], outfile: 'dist/machineProbe.js' },
   { ...node, entryPoints: ['engine/cli.ts'], outfile: 'dist/cli.js', banner: { js: '#!/usr/bin/env node' } },
   { ...shared, platform: 'browser', format: 'iife', target: 'es2022', entryPoints: ['src/webview/chat.ts'], outfile: 'dist/webview/chat.js' },
+  { ...shared, platform: 'browser', format: 'iife', target: 'es2022', entryPoints: ['src/webview/cache.ts'], outfile: 'dist/webview/cache.js' },
 ];
 const results = await Promise.all(entries.map((entry) => build(entry)));
 

@@ -154,7 +154,7 @@ export class Assistant {
       }
       case 'machine':
         // Not while requests run: they and the measurement would slow each other down.
-        return void this.#machine.describe((message.speed ?? false) && this.#requests.size === 0).then((machine) => this.#reply(message.requestId, { kind: 'machine', machine }));
+        return void this.#machine.describe({ graphics: message.graphics ?? true, speed: (message.speed ?? false) && this.#requests.size === 0 }).then((machine) => this.#reply(message.requestId, { kind: 'machine', machine }));
     }
   }
 

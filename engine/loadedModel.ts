@@ -4,7 +4,7 @@ import { Engine } from './engine.ts';
 import { RequestError } from './errors.ts';
 import { automaticCacheBytes } from './memory.ts';
 import { importModel, kvShape } from './model/importModel.ts';
-import { OnnxRunner } from './model/runner.ts';
+import { defaultThreads, OnnxRunner } from './model/runner.ts';
 import type { LoadOptions, ModelInfo } from './protocol.ts';
 import { Layout } from './text/layout.ts';
 import { type Faults, ModelText } from './text/modelText.ts';
@@ -40,7 +40,8 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   const shape = kvShape(imported.config, kv);
   progress('session', 0);
   const window = new KvWindow(shape, 0);
-  const runner = await OnnxRunner.create(imported, window, { threads: options.threads });
+  const threads = options.threads || defaultThreads();
+  const runner = await OnnxRunner.create(imported, window, { threads });
   progress('session', 1);
   // After the weights are in memory: they are not available any more.
   let maxBytes = options.maxBytes || automaticCacheBytes();
@@ -56,6 +57,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
       vocabSize: imported.config.vocabSize,
       weightsBytes: imported.weightsBytes,
       kvBytesPerToken: kvBytesPerToken(shape),
+      threads,
       loadMs: performance.now() - started,
       imported: imported.imported,
       canComplete: text.manifest.can.complete,

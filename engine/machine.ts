@@ -17,8 +17,8 @@ export class Machine {
   readonly #patienceMs: number;
   /** Measured once: memory does not become faster. */
   #readBytesPerSecond: number | null = null;
-  #asking: Promise<MachineInfo> | null = null;
-  #askingSpeed = false;
+  /** Under way, by what is asked for: asked twice at a time it is one answer. */
+  readonly #asking = new Map<string, Promise<MachineInfo>>();
   /** null: there is no battery, or it does not tell; then it is not asked again. */
   #onBattery: { value: boolean | null; until: number } | undefined;
 
@@ -28,18 +28,16 @@ export class Machine {
     this.#patienceMs = patienceMs;
   }
 
-  /** As it is now; asked twice at a time it is one answer. `speed` measures how fast memory is read, unless that is known. */
-  async describe(speed: boolean): Promise<MachineInfo> {
-    const measure = speed && this.#readBytesPerSecond === null;
-    // One that is under way and does not measure is of no use to who wants that; it ends first.
-    if (this.#asking && measure && !this.#askingSpeed) await this.#asking;
-    if (!this.#asking) {
-      this.#askingSpeed = measure;
-      this.#asking = this.#ask(measure).finally(() => {
-        this.#asking = null;
-      });
+  /** As it is now. `speed` measures how fast memory is read, unless that is known. */
+  async describe({ graphics, speed }: { graphics: boolean; speed: boolean }): Promise<MachineInfo> {
+    const wanted = { graphics, speed: speed && this.#readBytesPerSecond === null };
+    const key = JSON.stringify(wanted);
+    let asking = this.#asking.get(key);
+    if (!asking) {
+      asking = this.#ask(wanted).finally(() => this.#asking.delete(key));
+      this.#asking.set(key, asking);
     }
-    const machine = await this.#asking;
+    const machine = await asking;
     this.#readBytesPerSecond ??= machine.readBytesPerSecond;
     return { ...machine, readBytesPerSecond: this.#readBytesPerSecond };
   }
@@ -48,12 +46,12 @@ export class Machine {
   async onBattery(): Promise<boolean> {
     const known = this.#onBattery;
     if (known && (known.value === null || performance.now() < known.until)) return known.value === true;
-    const { onBattery } = await this.#ask(false, true);
+    const { onBattery } = await this.#ask({ graphics: false, speed: false, batteryAlone: true });
     this.#onBattery = { value: onBattery, until: performance.now() + BATTERY_MS };
     return onBattery === true;
   }
 
-  #ask(speed: boolean, batteryAlone = false): Promise<MachineInfo> {
+  #ask(wanted: { graphics: boolean; speed: boolean; batteryAlone?: boolean }): Promise<MachineInfo> {
     const machine: MachineInfo = {
       cpu: cpus()[0]?.model.trim() ?? '',
       cores: availableParallelism(),
@@ -63,7 +61,7 @@ export class Machine {
       readBytesPerSecond: null,
     };
     return new Promise((resolve) => {
-      const probe = new Worker(this.#script, { name: 'kvasir-machine', execArgv: [], stdout: true, stderr: true, workerData: { speed, batteryAlone } });
+      const probe = new Worker(this.#script, { name: 'kvasir-machine', execArgv: [], stdout: true, stderr: true, workerData: wanted });
       const end = () => {
         clearTimeout(timer);
         probe.unref();

@@ -8,7 +8,7 @@ import type { battery } from 'systeminformation/lib/battery.js';
 import type { Gpu, MachineInfo } from './protocol.ts';
 
 /** Each is asked for by itself: what one cannot tell keeps none of the others back. */
-type Asked = { speed: boolean; batteryAlone?: boolean };
+type Asked = { graphics: boolean; speed: boolean; batteryAlone?: boolean };
 
 const MB = 1024 * 1024;
 /** Display adapters that draw a desktop and compute nothing. */
@@ -63,7 +63,7 @@ export async function readSpeed(readers: number): Promise<number> {
   }
 }
 
-async function probe({ speed, batteryAlone }: Asked, tell: (known: Partial<MachineInfo>) => void): Promise<void> {
+async function probe({ graphics: withGraphics, speed, batteryAlone }: Asked, tell: (known: Partial<MachineInfo>) => void): Promise<void> {
   const ask = (question: () => Promise<Partial<MachineInfo>>) => question().then(tell, () => undefined);
   const askBattery = () => ask(async () => ({ onBattery: onBatteryOf(await (await import('systeminformation/lib/battery.js')).battery()) }));
   if (batteryAlone) return askBattery();
@@ -73,9 +73,9 @@ async function probe({ speed, batteryAlone }: Asked, tell: (known: Partial<Machi
     const cores = Math.min(physicalCores, availableParallelism());
     return { ...(cores > 0 ? { cores } : {}), ...(cpus()[0] ? {} : { cpu: `${manufacturer} ${brand}`.trim() }) };
   });
-  if (speed) await ask(async () => ({ readBytesPerSecond: await readSpeed(Math.max(1, Math.min(MOST_READERS, availableParallelism()))) }));
   await askBattery();
-  await ask(async () => ({ gpus: gpusOf((await (await import('systeminformation/lib/graphics.js')).graphics()).controllers) }));
+  if (speed) await ask(async () => ({ readBytesPerSecond: await readSpeed(Math.min(MOST_READERS, availableParallelism())) }));
+  if (withGraphics) await ask(async () => ({ gpus: gpusOf((await (await import('systeminformation/lib/graphics.js')).graphics()).controllers) }));
 }
 
 if (parentPort) {

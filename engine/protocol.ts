@@ -132,6 +132,8 @@ export interface ModelInfo {
   vocabSize: number;
   weightsBytes: number;
   kvBytesPerToken: number;
+  /** That a step runs on. */
+  threads: number;
   loadMs: number;
   /** False when the imported files were already in the cache folder. */
   imported: boolean;
@@ -161,8 +163,11 @@ export type HostMessage =
   | { type: 'measure'; requestId: string; task: ChatTask; sampling?: SamplingParams }
   /** What a model folder is, without loading it; needs no model. */
   | { type: 'inspect'; requestId: string; modelDir: string }
-  /** Memory, processors, graphics memory and battery of this machine; needs no model. `speed` also measures how fast it reads memory. */
-  | { type: 'machine'; requestId: string; speed?: boolean }
+  /**
+   * Memory, processors and battery of this machine; needs no model. Its graphics, too, unless `graphics` is false: listing
+   * them may take a second. `speed` also measures how fast memory is read.
+   */
+  | { type: 'machine'; requestId: string; graphics?: boolean; speed?: boolean }
   /** The last steps as a Chrome trace. */
   | { type: 'trace'; requestId: string }
   | { type: 'pin'; docId: string; pinned: boolean }
@@ -262,7 +267,7 @@ export interface MachineInfo {
   /** Physical cores. */
   cores: number;
   memory: { totalBytes: number; availableBytes: number };
-  /** Empty is no GPU, virtual display adapters left out; null: the system did not tell. */
+  /** Empty is no GPU, virtual display adapters left out; null: not asked for, or the system did not tell. */
   gpus: Gpu[] | null;
   /** null: no battery, or not known. */
   onBattery: boolean | null;

@@ -22,8 +22,12 @@ import { LanguageModelProvider } from './lm/provider.ts';
 import type { Log } from './log.ts';
 import { chooseModel } from './models/chooseModel.ts';
 import { locateModel } from './models/locate.ts';
+import { CACHE_VIEW, CacheView } from './monitor/cacheView.ts';
 import { Explanation } from './monitor/explanation.ts';
+import { exportTrace } from './monitor/exportTrace.ts';
+import { Figures } from './monitor/figures.ts';
 import { StatusItem } from './monitor/statusItem.ts';
+import { showStatusMenu, STATUS_MENU } from './monitor/statusMenu.ts';
 import { Summaries } from './summary/summaries.ts';
 import { summarizeFile, summarizeSelection } from './summary/summaryCommands.ts';
 
@@ -44,8 +48,10 @@ export class Assistant {
     const summaries = new Summaries(context, host, mirror, settings, log);
     const chat = new ChatView(context, host, mirror, settings, edits, log);
     const explanation = new Explanation(() => explain(completion.last, vscode.l10n.t));
-    const status = new StatusItem(host);
     const languageModel = new LanguageModelProvider(context.extensionPath, host, settings, log);
+    const figures = new Figures(host, context.globalState);
+    const status = new StatusItem(host, figures);
+    const cache = new CacheView(context.extensionUri, host, figures);
     const command = (name: string, run: (...args: never[]) => unknown) => vscode.commands.registerCommand(name, run);
     this.#host = host;
     this.#disposables = [
@@ -57,10 +63,13 @@ export class Assistant {
       registerEdits(context, host, mirror, settings, edits),
       summaries,
       explanation,
+      cache,
       status,
       languageModel,
+      figures,
       vscode.languages.registerInlineCompletionItemProvider(DOCUMENTS, completion),
       vscode.window.registerWebviewViewProvider(CHAT_VIEW, chat),
+      vscode.window.registerWebviewViewProvider(CACHE_VIEW, cache),
       command(ACCEPTED_COMMAND, () => completion.accepted()),
       command('kvasir.snooze', () => snooze.choose()),
       command('kvasir.endSnooze', () => snooze.end()),
@@ -75,12 +84,15 @@ export class Assistant {
         summaries.forget();
         completion.forget();
         host.client.notify({ type: 'evict' });
-        status.refresh();
+        figures.refresh();
         void vscode.window.showInformationMessage(vscode.l10n.t('Kvasir: the cache is cleared.'));
       }),
       command('kvasir.chooseModel', () => chooseModel(locateModel('', context.extensionPath).modelDir, host, settings)),
       command('kvasir.reportProblem', () => reportProblem(context, host, completion.last)),
       command('kvasir.getStarted', () => vscode.commands.executeCommand('workbench.action.openWalkthrough', WALKTHROUGH, false)),
+      command('kvasir.showCache', () => cache.open()),
+      command('kvasir.exportTrace', () => exportTrace(host.client)),
+      command(STATUS_MENU, () => showStatusMenu(status.paused)),
       command('kvasir.restartEngine', () => host.restart().catch(() => {})),
       command('kvasir.showLog', () => log.show()),
     ];

@@ -143,8 +143,8 @@ export class EngineClient {
     });
   }
 
-  /** This machine's memory, processors, graphics and battery; starts the engine but loads no model. `speed` measures how fast it reads memory, too. */
-  async machine(options: { speed?: boolean } = {}): Promise<MachineInfo> {
+  /** This machine's memory, processors, graphics and battery; starts the engine but loads no model. Without `graphics` it takes no time; `speed` measures how fast it reads memory, too. */
+  async machine(options: { graphics?: boolean; speed?: boolean } = {}): Promise<MachineInfo> {
     await this.#open();
     return (await this.#ask('machine', (requestId) => ({ type: 'machine', requestId, ...options }))).machine;
   }

@@ -23,7 +23,7 @@ export interface RunnerOptions {
 type Module = typeof Ort;
 
 /** All of a small machine; half of a large one, which is about its physical cores. */
-function defaultThreads(): number {
+export function defaultThreads(): number {
   const n = availableParallelism();
   return n <= 4 ? n : Math.max(4, Math.floor(n / 2));
 }

@@ -1,30 +1,44 @@
 /** The status bar's hover as Markdown. Pure. */
-import type { EngineStats, Tier } from '../../engine/protocol.ts';
+import type { EngineStats, Gpu, Tier } from '../../engine/protocol.ts';
 import { formatBytes, formatCount, formatShare } from '../format.ts';
 import type { Translate } from '../translate.ts';
 
 /** A hover is read at a glance; the rest is counted. */
 const MOST_FILES = 8;
 
-export function hoverMarkdown(stats: EngineStats, t: Translate): string {
+/** `gpus`: undefined where nobody has asked yet. */
+export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefined, t: Translate): string {
   const lines: string[] = [];
-  const { model, requests, tokens, windowSlots } = stats;
-  if (model) lines.push(`**${escapeMarkdown(model.name)}** · ${model.precision} · ${formatBytes(model.weightsBytes)} · ${t('{0} tokens of context', formatCount(model.contextTokens))}`, '');
+  const { model, requests, tokens, memory } = stats;
+  if (model) {
+    const about = [model.precision, t('{0} tokens of context', formatCount(model.contextTokens)), t('{0} threads', model.threads)];
+    lines.push(`**${escapeMarkdown(model.name)}** · ${about.join(' · ')}`, '');
+  }
   const used = stats.windowBytes + stats.storeBytes;
-  lines.push(t('KV cache: **{0}** of {1} (window {2}, store {3}; {4} a token)', formatBytes(used), formatBytes(stats.maxBytes), formatBytes(stats.windowBytes), formatBytes(stats.storeBytes), formatBytes(stats.kvBytesPerToken)), '');
-  lines.push(t('Window: {0} of {1} slots free', formatCount(windowSlots.free), formatCount(windowSlots.total)), '');
+  lines.push(t('KV cache: **{0}** of {1} (window {2}, store {3}; {4} a token, {5})', formatBytes(used), formatBytes(stats.maxBytes), formatBytes(stats.windowBytes), formatBytes(stats.storeBytes), formatBytes(stats.kvBytesPerToken), model?.kv ?? ''), '');
   if (tokens.prompt > 0) lines.push(t('Prompt tokens reused: **{0}** ({1} of {2})', formatShare(tokens.promptCached / tokens.prompt), formatCount(tokens.promptCached), formatCount(tokens.prompt)), '');
-  lines.push(t('Requests: {0} running, {1} waiting, {2} done', requests.running, requests.waiting, formatCount(requests.done)), '');
-  const files = [...stats.files].sort((a, b) => b.bytes - a.bytes);
+  const speed = stats.tokensPerSecond > 0 ? `${formatCount(stats.tokensPerSecond)} tok/s · ` : '';
+  lines.push(speed + t('Requests: {0} running, {1} waiting, {2} done', requests.running, requests.waiting, formatCount(requests.done)), '');
+  lines.push(t('Memory: weights {0}, process {1}, {2} of {3} available', formatBytes(model?.weightsBytes ?? 0), formatBytes(memory.processBytes), formatBytes(memory.availableBytes), formatBytes(memory.totalBytes)), '');
+  if (gpus) lines.push(gpus.length ? gpus.map((gpu) => gpuText(gpu, t)).join(', ') : t('No GPU: everything runs on the processor.'), '');
+  const files = stats.files.filter((file) => file.open || file.tokens > 0).sort((a, b) => b.bytes - a.bytes);
   if (files.length) {
     lines.push(`| ${t('File')} | ${t('Tokens')} | ${t('Bytes')} | ${t('Tier')} | ${t('Reused')} |`, '|:--|--:|--:|:--|--:|');
     const tiers: Record<Tier, string> = { window: t('window'), store: t('store'), none: '–' };
     for (const file of files.slice(0, MOST_FILES)) {
-      lines.push(`| ${escapeMarkdown(shortPath(file.path))} | ${formatCount(file.tokens)} | ${formatBytes(file.bytes)} | ${tiers[file.tier]} | ${file.hits ? formatShare(file.hitRate) : '–'} |`);
+      lines.push(`| ${escapeMarkdown(shortPath(file.path))}${file.pinned ? ' $(pinned)' : ''} | ${formatCount(file.tokens)} | ${formatBytes(file.bytes)} | ${tiers[file.tier]} | ${file.hits ? formatShare(file.hitRate) : '–'} |`);
     }
     if (files.length > MOST_FILES) lines.push('', t('and {0} more files', files.length - MOST_FILES));
   }
   return lines.join('\n');
+}
+
+/** Kvasir computes on the processor alone: what is in use belongs to others. */
+function gpuText({ name, totalBytes, usedBytes, estimated }: Gpu, t: Translate): string {
+  const label = escapeMarkdown(name);
+  if (totalBytes === null) return t('{0}: memory not readable, not used', label);
+  if (usedBytes !== null) return t('{0}: {1} of {2} in use, none by Kvasir', label, formatBytes(usedBytes), formatBytes(totalBytes));
+  return estimated ? t('{0}: about {1} (estimate), not used', label, formatBytes(totalBytes)) : t('{0}: {1}, not used', label, formatBytes(totalBytes));
 }
 
 /** The one line of the status bar, without its icon. */

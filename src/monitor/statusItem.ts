@@ -1,91 +1,78 @@
 /**
- * The status bar item `kvasir.status`: what the engine is doing, what the cache holds, details in its hover. Asks the
- * engine for figures only while something is going on and shortly after; otherwise it has no timer.
+ * The status bar item `kvasir.status`: what the engine is doing, what the cache holds, details in its hover, and a menu.
+ * Has no timer of its own: it shows what Figures learns.
  */
 import * as vscode from '../vscode.ts';
-import type { EngineStats } from '../../engine/protocol.ts';
 import type { EngineState } from '../engineClient.ts';
 import type { EngineHost } from '../engineHost.ts';
+import type { Figures } from './figures.ts';
 import { escapeMarkdown, hoverMarkdown, statusText } from './hover.ts';
+import { STATUS_MENU } from './statusMenu.ts';
 
-const POLL_MS = 500;
-/** Idle work (a file's block is computed ahead) follows an edit by a second and takes a moment. */
-const AFTERGLOW_MS = 5000;
+/** Why nothing is completed by itself for now; `undefined` where it is. */
+export interface Pause {
+  readonly onDidChange: vscode.Event<unknown>;
+  reason(): string | undefined;
+}
 
 export class StatusItem implements vscode.Disposable {
   readonly #host: EngineHost;
+  readonly #figures: Figures;
+  readonly #pause: Pause | undefined;
   readonly #item: vscode.StatusBarItem;
   readonly #subscriptions: vscode.Disposable[];
-  #timer: ReturnType<typeof setTimeout> | undefined;
-  #pollUntil = 0;
-  #stats: EngineStats | null = null;
-  #disposed = false;
 
-  constructor(host: EngineHost) {
+  constructor(host: EngineHost, figures: Figures, pause?: Pause) {
     this.#host = host;
+    this.#figures = figures;
+    this.#pause = pause;
     this.#item = vscode.window.createStatusBarItem('kvasir.status', vscode.StatusBarAlignment.Right, 100);
     this.#item.name = 'Kvasir';
-    this.#subscriptions = [
-      host.onState((state) => {
-        if (state.kind !== 'ready') this.#stats = null;
-        else this.#poll();
-        this.#draw();
-      }),
-      host.onActivity(() => this.#poll()),
-    ];
+    this.#subscriptions = [host.onActivity(() => this.#draw()), figures.onChange(() => this.#draw()), ...(pause ? [pause.onDidChange(() => this.#draw())] : [])];
     this.#draw();
     this.#item.show();
   }
 
+  /** Whether nothing is completed by itself for now. */
+  get paused(): boolean {
+    return this.#pause?.reason() !== undefined;
+  }
+
   dispose(): void {
-    this.#disposed = true;
-    clearTimeout(this.#timer);
     for (const subscription of this.#subscriptions) subscription.dispose();
     this.#item.dispose();
-  }
-
-  /** Figures as they are now, once. */
-  refresh(): void {
-    this.#ask(0);
-  }
-
-  /** Figures from now on until it has been quiet for a while. */
-  #poll(): void {
-    this.#pollUntil = Date.now() + AFTERGLOW_MS;
-    this.#ask(0);
-  }
-
-  #ask(delayMs: number): void {
-    if (this.#timer !== undefined) return;
-    this.#timer = setTimeout(async () => {
-      const { client } = this.#host;
-      const stats = await client.stats().catch(() => null);
-      this.#timer = undefined;
-      if (this.#disposed) return;
-      this.#stats = stats ?? this.#stats;
-      if (client.numPending > 0) this.#pollUntil = Date.now() + AFTERGLOW_MS;
-      if (Date.now() < this.#pollUntil && client.state.kind !== 'failed') this.#ask(POLL_MS);
-      this.#draw();
-    }, delayMs);
   }
 
   #draw(): void {
     const { state } = this.#host.client;
     const failed = state.kind === 'failed';
-    const { text, hover, label } = this.#content(state);
+    const paused = this.#pause?.reason();
+    const { text, hover, label } = this.#content(state, paused !== undefined);
     this.#item.text = text;
-    this.#item.accessibilityInformation = { label: `Kvasir: ${label}`, role: 'button' };
-    this.#item.tooltip = new vscode.MarkdownString(hover, true);
+    this.#item.accessibilityInformation = { label: `Kvasir: ${label}${paused === undefined ? '' : `, ${paused}`}`, role: 'button' };
+    const tooltip = new vscode.MarkdownString([hover, ...(paused === undefined ? [] : [`$(bell-slash) ${escapeMarkdown(paused)}`]), '---', this.#links(failed, paused !== undefined)].join('\n\n'), true);
+    tooltip.isTrusted = { enabledCommands: LINKED };
+    this.#item.tooltip = tooltip;
     this.#item.backgroundColor = failed ? new vscode.ThemeColor('statusBarItem.errorBackground') : undefined;
-    this.#item.command = failed ? 'kvasir.showLog' : 'kvasir.openChat';
+    this.#item.command = failed ? 'kvasir.showLog' : STATUS_MENU;
+  }
+
+  #links(failed: boolean, paused: boolean): string {
+    const t = vscode.l10n.t;
+    const links = [
+      `[${t('Show Cache')}](command:kvasir.showCache)`,
+      `[${t('Choose Model')}](command:kvasir.chooseModel)`,
+      failed ? `[${t('Show Log')}](command:kvasir.showLog)` : paused ? `[${t('End Snooze')}](command:kvasir.endSnooze)` : `[${t('Snooze')}](command:kvasir.snooze)`,
+    ];
+    return links.join(' · ');
   }
 
   /** `label` is what a screen reader says. */
-  #content(state: EngineState): { text: string; hover: string; label: string } {
+  #content(state: EngineState, paused: boolean): { text: string; hover: string; label: string } {
     const t = vscode.l10n.t;
     switch (state.kind) {
       case 'stopped':
-        return { text: '$(database) Kvasir', hover: t('**Kvasir**: ready, not loaded. The model is loaded with the first request.'), label: t('not loaded') };
+        return { text: `${paused ? '$(bell-slash)' : '$(database)'} Kvasir`, hover: t('**Kvasir**: ready, not loaded. The model is loaded with the first request.'), label: t('not loaded') };
       case 'starting':
         return state.stage === 'import'
           ? { text: `$(loading~spin) Kvasir ${Math.round(state.fraction * 100)}%`, hover: t('**Kvasir** is importing the model. This is done once.'), label: t('importing the model') }
@@ -94,11 +81,14 @@ export class StatusItem implements vscode.Disposable {
         return { text: '$(error) Kvasir', hover: t('**Kvasir** is not working: {0}', escapeMarkdown(state.message)), label: t('not working') };
       case 'ready': {
         const busy = this.#host.client.numPending > 0;
-        const icon = busy ? '$(sync~spin)' : '$(database)';
-        if (!this.#stats) return { text: `${icon} Kvasir`, hover: escapeMarkdown(state.model.name), label: t('ready') };
-        const figures = statusText(this.#stats, busy, t);
-        return { text: `${icon} ${figures}`, hover: hoverMarkdown(this.#stats, t), label: figures };
+        const icon = busy ? '$(sync~spin)' : paused ? '$(bell-slash)' : '$(database)';
+        const { stats, gpus } = this.#figures;
+        if (!stats) return { text: `${icon} Kvasir`, hover: escapeMarkdown(state.model.name), label: t('ready') };
+        const figures = statusText(stats, busy, t);
+        return { text: `${icon} ${figures}`, hover: hoverMarkdown(stats, gpus, t), label: figures };
       }
     }
   }
 }
+
+const LINKED = ['kvasir.showCache', 'kvasir.chooseModel', 'kvasir.snooze', 'kvasir.endSnooze', 'kvasir.showLog'];

@@ -10,6 +10,7 @@ const PATHS = {
   newFile: 'M8.5 13.5H4v-11h5l3 3V8M9 2.5v3h3M12.5 10v5M10 12.5h5',
   close: 'm4.5 4.5 7 7m0-7-7 7',
   plus: 'M8 3.5v9M3.5 8h9',
+  pin: 'M5 2.5h6M6 2.5v4L4 9.5h8l-2-3v-4M8 9.5v4',
   file: 'M4 2.5h5l3 3v8H4zM9 2.5v3h3',
   folder: 'M2.5 4h4l1.5 1.5h5.5v7h-11z',
   selection: 'M3 4.5h10M3 8h6M3 11.5h8',

@@ -21,16 +21,17 @@ test('bytes and shares', () => {
 
 test('the status line and the hover', () => {
   const stats = {
-    model: { name: 'kvasir-starter', precision: 'int8', weightsBytes: 11_600_000, contextTokens: 2048 },
+    model: { name: 'kvasir-starter', precision: 'int8', kv: 'int8', weightsBytes: 11_600_000, contextTokens: 2048, threads: 2 },
+    memory: { processBytes: 3e8, totalBytes: 16e9, availableBytes: 9e9 },
     maxBytes: 2e9, windowBytes: 1.4e6, storeBytes: 0, kvBytesPerToken: 1400, tokensPerSecond: 44.4,
     windowSlots: { total: 1024, free: 100, held: 0 }, requests: { waiting: 0, running: 1, done: 2, failed: 0, aborted: 0 },
     tokens: { prompt: 1000, promptCached: 960 },
-    files: [{ docId: 'a', path: '/home/me/a|b.ts', tokens: 500, bytes: 700_000, tier: 'window', hits: 2, hitRate: 0.96 }],
+    files: [{ docId: 'a', path: '/home/me/a|b.ts', open: true, tokens: 500, bytes: 700_000, tier: 'window', hits: 2, hitRate: 0.96 }],
   } as unknown as EngineStats;
   expect(statusText(stats, false, t)).toBe('1.4 MB · 96% reused');
   expect(statusText(stats, true, t)).toBe('44 tok/s · 1.4 MB · 96% reused');
-  const hover = hoverMarkdown(stats, t);
-  expect(hover).toContain('**kvasir\\-starter** · int8 · 11.6 MB · 2,048 tokens of context');
+  const hover = hoverMarkdown(stats, undefined, t);
+  expect(hover).toContain('**kvasir\\-starter** · int8 · 2,048 tokens of context · 2 threads');
   expect(hover).toContain('| me/a\\|b\\.ts | 500 | 700 kB | window | 96% |');
 });
 

@@ -11,7 +11,7 @@ const script = (code: string): URL => new URL(`data:text/javascript,${encodeURIC
 const UNKNOWN = { gpus: null, onBattery: null, readBytesPerSecond: null };
 
 test('this machine, as its system tells', async () => {
-  const machine = await new Machine(PROBE).describe(false);
+  const machine = await new Machine(PROBE).describe({ graphics: true, speed: false });
   expect(machine.cpu).not.toBe('');
   expect(machine.cores).toBeGreaterThanOrEqual(1);
   expect(machine.memory.totalBytes).toBeGreaterThan(machine.memory.availableBytes);
@@ -21,13 +21,17 @@ test('this machine, as its system tells', async () => {
 
 test('reading speed is measured when asked for, once', async () => {
   const machine = new Machine(PROBE);
-  const [plain, measured] = await Promise.all([machine.describe(false), machine.describe(true)]);
+  const [plain, measured] = await Promise.all([machine.describe({ graphics: true, speed: false }), machine.describe({ graphics: true, speed: true })]);
   expect(plain.readBytesPerSecond).toBeNull();
   // Between an old laptop's and a server's; more would be the caches.
   expect(measured.readBytesPerSecond).toBeGreaterThan(1e9);
   expect(measured.readBytesPerSecond).toBeLessThan(1e12);
-  expect((await machine.describe(true)).readBytesPerSecond).toBe(measured.readBytesPerSecond);
-  expect((await machine.describe(false)).readBytesPerSecond).toBe(measured.readBytesPerSecond);
+  expect((await machine.describe({ graphics: true, speed: true })).readBytesPerSecond).toBe(measured.readBytesPerSecond);
+  expect((await machine.describe({ graphics: true, speed: false })).readBytesPerSecond).toBe(measured.readBytesPerSecond);
+});
+
+test('without graphics nothing is asked of them', async () => {
+  expect((await new Machine(PROBE).describe({ graphics: false, speed: false })).gpus).toBeNull();
 });
 
 test('one reader alone measures, too', async () => {
@@ -40,14 +44,14 @@ test.for([
   ['throws', 'throw new Error("no such helper");'],
   ['ends', ''],
 ])('a probe that %s leaves nulls', async ([, code]) => {
-  const machine = await new Machine(script(code!), 500).describe(true);
+  const machine = await new Machine(script(code!), 500).describe({ graphics: true, speed: true });
   expect(machine).toMatchObject(UNKNOWN);
   expect(machine.memory.totalBytes).toBeGreaterThan(0);
 });
 
 test('what it has told before it hangs is kept', async () => {
   const code = "parentPort.postMessage({ onBattery: true }); setInterval(() => {}, 1000);";
-  expect(await new Machine(script(code), 500).describe(false)).toMatchObject({ ...UNKNOWN, onBattery: true });
+  expect(await new Machine(script(code), 500).describe({ graphics: true, speed: false })).toMatchObject({ ...UNKNOWN, onBattery: true });
 });
 
 test('the battery alone is asked for at most every five minutes, and never again where there is none', async () => {
@@ -71,7 +75,7 @@ test('the battery alone is asked for at most every five minutes, and never again
 });
 
 test('a missing probe is no error either', async () => {
-  expect(await new Machine('/nowhere/probe.js').describe(false)).toMatchObject(UNKNOWN);
+  expect(await new Machine('/nowhere/probe.js').describe({ graphics: true, speed: false })).toMatchObject(UNKNOWN);
 });
 
 test('graphics adapters: real ones with what is known of their memory, virtual ones not', () => {

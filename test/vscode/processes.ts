@@ -85,3 +85,9 @@ function ipv6(hex: string): string {
   const groups = Array.from({ length: 8 }, (_, i) => bytes.readUInt16BE(2 * i).toString(16)).join(':');
   return `[${groups === '0:0:0:0:0:0:0:1' ? '::1' : groups}]`;
 }
+
+/** How often the process's threads of that name have given up the processor by themselves: each wake-up adds to it. */
+export function wakeUps(pid: number, name: string): number {
+  const tasks = quiet(() => readdirSync(`/proc/${pid}/task`), []).filter((task) => text(`/proc/${pid}/task/${task}/comm`).trim().startsWith(name));
+  return tasks.reduce((sum, task) => sum + Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(text(`/proc/${pid}/task/${task}/status`))?.[1] ?? 0), 0);
+}

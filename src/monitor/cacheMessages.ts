@@ -1,0 +1,118 @@
+/** What the cache panel's page and the extension host say to each other, and the page's texts. Plain data only. */
+import type { EngineStats, FileStats, MachineInfo, TreeNode } from '../../engine/protocol.ts';
+import type { Sample } from './samples.ts';
+
+/** A file of the table. */
+export interface FileRow extends FileStats {
+  /** Relative to the workspace, as the editor shows it elsewhere. */
+  name: string;
+}
+
+export interface CacheFigures {
+  stats: Omit<EngineStats, 'files' | 'tree'>;
+  files: FileRow[];
+  tree: TreeNode[];
+  machine: MachineInfo | null;
+  /** Of the moment. */
+  sample: Sample | null;
+}
+
+/** Why there are no figures. */
+export interface NoFigures {
+  kind: 'stopped' | 'starting' | 'failed';
+  title: string;
+  text: string;
+}
+
+export type ToCachePage =
+  | { type: 'figures'; figures: CacheFigures }
+  | { type: 'nothing'; why: NoFigures }
+  /** The charts' past, when the page appears. */
+  | { type: 'samples'; samples: Sample[] };
+
+export type CacheCommand = 'clearCache' | 'exportTrace' | 'chooseModel' | 'openChat' | 'showLog' | 'restartEngine';
+
+export type FromCachePage =
+  | { type: 'ready' }
+  | { type: 'command'; command: CacheCommand }
+  | { type: 'pin'; docId: string; pinned: boolean }
+  | { type: 'evict'; docId: string }
+  | { type: 'open'; docId: string };
+
+/** In the user's language; `{0}` and so on are filled by the page. */
+export interface CacheStrings {
+  reused: string;
+  reusedNote: string;
+  firstToken: string;
+  firstTokenNote: string;
+  speed: string;
+  speedNote: string;
+  queueNote: string;
+  batch: string;
+  batchNote: string;
+  nothingYet: string;
+  memory: string;
+  memoryOf: string;
+  window: string;
+  store: string;
+  free: string;
+  none: string;
+  weights: string;
+  process: string;
+  machine: string;
+  available: string;
+  slots: string;
+  graphics: string;
+  noGpu: string;
+  gpuUnknown: string;
+  gpuUsed: string;
+  gpuTotal: string;
+  gpuEstimate: string;
+  gpuSize: string;
+  gpuUnused: string;
+  threads: string;
+  tree: string;
+  treeHint: string;
+  treeHelp: string;
+  treeBack: string;
+  header: string;
+  fileBlock: string;
+  others: string;
+  outdated: string;
+  kinds: { completion: string; chat: string; summary: string; idle: string };
+  tokens: string;
+  running: string;
+  pinned: string;
+  files: string;
+  noFiles: string;
+  file: string;
+  tier: string;
+  codec: string;
+  tokensColumn: string;
+  size: string;
+  hits: string;
+  hitRate: string;
+  lastUse: string;
+  actions: string;
+  closed: string;
+  pin: string;
+  unpin: string;
+  evict: string;
+  open: string;
+  history: string;
+  chartBytes: string;
+  chartReused: string;
+  chartSpeed: string;
+  chartBatch: string;
+  exportTrace: string;
+  clear: string;
+  chooseModel: string;
+  openChat: string;
+  showLog: string;
+  restart: string;
+  now: string;
+  secondsAgo: string;
+  minutesAgo: string;
+  hoursAgo: string;
+  cleared: string;
+}

@@ -1,0 +1,115 @@
+/**
+ * The view `kvasir.cache`: carries figures to its page while it is visible, and the user's wishes back. Looking at it
+ * starts nothing; without an engine it says what would start one.
+ */
+import * as vscode from '../vscode.ts';
+import type { EngineState } from '../engineClient.ts';
+import type { EngineHost } from '../engineHost.ts';
+import type { CacheFigures, FromCachePage, NoFigures, ToCachePage } from './cacheMessages.ts';
+import { cachePage } from './cachePage.ts';
+import type { Figures } from './figures.ts';
+
+export const CACHE_VIEW = 'kvasir.cache';
+
+export class CacheView implements vscode.WebviewViewProvider, vscode.Disposable {
+  readonly #extensionUri: vscode.Uri;
+  readonly #host: EngineHost;
+  readonly #figures: Figures;
+  readonly #subscription: vscode.Disposable;
+  #view: vscode.WebviewView | undefined;
+  /** Messages mean something to the page only after its `ready`. */
+  #pageReady = false;
+
+  constructor(extensionUri: vscode.Uri, host: EngineHost, figures: Figures) {
+    this.#extensionUri = extensionUri;
+    this.#host = host;
+    this.#figures = figures;
+    this.#subscription = figures.onChange(() => this.#show());
+  }
+
+  resolveWebviewView(view: vscode.WebviewView): void {
+    this.#view = view;
+    this.#pageReady = false;
+    view.webview.options = { enableScripts: true, localResourceRoots: ['dist', 'media'].map((folder) => vscode.Uri.joinPath(this.#extensionUri, folder)) };
+    const received = view.webview.onDidReceiveMessage((message: FromCachePage) => void this.#receive(message));
+    const shown = view.onDidChangeVisibility(() => {
+      // A hidden page is thrown away; it says `ready` when it is there again.
+      if (!view.visible) this.#pageReady = false;
+      this.#figures.watch(view.visible);
+    });
+    view.onDidDispose(() => {
+      received.dispose();
+      shown.dispose();
+      if (this.#view !== view) return;
+      this.#view = undefined;
+      this.#pageReady = false;
+      this.#figures.watch(false);
+    });
+    view.webview.html = cachePage(view.webview, this.#extensionUri);
+    this.#figures.watch(view.visible);
+  }
+
+  async open(): Promise<void> {
+    await vscode.commands.executeCommand(`${CACHE_VIEW}.focus`);
+  }
+
+  dispose(): void {
+    this.#figures.watch(false);
+    this.#subscription.dispose();
+  }
+
+  async #receive(message: FromCachePage): Promise<void> {
+    switch (message.type) {
+      case 'ready':
+        this.#pageReady = true;
+        this.#post({ type: 'samples', samples: [...this.#figures.samples.all] });
+        return this.#show();
+      case 'command':
+        return void (await vscode.commands.executeCommand(`kvasir.${message.command}`));
+      case 'pin':
+        this.#host.client.notify({ type: 'pin', docId: message.docId, pinned: message.pinned });
+        return this.#figures.refresh();
+      case 'evict':
+        this.#host.client.notify({ type: 'evict', docId: message.docId });
+        return this.#figures.refresh();
+      case 'open':
+        return void (await vscode.commands.executeCommand('vscode.open', vscode.Uri.parse(message.docId)));
+    }
+  }
+
+  #show(): void {
+    if (!this.#view?.visible || !this.#pageReady) return;
+    const figures = this.#current();
+    this.#post(figures ? { type: 'figures', figures } : { type: 'nothing', why: whyNothing(this.#host.client.state) });
+  }
+
+  #current(): CacheFigures | null {
+    if (!this.#figures.stats) return null;
+    const { files, tree = [], ...stats } = this.#figures.stats;
+    return {
+      stats,
+      files: files.map((file) => ({ ...file, name: vscode.workspace.asRelativePath(vscode.Uri.parse(file.docId)) })),
+      tree,
+      machine: this.#figures.machine,
+      sample: this.#figures.samples.all.at(-1) ?? null,
+    };
+  }
+
+  #post(message: ToCachePage): void {
+    void this.#view?.webview.postMessage(message);
+  }
+}
+
+function whyNothing(state: EngineState): NoFigures {
+  const t = vscode.l10n.t;
+  switch (state.kind) {
+    case 'stopped':
+      return { kind: 'stopped', title: t('Nothing is loaded'), text: t('The engine starts with the first request: a completion, a question or a summary. Until then it takes no memory and no processor time.') };
+    case 'failed':
+      return { kind: 'failed', title: t('The engine is not working'), text: state.message };
+    case 'starting':
+      return { kind: 'starting', title: t('The engine is starting'), text: state.stage === 'import' ? t('Importing the model: {0}', `${Math.round(state.fraction * 100)}%`) : t('Loading the model') };
+    case 'ready':
+      return { kind: 'starting', title: t('The engine is starting'), text: t('Reading its figures') };
+  }
+}

@@ -1,0 +1,57 @@
+/** What the charts are drawn from: a ring of samples of the last minutes, kept while the extension runs. PURE. */
+import type { EngineStats } from '../../engine/protocol.ts';
+
+/** One moment. What nothing happened for since the sample before is null: a chart has a gap there rather than a zero. */
+export interface Sample {
+  /** Milliseconds since 1970. */
+  at: number;
+  windowBytes: number;
+  storeBytes: number;
+  /** Cached share of the prompt tokens of the requests that ended since the sample before, 0..1. */
+  reused: number | null;
+  tokensPerSecond: number;
+  /** Sequences per step since the sample before. */
+  batch: number | null;
+  /** Milliseconds, over all requests so far. */
+  firstTokenP95: number | null;
+}
+
+export const KEPT_MS = 10 * 60_000;
+
+export class Samples {
+  readonly #samples: Sample[] = [];
+  #before: EngineStats | null = null;
+
+  /** Takes the engine's figures at a time; returns the sample made of them. */
+  add(stats: EngineStats, at: number): Sample {
+    // Counters that went back are another engine's.
+    const before = this.#before && this.#before.events.steps <= stats.events.steps && this.#before.tokens.prompt <= stats.tokens.prompt ? this.#before : null;
+    this.#before = stats;
+    const numSteps = stats.events.steps - (before?.events.steps ?? 0);
+    const prompt = stats.tokens.prompt - (before?.tokens.prompt ?? 0);
+    const cached = stats.tokens.promptCached - (before?.tokens.promptCached ?? 0);
+    const sample: Sample = {
+      at,
+      windowBytes: stats.windowBytes,
+      storeBytes: stats.storeBytes,
+      reused: prompt > 0 ? cached / prompt : null,
+      tokensPerSecond: stats.tokensPerSecond,
+      batch: numSteps > 0 ? (numSequences(stats) - (before ? numSequences(before) : 0)) / numSteps : null,
+      firstTokenP95: stats.ttftMs.p95 > 0 ? stats.ttftMs.p95 : null,
+    };
+    this.#samples.push(sample);
+    const old = this.#samples.findIndex((each) => each.at > at - KEPT_MS);
+    if (old > 0) this.#samples.splice(0, old);
+    return sample;
+  }
+
+  /** Oldest first. */
+  get all(): readonly Sample[] {
+    return this.#samples;
+  }
+}
+
+/** Over all steps so far. */
+function numSequences({ batchSequences, events }: EngineStats): number {
+  return batchSequences * events.steps;
+}

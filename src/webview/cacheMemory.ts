@@ -1,0 +1,64 @@
+/** Where memory goes: the cache under its ceiling as a bar, and what else the engine, its process, the machine and its graphics hold. */
+import type { Gpu } from '../../engine/protocol.ts';
+import { formatBytes, formatCount } from '../format.ts';
+import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
+import { fillIn } from './cacheText.ts';
+import { element, fill } from './dom.ts';
+
+export class Memory {
+  readonly root: HTMLElement;
+  readonly #strings: CacheStrings;
+  readonly #title = element('span', { class: 'hint' });
+  readonly #segments = { window: element('div', { class: 'window' }), reserve: element('div', { class: 'reserve' }), store: element('div', { class: 'store' }) };
+  readonly #bar = element('div', { class: 'bar', role: 'img' }, ...Object.values(this.#segments));
+  readonly #legend = element('ul', { class: 'legend' });
+  readonly #others = element('dl', { class: 'others' });
+
+  constructor(strings: CacheStrings) {
+    this.#strings = strings;
+    this.root = element('section', { class: 'memory' }, element('h2', {}, strings.memory, ' ', this.#title), this.#bar, this.#legend, this.#others);
+  }
+
+  show({ stats, machine }: CacheFigures): void {
+    const s = this.#strings;
+    const { maxBytes, windowBytes, storeBytes, windowSlots } = stats;
+    const of = fillIn(s.memoryOf, formatBytes(windowBytes + storeBytes), formatBytes(maxBytes));
+    this.#title.textContent = of;
+    const slots = fillIn(s.slots, formatCount(windowSlots.free), formatCount(windowSlots.total));
+    const held = windowSlots.total ? windowBytes * (windowSlots.held / windowSlots.total) : 0;
+    this.#widen('window', held, maxBytes);
+    this.#widen('reserve', windowBytes - held, maxBytes);
+    this.#widen('store', storeBytes, maxBytes);
+    const parts: [string, string, number, string][] = [['window', s.window, windowBytes, ` (${slots})`], ['store', s.store, storeBytes, ''], ['free', s.free, Math.max(0, maxBytes - windowBytes - storeBytes), '']];
+    this.#bar.setAttribute('aria-label', `${of}: ${parts.map(([, name, bytes]) => `${name} ${formatBytes(bytes)}`).join(', ')}`);
+    fill(this.#legend, ...parts.map(([kind, name, bytes, more]) => element('li', { class: kind }, element('span', { class: `swatch ${kind}` }), `${name} ${formatBytes(bytes)}${more}`)));
+    const { memory, model } = stats;
+    const rows: [string, string][] = [
+      [s.weights, `${formatBytes(model?.weightsBytes ?? 0)}${model ? ` · ${model.precision}` : ''}`],
+      [s.process, formatBytes(memory.processBytes)],
+      [s.machine, fillIn(s.available, formatBytes(memory.availableBytes), formatBytes(memory.totalBytes))],
+      [s.graphics, machine ? this.#graphics(machine.gpus) : '…'],
+    ];
+    fill(this.#others, ...rows.map(([name, value]) => element('div', {}, element('dt', {}, name), element('dd', {}, value))));
+  }
+
+  #widen(kind: 'window' | 'reserve' | 'store', bytes: number, maxBytes: number): void {
+    const { style } = this.#segments[kind];
+    style.width = `${maxBytes ? Math.min(100, (bytes / maxBytes) * 100) : 0}%`;
+    style.minWidth = bytes > 0 ? '2px' : '0';
+  }
+
+  #graphics(gpus: readonly Gpu[] | null): string {
+    const s = this.#strings;
+    if (gpus === null) return s.gpuUnknown;
+    if (gpus.length === 0) return s.noGpu;
+    return gpus.map((gpu) => `${gpu.name}: ${this.#graphicsMemory(gpu)}; ${s.gpuUnused}`).join(' · ');
+  }
+
+  #graphicsMemory({ totalBytes, usedBytes, estimated }: Gpu): string {
+    const s = this.#strings;
+    if (totalBytes === null) return s.gpuSize;
+    if (usedBytes !== null) return fillIn(s.gpuUsed, formatBytes(usedBytes), formatBytes(totalBytes));
+    return fillIn(estimated ? s.gpuEstimate : s.gpuTotal, formatBytes(totalBytes));
+  }
+}

@@ -1,0 +1,103 @@
+/** The four figures at the top of the cache panel, each with how it went lately. */
+import { formatCount, formatShare } from '../format.ts';
+import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
+import type { Sample } from '../monitor/samples.ts';
+import { duration, figure, fillIn } from './cacheText.ts';
+import { element } from './dom.ts';
+
+/** Samples in a sparkline: about two minutes while the panel is open. */
+const SPARK_SAMPLES = 240;
+const SVG = 'http://www.w3.org/2000/svg';
+const WIDTH = 120;
+const HEIGHT = 24;
+
+interface Tile {
+  name: string;
+  label: string;
+  /** An empty value is no value yet. */
+  value(figures: CacheFigures): string;
+  note(figures: CacheFigures): string;
+  of(sample: Sample): number | null;
+}
+
+export class Tiles {
+  readonly root = element('section', { class: 'tiles' });
+  readonly #strings: CacheStrings;
+  readonly #tiles: { tile: Tile; value: Element; note: Element; line: SVGPathElement; area: SVGPathElement }[];
+
+  constructor(strings: CacheStrings) {
+    this.#strings = strings;
+    this.#tiles = this.#definitions().map((tile) => {
+      const value = element('div', { class: 'value', 'data-part': tile.name });
+      const note = element('div', { class: 'note' });
+      const spark = document.createElementNS(SVG, 'svg');
+      spark.setAttribute('class', 'spark');
+      spark.setAttribute('viewBox', `0 0 ${WIDTH} ${HEIGHT}`);
+      spark.setAttribute('preserveAspectRatio', 'none');
+      spark.setAttribute('aria-hidden', 'true');
+      const [area, line] = ['area', 'line'].map((name) => {
+        const path = document.createElementNS(SVG, 'path');
+        path.setAttribute('class', name);
+        spark.append(path);
+        return path;
+      }) as [SVGPathElement, SVGPathElement];
+      this.root.append(element('div', { class: `tile ${tile.name}` }, element('h2', {}, tile.label), value, note, spark));
+      return { tile, value, note, line, area };
+    });
+  }
+
+  show(figures: CacheFigures, samples: readonly Sample[]): void {
+    for (const { tile, value, note, line, area } of this.#tiles) {
+      const shown = tile.value(figures);
+      value.textContent = shown || '–';
+      note.textContent = shown ? tile.note(figures) : this.#strings.nothingYet;
+      const d = sparkline(samples.slice(-SPARK_SAMPLES).map((sample) => tile.of(sample)));
+      line.setAttribute('d', d);
+      area.setAttribute('d', d && `${d}V${HEIGHT}H0Z`);
+    }
+  }
+
+  #definitions(): Tile[] {
+    const s = this.#strings;
+    return [
+      {
+        name: 'reused',
+        label: s.reused,
+        value: ({ stats: { tokens } }) => (tokens.prompt ? formatShare(tokens.promptCached / tokens.prompt) : ''),
+        note: ({ stats: { tokens } }) => fillIn(s.reusedNote, formatCount(tokens.promptCached), formatCount(tokens.prompt)),
+        of: (sample) => sample.reused,
+      },
+      {
+        name: 'first-token',
+        label: s.firstToken,
+        value: ({ stats: { ttftMs } }) => (ttftMs.p95 ? duration(ttftMs.p95) : ''),
+        note: ({ stats: { ttftMs } }) => fillIn(s.firstTokenNote, duration(ttftMs.p50)),
+        of: (sample) => sample.firstTokenP95,
+      },
+      {
+        name: 'speed',
+        label: s.speed,
+        value: ({ stats }) => (stats.tokens.generated ? formatCount(stats.tokensPerSecond) : ''),
+        note: ({ stats: { requests, tokens } }) =>
+          requests.running + requests.waiting ? fillIn(s.queueNote, requests.running, requests.waiting) : fillIn(s.speedNote, formatCount(requests.done), formatCount(tokens.generated)),
+        of: (sample) => sample.tokensPerSecond,
+      },
+      {
+        name: 'batch',
+        label: s.batch,
+        value: ({ stats }) => (stats.events.steps ? figure(stats.batchSequences) : ''),
+        note: ({ stats }) => fillIn(s.batchNote, figure(stats.batchTokens)),
+        of: (sample) => sample.batch,
+      },
+    ];
+  }
+}
+
+/** A path over the whole width, from 0 at the bottom to the largest value; moments without a value take the one before. */
+function sparkline(values: readonly (number | null)[]): string {
+  const filled: number[] = [];
+  for (const value of values) if (value !== null || filled.length) filled.push(value ?? filled.at(-1)!);
+  if (filled.length < 2) return '';
+  const most = Math.max(...filled) || 1;
+  return filled.map((value, i) => `${i ? 'L' : 'M'}${((i / (filled.length - 1)) * WIDTH).toFixed(1)} ${(HEIGHT - 1.5 - (value / most) * (HEIGHT - 3)).toFixed(1)}`).join('');
+}
