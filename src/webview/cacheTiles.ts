@@ -15,9 +15,11 @@ interface Tile {
   name: string;
   label: string;
   /** An empty value is no value yet. */
-  value(figures: CacheFigures): string;
+  value(figures: CacheFigures, samples: readonly Sample[]): string;
   note(figures: CacheFigures): string;
   of(sample: Sample): number | null;
+  /** Top of the sparkline; its largest value where left out. */
+  most?: number;
 }
 
 export class Tiles {
@@ -48,10 +50,10 @@ export class Tiles {
 
   show(figures: CacheFigures, samples: readonly Sample[]): void {
     for (const { tile, value, note, line, area } of this.#tiles) {
-      const shown = tile.value(figures);
+      const shown = tile.value(figures, samples);
       value.textContent = shown || '–';
       note.textContent = shown ? tile.note(figures) : this.#strings.nothingYet;
-      const d = sparkline(samples.slice(-SPARK_SAMPLES).map((sample) => tile.of(sample)));
+      const d = sparkline(samples.slice(-SPARK_SAMPLES).map((sample) => tile.of(sample)), tile.most);
       line.setAttribute('d', d);
       area.setAttribute('d', d && `${d}V${HEIGHT}H0Z`);
     }
@@ -66,6 +68,7 @@ export class Tiles {
         value: ({ stats: { tokens } }) => (tokens.prompt ? formatShare(tokens.promptCached / tokens.prompt) : ''),
         note: ({ stats: { tokens } }) => fillIn(s.reusedNote, formatCount(tokens.promptCached), formatCount(tokens.prompt)),
         of: (sample) => sample.reused,
+        most: 1,
       },
       {
         name: 'first-token',
@@ -77,7 +80,8 @@ export class Tiles {
       {
         name: 'speed',
         label: s.speed,
-        value: ({ stats }) => (stats.tokens.generated ? formatCount(stats.tokensPerSecond) : ''),
+        // While nothing runs, what it was last.
+        value: ({ stats }, samples) => (stats.tokens.generated ? formatCount(stats.tokensPerSecond || (samples.findLast(({ tokensPerSecond }) => tokensPerSecond > 0)?.tokensPerSecond ?? 0)) : ''),
         note: ({ stats: { requests, tokens } }) =>
           requests.running + requests.waiting ? fillIn(s.queueNote, requests.running, requests.waiting) : fillIn(s.speedNote, formatCount(requests.done), formatCount(tokens.generated)),
         of: (sample) => sample.tokensPerSecond,
@@ -94,10 +98,10 @@ export class Tiles {
 }
 
 /** A path over the whole width, from 0 at the bottom to the largest value; moments without a value take the one before. */
-function sparkline(values: readonly (number | null)[]): string {
+function sparkline(values: readonly (number | null)[], top?: number): string {
   const filled: number[] = [];
   for (const value of values) if (value !== null || filled.length) filled.push(value ?? filled.at(-1)!);
   if (filled.length < 2) return '';
-  const most = Math.max(...filled) || 1;
+  const most = top ?? (Math.max(...filled) || 1);
   return filled.map((value, i) => `${i ? 'L' : 'M'}${((i / (filled.length - 1)) * WIDTH).toFixed(1)} ${(HEIGHT - 1.5 - (value / most) * (HEIGHT - 3)).toFixed(1)}`).join('');
 }

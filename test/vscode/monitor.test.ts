@@ -1,0 +1,180 @@
+/** The cache panel and the status bar item as a user meets them: what is cached, pin and evict, live only while visible, the trace. */
+import { existsSync, readFileSync } from 'node:fs';
+import type { FrameLocator, Locator } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { PATIENCE } from './editor.ts';
+import { threadNames, wakeUps } from './processes.ts';
+import { editorSuite, INVENTORY } from './suite.ts';
+
+/** What the counter of messages leaves in the page. */
+interface Counting {
+  numMessages?: number;
+  addEventListener(type: 'message', listener: () => void): void;
+}
+
+const SECONDS = 4;
+const OTHER = `import { Inventory } from './inventory';\n\nexport function report(inventory: Inventory): string {\n  return \`worth \${inventory.totalValue()}\`;\n}\n`;
+
+editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }, (editor) => {
+  const panel = (): FrameLocator => editor().page.frameLocator('iframe.webview').frameLocator('iframe#active-frame');
+  const row = (name: string): Locator => panel().locator(`[data-file="${name}"]`);
+  const figure = async (name: string, attribute: string) => Number(await row(name).getAttribute(attribute));
+  /** Wakes of the engine's thread while nobody asks it for anything but figures. */
+  const wakesIn = async (seconds: number) => {
+    const before = wakeUps(editor().extensionHost, 'kvasir');
+    await editor().page.waitForTimeout(seconds * 1000);
+    return wakeUps(editor().extensionHost, 'kvasir') - before;
+  };
+
+  test('before the first request the panel says so, and looking starts nothing', async () => {
+    const window = editor();
+    await window.openFile('src/inventory.ts');
+    await window.runCommand('Kvasir: Show Cache');
+    await panel().locator('.empty[data-state="stopped"]').waitFor();
+    expect(await panel().locator('.empty').textContent()).toContain('starts with the first request');
+    await window.page.waitForTimeout(2000);
+    expect(threadNames(window.extensionHost).filter((name) => /kvasir/i.test(name))).toEqual([]);
+    await window.screenshot('cache-empty');
+  });
+
+  test('a file that was read is a row, with tokens, bytes and where they are', async () => {
+    const window = editor();
+    await window.openFile('src/inventory.ts');
+    // Another file in its tab would close it.
+    await window.runCommand('View: Keep Editor');
+    await window.goTo(37, 1);
+    await window.runCommand('Kvasir: Trigger Completion');
+    // A token is hardly ever more than four characters of code.
+    await expect.poll(() => figure('src/inventory.ts', 'data-tokens'), { timeout: PATIENCE }).toBeGreaterThan(INVENTORY.length / 4);
+    expect(await figure('src/inventory.ts', 'data-bytes')).toBeGreaterThan(100_000);
+    expect(await row('src/inventory.ts').getAttribute('data-tier')).toBe('window');
+    expect(await panel().locator('[data-part="about"]').textContent()).toMatch(/kvasir-starter · int8 · \d+ threads/);
+    await expect.poll(() => panel().locator('[data-part="about"]').textContent(), { timeout: PATIENCE }).toMatch(/no GPU|GPU not used|graphics not known/);
+    await expect.poll(() => panel().getByRole('treeitem', { name: 'src/inventory.ts' }).count()).toBeGreaterThan(0);
+  });
+
+  test('a second file is a second row; the table sorts by keyboard', async () => {
+    const window = editor();
+    await window.openFile('src/report.ts');
+    await window.goTo(4, 5);
+    await window.runCommand('Kvasir: Trigger Completion');
+    await expect.poll(() => figure('src/report.ts', 'data-tokens'), { timeout: PATIENCE }).toBeGreaterThan(OTHER.length / 5);
+    const names = () => panel().locator('[data-file]').evaluateAll((rows) => rows.map((each) => each.getAttribute('data-file')));
+    expect(await names()).toEqual(['src/inventory.ts', 'src/report.ts']);
+    const head = panel().getByRole('columnheader', { name: 'Tokens' });
+    await head.getByRole('button').focus();
+    await window.press('Enter');
+    expect(await head.getAttribute('aria-sort')).toBe('descending');
+    await window.press('Enter');
+    expect(await head.getAttribute('aria-sort')).toBe('ascending');
+    expect(await names()).toEqual(['src/report.ts', 'src/inventory.ts']);
+  });
+
+  test('the prefix tree is walked with the arrow keys and tells what is pointed at', async () => {
+    const window = editor();
+    const file = panel().getByRole('treeitem', { name: 'src/inventory.ts' }).first();
+    await file.focus();
+    const detail = panel().locator('.tree .detail');
+    await expect.poll(() => detail.textContent()).toMatch(/src\/inventory\.ts · [\d,]+ tokens · window/);
+    const whole = await detail.textContent();
+    await window.press('ArrowDown');
+    await expect.poll(() => detail.textContent()).not.toBe(whole);
+    expect(await panel().locator('[role="treeitem"]:focus').getAttribute('aria-level')).toBe(String(Number(await file.getAttribute('aria-level')) + 1));
+    await window.press('ArrowUp');
+    await window.press('Enter');
+    await panel().getByRole('button', { name: 'Back to the whole tree' }).waitFor();
+    await window.press('Escape');
+    await panel().getByRole('button', { name: 'Back to the whole tree' }).waitFor({ state: 'hidden' });
+  });
+
+  test('how it looks', async () => {
+    const window = editor();
+    await window.screenshot('cache-panel');
+    await window.runCommand('View: Toggle Maximized Panel');
+    await window.page.waitForTimeout(1500);
+    await window.screenshotThemes('cache');
+    await window.page.setViewportSize({ width: 520, height: 900 });
+    await window.page.waitForTimeout(700);
+    await window.screenshot('cache-narrow');
+    await window.page.setViewportSize({ width: 1280, height: 800 });
+    await window.runCommand('View: Toggle Maximized Panel');
+    expect(window.problems).toEqual([]);
+  });
+
+  test('pin keeps a file and shows it; evict empties its row', async () => {
+    await row('src/inventory.ts').getByRole('button', { name: 'Pin src/inventory.ts' }).click();
+    await expect.poll(() => row('src/inventory.ts').getAttribute('data-pinned')).toBe('true');
+    expect(await row('src/inventory.ts').getByRole('button', { name: 'Unpin src/inventory.ts' }).getAttribute('aria-pressed')).toBe('true');
+    await row('src/report.ts').getByRole('button', { name: 'Evict src/report.ts' }).click();
+    await expect.poll(() => figure('src/report.ts', 'data-tokens')).toBe(0);
+    expect(await row('src/report.ts').getAttribute('data-tier')).toBe('none');
+    expect(await figure('src/inventory.ts', 'data-tokens')).toBeGreaterThan(0);
+  });
+
+  test('two figures a second while it is visible, none and no work of the engine while it is not', async () => {
+    const window = editor();
+    await panel().locator('body').evaluate(() => {
+      const view = globalThis as unknown as Counting;
+      view.numMessages = 0;
+      view.addEventListener('message', () => {
+        view.numMessages = (view.numMessages ?? 0) + 1;
+      });
+    });
+    const visible = await wakesIn(SECONDS);
+    const numMessages = await panel().locator('body').evaluate(() => (globalThis as unknown as Counting).numMessages ?? 0);
+    expect(numMessages).toBeGreaterThan(SECONDS);
+    expect(numMessages).toBeLessThanOrEqual(2 * SECONDS + 1);
+    expect(visible).toBeGreaterThanOrEqual(SECONDS);
+    await window.runCommand('View: Hide Panel');
+    await window.page.locator('iframe.webview').waitFor({ state: 'hidden' });
+    await window.page.waitForTimeout(1000);
+    expect(await wakesIn(SECONDS)).toBeLessThan(SECONDS);
+    await window.runCommand('Kvasir: Show Cache');
+    await row('src/inventory.ts').waitFor();
+  });
+
+  test('Export Step Trace opens a document: a Chrome trace without a word of the user\'s', async () => {
+    const window = editor();
+    await window.runCommand('Kvasir: Export Step Trace');
+    await window.page.locator('.tab.active.dirty[data-resource-name="kvasir-trace.json"]').waitFor();
+    await window.press('Control+S');
+    const input = window.page.locator('.quick-input-widget input');
+    // The folder is read before the name is suggested.
+    await expect.poll(() => input.inputValue(), { timeout: PATIENCE }).toMatch(/kvasir-trace\.json$/);
+    const file = window.file('kvasir-trace.json');
+    await input.fill(file);
+    await window.page.waitForTimeout(500);
+    await input.press('Enter');
+    await expect.poll(() => existsSync(file), { timeout: PATIENCE }).toBe(true);
+    const text = readFileSync(file, 'utf8');
+    const { traceEvents } = JSON.parse(text) as { traceEvents: { ph: string; name: string }[] };
+    expect(traceEvents.filter(({ ph, name }) => ph === 'X' && name === 'step').length).toBeGreaterThan(1);
+    expect(text).not.toMatch(/inventory|Article|report/);
+  });
+
+  test('the status bar\'s hover tells cache, memory and graphics and has its links; a click opens a menu', async () => {
+    const window = editor();
+    await window.runCommand('View: Hide Panel');
+    const hover = await window.statusHover();
+    for (const part of [/KV cache: .* of /, /Memory: weights/, /No GPU|not used|none by Kvasir/, /inventory\.ts/, /Show Cache/, /Choose Model/, /Snooze/]) expect(hover).toMatch(part);
+    await window.screenshot('status-hover');
+    await window.page.locator('.monaco-hover:visible a', { hasText: 'Show Cache' }).last().click();
+    await row('src/inventory.ts').waitFor();
+    await window.unhover();
+    await window.statusItem.click();
+    await window.page.locator('.quick-input-list .monaco-list-row', { hasText: 'Explain Last Completion' }).waitFor();
+    await window.screenshot('status-menu');
+    await window.press('Escape');
+  });
+
+  test('Clear Cache empties every row but the pinned one\'s', async () => {
+    const window = editor();
+    await window.openFile('src/report.ts');
+    await window.runCommand('Kvasir: Trigger Completion');
+    await expect.poll(() => figure('src/report.ts', 'data-tokens'), { timeout: PATIENCE }).toBeGreaterThan(0);
+    await panel().getByRole('button', { name: 'Clear', exact: true }).click();
+    await expect.poll(() => figure('src/report.ts', 'data-tokens')).toBe(0);
+    expect(await figure('src/inventory.ts', 'data-tokens')).toBeGreaterThan(0);
+    expect(window.problems).toEqual([]);
+  });
+});
