@@ -26,6 +26,7 @@ import { CACHE_VIEW, CacheView } from './monitor/cacheView.ts';
 import { Explanation } from './monitor/explanation.ts';
 import { exportTrace } from './monitor/exportTrace.ts';
 import { Figures } from './monitor/figures.ts';
+import { pauseOf } from './monitor/pause.ts';
 import { StatusItem } from './monitor/statusItem.ts';
 import { showStatusMenu, STATUS_MENU } from './monitor/statusMenu.ts';
 import { Summaries } from './summary/summaries.ts';
@@ -50,7 +51,7 @@ export class Assistant {
     const explanation = new Explanation(() => explain(completion.last, vscode.l10n.t));
     const languageModel = new LanguageModelProvider(context.extensionPath, host, settings, log);
     const figures = new Figures(host, context.globalState);
-    const status = new StatusItem(host, figures);
+    const status = new StatusItem(host, figures, pauseOf(snooze, settings, figures));
     const cache = new CacheView(context.extensionUri, host, figures);
     const command = (name: string, run: (...args: never[]) => unknown) => vscode.commands.registerCommand(name, run);
     this.#host = host;
@@ -92,7 +93,7 @@ export class Assistant {
       command('kvasir.getStarted', () => vscode.commands.executeCommand('workbench.action.openWalkthrough', WALKTHROUGH, false)),
       command('kvasir.showCache', () => cache.open()),
       command('kvasir.exportTrace', () => exportTrace(host.client)),
-      command(STATUS_MENU, () => showStatusMenu(status.paused)),
+      command(STATUS_MENU, () => showStatusMenu(snooze.active)),
       command('kvasir.restartEngine', () => host.restart().catch(() => {})),
       command('kvasir.showLog', () => log.show()),
     ];

@@ -26,7 +26,7 @@ export class Battery {
     const first = this.#askedAt === Number.NEGATIVE_INFINITY;
     if (this.#onBattery !== null && performance.now() - this.#askedAt >= ASK_EVERY_MS) {
       this.#askedAt = performance.now();
-      this.#asking = this.#client.machine().then(
+      this.#asking = this.#client.machine({ graphics: false }).then(
         ({ onBattery }) => {
           this.#onBattery = onBattery;
         },

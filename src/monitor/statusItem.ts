@@ -7,35 +7,25 @@ import type { EngineState } from '../engineClient.ts';
 import type { EngineHost } from '../engineHost.ts';
 import type { Figures } from './figures.ts';
 import { escapeMarkdown, hoverMarkdown, statusText } from './hover.ts';
+import type { Pause } from './pause.ts';
 import { STATUS_MENU } from './statusMenu.ts';
-
-/** Why nothing is completed by itself for now; `undefined` where it is. */
-export interface Pause {
-  readonly onDidChange: vscode.Event<unknown>;
-  reason(): string | undefined;
-}
 
 export class StatusItem implements vscode.Disposable {
   readonly #host: EngineHost;
   readonly #figures: Figures;
-  readonly #pause: Pause | undefined;
+  readonly #pause: Pause;
   readonly #item: vscode.StatusBarItem;
   readonly #subscriptions: vscode.Disposable[];
 
-  constructor(host: EngineHost, figures: Figures, pause?: Pause) {
+  constructor(host: EngineHost, figures: Figures, pause: Pause) {
     this.#host = host;
     this.#figures = figures;
     this.#pause = pause;
     this.#item = vscode.window.createStatusBarItem('kvasir.status', vscode.StatusBarAlignment.Right, 100);
     this.#item.name = 'Kvasir';
-    this.#subscriptions = [host.onActivity(() => this.#draw()), figures.onChange(() => this.#draw()), ...(pause ? [pause.onDidChange(() => this.#draw())] : [])];
+    this.#subscriptions = [host.onActivity(() => this.#draw()), figures.onChange(() => this.#draw()), pause.onDidChange(() => this.#draw())];
     this.#draw();
     this.#item.show();
-  }
-
-  /** Whether nothing is completed by itself for now. */
-  get paused(): boolean {
-    return this.#pause?.reason() !== undefined;
   }
 
   dispose(): void {
@@ -46,23 +36,23 @@ export class StatusItem implements vscode.Disposable {
   #draw(): void {
     const { state } = this.#host.client;
     const failed = state.kind === 'failed';
-    const paused = this.#pause?.reason();
+    const paused = this.#pause.reason();
     const { text, hover, label } = this.#content(state, paused !== undefined);
     this.#item.text = text;
     this.#item.accessibilityInformation = { label: `Kvasir: ${label}${paused === undefined ? '' : `, ${paused}`}`, role: 'button' };
-    const tooltip = new vscode.MarkdownString([hover, ...(paused === undefined ? [] : [`$(bell-slash) ${escapeMarkdown(paused)}`]), '---', this.#links(failed, paused !== undefined)].join('\n\n'), true);
+    const tooltip = new vscode.MarkdownString([hover, ...(paused === undefined ? [] : [`$(bell-slash) ${escapeMarkdown(paused)}`]), '---', this.#links(failed)].join('\n\n'), true);
     tooltip.isTrusted = { enabledCommands: LINKED };
     this.#item.tooltip = tooltip;
     this.#item.backgroundColor = failed ? new vscode.ThemeColor('statusBarItem.errorBackground') : undefined;
     this.#item.command = failed ? 'kvasir.showLog' : STATUS_MENU;
   }
 
-  #links(failed: boolean, paused: boolean): string {
+  #links(failed: boolean): string {
     const t = vscode.l10n.t;
     const links = [
       `[${t('Show Cache')}](command:kvasir.showCache)`,
       `[${t('Choose Model')}](command:kvasir.chooseModel)`,
-      failed ? `[${t('Show Log')}](command:kvasir.showLog)` : paused ? `[${t('End Snooze')}](command:kvasir.endSnooze)` : `[${t('Snooze')}](command:kvasir.snooze)`,
+      failed ? `[${t('Show Log')}](command:kvasir.showLog)` : this.#pause.snoozed ? `[${t('End Snooze')}](command:kvasir.endSnooze)` : `[${t('Snooze')}](command:kvasir.snooze)`,
     ];
     return links.join(' · ');
   }

@@ -6,14 +6,13 @@ export const STATUS_MENU = 'kvasir.statusMenu';
 
 type Entry = vscode.QuickPickItem & { command?: string; argument?: string };
 
-/** `paused`: nothing is completed by itself for now. */
-export async function showStatusMenu(paused: boolean): Promise<void> {
+export async function showStatusMenu(snoozed: boolean): Promise<void> {
   const t = vscode.l10n.t;
   const entry = (icon: string, label: string, command: string, argument?: string): Entry => ({ label: `$(${icon}) ${label}`, command, ...(argument ? { argument } : {}) });
   const entries: Entry[] = [
     entry('comment-discussion', t('Open Chat'), 'kvasir.openChat'),
     entry('graph', t('Show Cache'), 'kvasir.showCache'),
-    paused ? entry('bell', t('End Snooze'), 'kvasir.endSnooze') : entry('bell-slash', t('Snooze Completions'), 'kvasir.snooze'),
+    snoozed ? entry('bell', t('End Snooze'), 'kvasir.endSnooze') : entry('bell-slash', t('Snooze Completions'), 'kvasir.snooze'),
     { label: '', kind: vscode.QuickPickItemKind.Separator },
     entry('server-environment', t('Choose Model'), 'kvasir.chooseModel'),
     entry('question', t('Explain Last Completion'), 'kvasir.explainLastCompletion'),

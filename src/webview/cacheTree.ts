@@ -96,7 +96,7 @@ export class Tree {
       this.#elements.set(key, cell);
       this.#drawing.append(cell);
     }
-    cell.className = `cell ${node.kind} tier-${node.tier}${node.inUse ? ' running' : ''}${node.pinned ? ' pinned' : ''}`;
+    cell.className = `cell ${node.kind} tier-${node.tier}${node.inUse ? ' running' : ''}${node.pinned && node.kind === 'file' ? ' pinned' : ''}`;
     cell.lastElementChild!.textContent = `${this.#name(node)} · ${formatCount(node.tokens)}`;
     cell.setAttribute('aria-level', String(level + 1));
     cell.setAttribute('aria-posinset', String(index + 1));

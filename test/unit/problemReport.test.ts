@@ -5,7 +5,7 @@ import type { EngineStats, ModelInfo } from '../../engine/protocol.ts';
 import { problemReport, type ReportFacts } from '../../src/firstRun/problemReport.ts';
 import { redact } from '../../src/firstRun/redact.ts';
 
-const MODEL: ModelInfo = { name: 'kvasir-starter', architecture: 'qwen3', parameters: 7_499_840, precision: 'int8', kv: 'int8', contextTokens: 2048, vocabSize: 6144, weightsBytes: 11_562_752, kvBytesPerToken: 1364, loadMs: 123.4, imported: false, canComplete: true, canChat: true, canEdit: false, readsSnippets: false, note: '' };
+const MODEL: ModelInfo = { name: 'kvasir-starter', architecture: 'qwen3', parameters: 7_499_840, precision: 'int8', kv: 'int8', contextTokens: 2048, vocabSize: 6144, weightsBytes: 11_562_752, threads: 2, kvBytesPerToken: 1364, loadMs: 123.4, imported: false, canComplete: true, canChat: true, canEdit: false, readsSnippets: false, note: '' };
 const STATS: EngineStats = {
   model: MODEL, maxBytes: 1e9, windowBytes: 5e6, storeBytes: 0, kvBytesPerToken: 1364, windowSlots: { total: 1, free: 0, held: 1 },
   requests: { waiting: 0, running: 1, done: 2, failed: 3, aborted: 4 }, tokens: { prompt: 100, promptComputed: 40, promptCached: 60, idleComputed: 7, generated: 9 },

@@ -32,7 +32,7 @@ const STATS = {
 function show(state: object, more: { stats?: object; gpus?: object[]; paused?: string } = {}): void {
   const client = { state, numPending: 0 };
   const figures = { stats: more.stats ?? null, gpus: more.gpus, onChange: event };
-  new StatusItem({ client, onActivity: event } as unknown as EngineHost, figures as unknown as Figures, { onDidChange: event, reason: () => more.paused });
+  new StatusItem({ client, onActivity: event } as unknown as EngineHost, figures as unknown as Figures, { onDidChange: event, reason: () => more.paused, snoozed: more.paused !== undefined });
 }
 
 test('the figures: short in the bar, in full on hover', () => {
