@@ -3,6 +3,7 @@
  * most probable text, then samples over the same cached prompt. They are written at the same time; the first is never
  * held back for long.
  */
+import { candidateSampling } from '../../engine/protocol.ts';
 import type { Completion, CompletionCache } from './cache.ts';
 import type { Finder, Found, Question } from './finder.ts';
 import { carryOver, type Insertion, type Place } from './place.ts';
@@ -11,10 +12,8 @@ import type { Run } from './run.ts';
 import type { Runs } from './runs.ts';
 import { EXPLICIT_DEADLINE_MS, silence } from './trigger.ts';
 
-/** Fixed, so that the same place gives the same candidates. */
-const SEEDS = [1, 2];
-/** Warm enough to differ, cool enough to be code. */
-const SAMPLING = { temperature: 0.6, topP: 0.95 };
+/** Besides the most probable text. */
+const NUM_OTHERS = 2;
 /** How long the first candidate waits for the others. */
 export const OTHERS_MS = 700;
 
@@ -59,7 +58,7 @@ export class Alternatives {
     // After the first candidate, which leads through the prompt.
     await new Promise((resolve) => setImmediate(resolve));
     if (signal.aborted || document.version !== version) return [];
-    const runs = SEEDS.map((seed) => this.#runs.start(document, origin, { purpose: 'other', given: selected, sampling: { ...SAMPLING, seed } }));
+    const runs = Array.from({ length: NUM_OTHERS }, (_, i) => this.#runs.start(document, origin, { purpose: 'other', given: selected, sampling: candidateSampling(i + 1) }));
     const end = () => {
       for (const run of runs) run.abort();
     };

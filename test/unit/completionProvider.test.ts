@@ -1,5 +1,6 @@
 /** Ghost text between a user who goes on typing and an engine that takes its time: what is asked for, what is given up, what is shown and why nothing is. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { candidateSampling } from '../../engine/protocol.ts';
 import type { Config } from '../../src/config.ts';
 import { editor } from './fakeEditor.ts';
 import type { ScriptedRequest } from './scriptedEngine.ts';
@@ -559,7 +560,8 @@ describe('several candidates when asked by hand', () => {
     await wait(50);
     expect(await texts(question)).toEqual(['first', 'second', 'third']);
     const samplings = h.engine.requests.filter(({ message }) => message.priority === 'completion').map(({ message }) => message.sampling);
-    expect(samplings).toEqual([{}, { temperature: 0.6, topP: 0.95, seed: 1 }, { temperature: 0.6, topP: 0.95, seed: 2 }]);
+    // The same as `kvasir complete --n 3`.
+    expect(samplings).toEqual([{}, candidateSampling(1), candidateSampling(2)]);
     expect(h.provider.last?.numCandidates).toBe(3);
   });
 
