@@ -4,7 +4,7 @@
  * that is long enough to be thought over. It ends with the first key that goes another way (runs.ts).
  */
 import type * as vscode from 'vscode';
-import type { Battery } from './battery.ts';
+import { ASK_RARELY_MS, type Battery } from './battery.ts';
 import type { CompletionCache } from './cache.ts';
 import type { Found, Question } from './finder.ts';
 import { placeAfter } from './place.ts';
@@ -35,15 +35,17 @@ export class Ahead implements vscode.Disposable {
     const given = selected + text;
     const after = placeAfter(origin, given);
     if (this.#cache.lookup(after) || this.#runs.join(after)) return;
-    this.#timer = setTimeout(() => {
-      if (document.version !== version || document.isClosed || this.#battery.isOnBattery) return;
+    const timer = setTimeout(async () => {
+      if ((await this.#battery.ask(ASK_RARELY_MS)) || this.#timer !== timer || document.version !== version || document.isClosed) return;
       this.#runs.abortAll('ahead');
       this.#runs.start(document, origin, { purpose: 'ahead', given });
     }, QUIET_MS);
+    this.#timer = timer;
   }
 
   cancel(): void {
     clearTimeout(this.#timer);
+    this.#timer = undefined;
   }
 
   dispose(): void {

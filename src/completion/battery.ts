@@ -1,8 +1,12 @@
-/** Whether the machine runs on battery, as the engine tells; asked at most once a minute, and never again where there is no battery. */
+/**
+ * Whether the machine runs on battery, as the engine tells: asked at most once a minute to pause completions, more rarely for
+ * work that nobody waits for, and never again where there is no battery.
+ */
 import type { EngineClient } from '../engineClient.ts';
 import { silence } from './trigger.ts';
 
 export const ASK_EVERY_MS = 60_000;
+export const ASK_RARELY_MS = 5 * 60_000;
 /** The first question waits for the answer, but not for a machine that is slow to tell. */
 const PATIENCE_MS = 400;
 
@@ -16,15 +20,10 @@ export class Battery {
     this.#client = client;
   }
 
-  /** What was known last. */
-  get isOnBattery(): boolean {
-    return this.#onBattery === true;
-  }
-
-  /** What is known, after asking for it if that was long ago. */
-  async ask(): Promise<boolean> {
+  /** What is known, after asking for it if that was `everyMs` ago. */
+  async ask(everyMs = ASK_EVERY_MS): Promise<boolean> {
     const first = this.#askedAt === Number.NEGATIVE_INFINITY;
-    if (this.#onBattery !== null && performance.now() - this.#askedAt >= ASK_EVERY_MS) {
+    if (this.#onBattery !== null && performance.now() - this.#askedAt >= everyMs) {
       this.#askedAt = performance.now();
       this.#asking = this.#client.machine({ graphics: false }).then(
         ({ onBattery }) => {
@@ -35,6 +34,6 @@ export class Battery {
       );
     }
     if (first && this.#asking) await Promise.race([this.#asking, silence(PATIENCE_MS, new AbortController().signal)]);
-    return this.isOnBattery;
+    return this.#onBattery === true;
   }
 }
