@@ -135,6 +135,16 @@ editorSuite('robustness', { 'src/inventory.ts': INVENTORY, 'src/shelves.ts': LON
     expect(await editor().toasts()).toEqual([]);
   });
 
+  test('switched off: no process, no status item; switched on it works', async () => {
+    editor().configure({ 'kvasir.enable': false });
+    await expect.poll(engines, { timeout: PATIENCE }).toEqual([]);
+    await editor().statusItem.waitFor({ state: 'hidden' });
+    editor().configure({ 'kvasir.enable': undefined });
+    await editor().statusItem.waitFor();
+    await editor().runCommand('Kvasir: Open Chat');
+    await expectWorking();
+  });
+
   test('the extension has reported no error, and no text has changed', async () => {
     // A message that is shown to the user is in the console as well.
     expect(editor().problems.filter((problem) => !problem.startsWith('Kvasir: '))).toEqual([]);
