@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { FrameLocator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { PATIENCE, type Theme } from './editor.ts';
+import { type Editor, PATIENCE, type Theme } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 const require = createRequire(import.meta.url);
@@ -34,6 +34,9 @@ async function findings(view: FrameLocator): Promise<string[]> {
     .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map((node) => `${node.html.slice(0, 120)} (${node.failureSummary?.split('\\n').at(-1)?.trim()})`).join(' | ')}`);
 }
 
+/** The one view that is shown. */
+const panel = (window: Editor): FrameLocator => window.page.frameLocator('iframe.webview').frameLocator('iframe#active-frame');
+
 const EVERY: Theme[] = ['dark', 'light', 'contrast', 'contrastLight'];
 
 editorSuite('accessibility', { 'src/inventory.ts': INVENTORY }, (editor) => {
@@ -50,5 +53,19 @@ editorSuite('accessibility', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.setTheme(theme);
     await window.screenshot(`chat-${theme}`);
     expect(await findings(window.chat)).toEqual([]);
+  });
+
+  test('the cache panel lists the file', async () => {
+    const window = editor();
+    await window.runCommand('View: Close Primary Side Bar');
+    await window.page.locator('iframe.webview').waitFor({ state: 'hidden' });
+    await window.runCommand('Kvasir: Show Cache');
+    await panel(window).locator('[data-file="src/inventory.ts"]').waitFor();
+  });
+
+  test.for(EVERY)('the cache panel in the %s theme', async (theme) => {
+    const window = editor();
+    await window.setTheme(theme);
+    expect(await findings(panel(window))).toEqual([]);
   });
 });
