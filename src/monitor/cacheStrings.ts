@@ -64,7 +64,7 @@ export function cacheStrings(): CacheStrings {
     evict: t('Evict {0}'),
     open: t('Open {0}'),
     history: t('Last {0} minutes'),
-    chartBytes: t('KV cache, MB'),
+    chartBytes: t('Window + store, MB'),
     chartReused: t('Reused, %'),
     chartSpeed: t('Tokens per second'),
     chartBatch: t('Requests a step'),

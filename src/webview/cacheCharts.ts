@@ -115,7 +115,7 @@ export class Charts {
       {
         label: s.chartBytes, colours: [blue, green], least: 1,
         of: ({ windowBytes, storeBytes }) => [windowBytes / 1e6, storeBytes / 1e6],
-        text: ([window, store]) => `${s.window} ${formatBytes((window ?? 0) * 1e6)}, ${s.store} ${formatBytes((store ?? 0) * 1e6)}`,
+        text: ([window, store]) => `${formatBytes((window ?? 0) * 1e6)} + ${formatBytes((store ?? 0) * 1e6)}`,
       },
       { label: s.chartReused, colours: [green], least: 100, of: ({ reused }) => [reused === null ? null : reused * 100], text: one((value) => `${figure(value)}%`) },
       { label: s.chartSpeed, colours: ['--vscode-charts-purple'], least: 10, of: ({ tokensPerSecond }) => [tokensPerSecond], text: one(figure) },

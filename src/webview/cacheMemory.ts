@@ -12,7 +12,7 @@ export class Memory {
   readonly #segments = { window: element('div', { class: 'window' }), reserve: element('div', { class: 'reserve' }), store: element('div', { class: 'store' }) };
   readonly #bar = element('div', { class: 'bar', role: 'img' }, ...Object.values(this.#segments));
   readonly #legend = element('ul', { class: 'legend' });
-  readonly #others = element('dl', { class: 'others' });
+  readonly #others = element('dl', { class: 'amounts' });
 
   constructor(strings: CacheStrings) {
     this.#strings = strings;
