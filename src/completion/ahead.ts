@@ -11,7 +11,7 @@ import { placeAfter } from './place.ts';
 import type { Runs } from './runs.ts';
 
 /** Typing through what is shown must not become a request for each key. */
-export const QUIET_MS = 150;
+const QUIET_MS = 150;
 const MOST_LINES = 4;
 const MOST_CHARACTERS = 240;
 

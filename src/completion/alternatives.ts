@@ -15,7 +15,7 @@ import { EXPLICIT_DEADLINE_MS, silence } from './trigger.ts';
 /** Besides the most probable text. */
 const NUM_OTHERS = 2;
 /** How long the first candidate waits for the others. */
-export const OTHERS_MS = 700;
+const OTHERS_MS = 700;
 
 export class Alternatives {
   readonly #finder: Finder;

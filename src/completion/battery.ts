@@ -5,7 +5,7 @@
 import type { EngineClient } from '../engineClient.ts';
 import { silence } from './trigger.ts';
 
-export const ASK_EVERY_MS = 60_000;
+const ASK_EVERY_MS = 60_000;
 export const ASK_RARELY_MS = 5 * 60_000;
 /** The first question waits for the answer, but not for a machine that is slow to tell. */
 const PATIENCE_MS = 400;

@@ -8,7 +8,7 @@ import { carryOver, type Place } from './place.ts';
 import type { Run } from './run.ts';
 
 /** Between two displays of a text that grows: fast enough to be followed, slow enough to be read. */
-export const REFRESH_MS = 400;
+const REFRESH_MS = 400;
 
 /** A position in one version of a document. */
 export interface Spot {

@@ -153,6 +153,6 @@ export class Runs implements vscode.Disposable {
   }
 }
 
-export function lineEnd(document: vscode.TextDocument): '\n' | '\r\n' {
+function lineEnd(document: vscode.TextDocument): '\n' | '\r\n' {
   return document.eol === vscode.EndOfLine.CRLF ? '\r\n' : '\n';
 }
