@@ -128,13 +128,13 @@ export type ToHost =
   | { type: 'showLog' }
   | { type: 'restart' };
 
-export interface SlashHint {
+interface SlashHint {
   name: string;
   description: string;
 }
 
 /** The page's texts in the user's language. */
-export type StringName =
+type StringName =
   | 'ask' | 'hint' | 'send' | 'stop' | 'copy' | 'copied' | 'copyAnswer' | 'insert' | 'apply' | 'newFile' | 'attach' | 'detach' | 'addContext' | 'noFile' | 'you' | 'title' | 'tagline' | 'examples'
   | 'answering' | 'answered' | 'failed' | 'showLog' | 'restart' | 'retry' | 'regenerate' | 'edit' | 'editing' | 'cancel' | 'chooseModel' | 'tryAnyway' | 'refused' | 'files' | 'commands' | 'nothingFound' | 'found' | 'conversation' | 'context' | 'codeIn' | 'code';
 export type Strings = Record<StringName, string> & { slash: SlashHint[] };

@@ -3,7 +3,7 @@ import * as vscode from '../vscode.ts';
 
 const MAX_MESSAGE = 300;
 
-export class ChatCodeActions implements vscode.CodeActionProvider {
+class ChatCodeActions implements vscode.CodeActionProvider {
   provideCodeActions(document: vscode.TextDocument, range: vscode.Range | vscode.Selection, { diagnostics, only }: vscode.CodeActionContext): vscode.CodeAction[] {
     const actions: vscode.CodeAction[] = [];
     const add = (title: string, command: string, kind: vscode.CodeActionKind, diagnostic?: vscode.Diagnostic) => {

@@ -77,7 +77,7 @@ export class TokenMeter {
   }
 }
 
-export function meterOf({ size, notes }: Measured, t: Translate, locale: string): Meter {
+function meterOf({ size, notes }: Measured, t: Translate, locale: string): Meter {
   const count = (tokens: number) => formatCount(tokens, locale);
   return {
     label: t('{0} of {1} tokens', count(size.promptTokens), count(size.contextTokens)),
@@ -90,7 +90,7 @@ export function meterOf({ size, notes }: Measured, t: Translate, locale: string)
 }
 
 /** The sizes of each attached thing; a folder's is that of its files. */
-export function sizesOf({ size, owners }: Measured, t: Translate, locale: string): ChipSizes {
+function sizesOf({ size, owners }: Measured, t: Translate, locale: string): ChipSizes {
   const sums = new Map<string, { tokens: number; omitted: number }>();
   for (const [i, { tokens, omittedTokens }] of size.parts.entries()) {
     const id = owners[i];

@@ -32,7 +32,8 @@ export class QuestionTasks {
   /** What is attached to a question; a slash command about a definition brings that along. */
   async contextFor(question: string, refs: readonly ContextRef[]): Promise<ContextRef[]> {
     const command = parseSlash(question);
-    if (!command) return [...refs];
+    // A summary is of what is attached.
+    if (!command || (command.name === 'summarize' && namedSymbol(command.rest) === undefined)) return [...refs];
     const file = refs.find(({ kind }) => kind === 'file');
     const editor = this.#options.editor();
     const selection = refs.find(({ kind }) => kind === 'selection');
@@ -64,8 +65,9 @@ export class QuestionTasks {
     if (client.state.kind !== 'ready') return null;
     const { canEdit } = client.state.model;
     const command = parseSlash(question);
-    const gathered = await gather(command ? await this.contextFor(question, refs) : refs, settings, editor());
-    const prompt = command ? promptOf(command, refs, canEdit) : question;
+    const context = await this.contextFor(question, refs);
+    const gathered = await gather(context, settings, editor());
+    const prompt = command ? promptOf(command, context, canEdit) : question;
     return { task: () => this.#chatTask(prompt, gathered, command?.name === 'summarize' ? [] : history, canEdit), gathered };
   }
 

@@ -3,7 +3,7 @@
  * small model are those that it was trained on; one that follows instructions gets the whole of what is wanted.
  */
 
-export const SLASH_NAMES = ['explain', 'fix', 'tests', 'doc', 'summarize'] as const;
+const SLASH_NAMES = ['explain', 'fix', 'tests', 'doc', 'summarize'] as const;
 export type SlashName = (typeof SLASH_NAMES)[number];
 
 export interface SlashCommand {
