@@ -39,11 +39,15 @@ export async function gather(refs: readonly ContextRef[], settings: Settings, ed
       if (ref.kind === 'selection') addSnippet(ref, await selected(ref, uri));
       else if (ref.kind === 'folder') {
         const { taken, total } = await filesIn(uri, settings, MAX_FILES_OF_FOLDER);
-        if (taken.length < total) notes.push(vscode.l10n.t('{0}: {1} of {2} files are taken along', ref.path, taken.length, total));
+        let numRead = 0;
         for (const file of taken) {
+          // One that cannot be read (a picture, say) is missing in the count.
           const text = await textOf(file).catch(() => undefined);
-          if (text !== undefined) addSnippet(ref, { path: file.path, text });
+          if (text === undefined) continue;
+          addSnippet(ref, { path: file.path, text });
+          numRead++;
         }
+        if (numRead < total) notes.push(vscode.l10n.t('{0}: {1} of {2} files are taken along', ref.path, numRead, total));
       } else {
         const document = openDocument(uri) ?? (documents.length === 0 ? await vscode.workspace.openTextDocument(uri) : undefined);
         if (document) {
