@@ -58,7 +58,7 @@ export async function readManifest(folder: ModelFolder, offers: Offers): Promise
 }
 
 /** What a model without a manifest is taken for. */
-export function defaultManifest(name: string, offers: Pick<Offers, 'fim' | 'chatTemplate' | 'readsRepository'>): Manifest {
+function defaultManifest(name: string, offers: Pick<Offers, 'fim' | 'chatTemplate' | 'readsRepository'>): Manifest {
   return {
     name,
     version: '',
@@ -79,7 +79,7 @@ export function defaultManifest(name: string, offers: Pick<Offers, 'fim' | 'chat
 }
 
 /** The manifest in `json`, with `defaults` for what it leaves out; `modelInvalid` names kvasir.json and the field. */
-export function parseManifest(json: Record<string, unknown>, defaults: Manifest): Manifest {
+function parseManifest(json: Record<string, unknown>, defaults: Manifest): Manifest {
   const allowed: Record<string, readonly string[]> = {
     fileBlock: ['fileSeparator', 'chatTemplate'],
     'completion.layout': ['blockAndTail', 'tail'],

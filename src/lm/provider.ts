@@ -12,7 +12,7 @@ import { formatParameters } from '../models/modelItems.ts';
 import { textOf, toChatMessages, toSampling } from './messages.ts';
 import { type ModelCard, modelCard } from './modelCard.ts';
 
-export const VENDOR = 'kvasir';
+const VENDOR = 'kvasir';
 
 export class LanguageModelProvider implements vscode.LanguageModelChatProvider, vscode.Disposable {
   readonly #host: EngineHost;
@@ -55,7 +55,7 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
         family: card.family,
         version: card.version,
         detail: vscode.l10n.t('on this machine'),
-        tooltip: [card.parameters === null ? '' : vscode.l10n.t('{0} parameters', formatParameters(card.parameters, vscode.l10n.t, language)), card.note].filter(Boolean).join('. '),
+        tooltip: [card.parameters === null ? '' : formatParameters(card.parameters, vscode.l10n.t, language), card.note].filter(Boolean).join('. '),
         maxInputTokens: card.maxInputTokens,
         maxOutputTokens: card.maxOutputTokens,
         capabilities: { toolCalling: false, imageInput: false },

@@ -10,11 +10,13 @@ import type { Settings } from '../config.ts';
 import type { EngineHost } from '../engineHost.ts';
 import { formatBytes } from '../format.ts';
 import { expandHome, findModels, repositoryName } from './discover.ts';
-import { describeInspected, describeRecommended, describeRefused, type Speech } from './modelItems.ts';
+import { describeInspected, describePending, describeRecommended, describeRefused, type Speech } from './modelItems.ts';
 import { fetchCommand, recommend } from './recommend.ts';
 import { browseForModel, offerFetch, reasonOf, useModel } from './useModel.ts';
 
 interface ModelItem extends vscode.QuickPickItem {
+  /** Stays the same while the line's words change. */
+  id?: string;
   run?: () => Promise<void>;
 }
 
@@ -26,16 +28,15 @@ interface Candidate {
   current: boolean;
 }
 
-/** What is known so far. */
+/** What is known so far, by candidate. */
 interface Known {
-  models: (Candidate & { inspected: InspectedModel })[];
-  refused: (Candidate & { reason: string })[];
+  models: Map<Candidate, InspectedModel | { reason: string }>;
   machine: { availableBytes: number; readBytesPerSecond: number | null } | null;
 }
 
 export async function chooseModel(builtInDir: string, host: EngineHost, settings: Settings): Promise<void> {
   const candidates = findCandidates(builtInDir, settings);
-  const known: Known = { models: [], refused: [], machine: null };
+  const known: Known = { models: new Map(), machine: null };
   const pick = vscode.window.createQuickPick<ModelItem>();
   let open = true;
   pick.title = vscode.l10n.t('Kvasir: Choose Model');
@@ -55,14 +56,14 @@ export async function chooseModel(builtInDir: string, host: EngineHost, settings
   });
   const refresh = () => {
     if (!open) return;
-    const before = pick.activeItems[0]?.label;
-    pick.items = items(known, host, settings);
+    const before = pick.activeItems[0]?.id;
+    pick.items = items(candidates, known, host, settings);
     // What comes in late does not move the cursor.
-    const again = pick.items.find(({ label, run }) => run && label === before);
+    const again = pick.items.find(({ id }) => id !== undefined && id === before);
     if (again) pick.activeItems = [again];
   };
-  pick.show();
   refresh();
+  pick.show();
   await Promise.all([inspectAll(candidates, known, host, () => open, refresh), describeMachine(known, host, refresh)]);
   if (!open) return;
   pick.busy = false;
@@ -81,14 +82,10 @@ function findCandidates(builtInDir: string, settings: Settings): Candidate[] {
 }
 
 /** One folder after the other: the engine may be busy with a completion. */
-async function inspectAll(candidates: Candidate[], known: Known, host: EngineHost, wanted: () => boolean, refresh: () => void): Promise<void> {
+async function inspectAll(candidates: Candidate[], { models }: Known, host: EngineHost, wanted: () => boolean, refresh: () => void): Promise<void> {
   for (const candidate of candidates) {
     if (!wanted()) return;
-    try {
-      known.models.push({ ...candidate, inspected: await host.client.inspect(candidate.modelDir) });
-    } catch (error) {
-      known.refused.push({ ...candidate, reason: reasonOf(error) });
-    }
+    models.set(candidate, await host.client.inspect(candidate.modelDir).catch((error: unknown) => ({ reason: reasonOf(error) })));
     refresh();
   }
 }
@@ -103,31 +100,39 @@ async function describeMachine(known: Known, host: EngineHost, refresh: () => vo
   }
 }
 
-function items({ models, refused, machine }: Known, host: EngineHost, settings: Settings): ModelItem[] {
+function items(candidates: Candidate[], { models, machine }: Known, host: EngineHost, settings: Settings): ModelItem[] {
   const speech: Speech = { t: vscode.l10n.t, language: vscode.env.language };
   const separator = (label: string): ModelItem => ({ label, kind: vscode.QuickPickItemKind.Separator });
-  const availableBytes = machine?.availableBytes ?? null;
-  const larger = machine ? recommend(machine, new Set([...models, ...refused].map(({ name }) => name))) : [];
+  const [here, refused]: [ModelItem[], ModelItem[]] = [[], []];
+  for (const candidate of candidates) {
+    const { name, setting, current } = candidate;
+    const found = { name, current, builtIn: setting === '', availableBytes: machine?.availableBytes ?? null };
+    const answer = models.get(candidate);
+    const id = candidate.modelDir;
+    if (!answer) here.push({ ...describePending(found, speech), id });
+    else if ('reason' in answer) refused.push({ ...describeRefused(answer.reason, found, speech), id });
+    else here.push({ ...describeInspected(answer, found, speech), id, run: () => useModel(setting, answer.name, host, settings) });
+  }
+  const larger = machine ? recommend(machine, new Set(candidates.map(({ name }) => name))) : [];
   return [
-    separator(vscode.l10n.t('on this machine')),
-    ...models.map(({ inspected, name, setting, current }) => ({
-      ...describeInspected(inspected, { name, current, builtIn: setting === '', availableBytes }, speech),
-      run: () => useModel(setting, inspected.name, host, settings),
-    })),
-    { label: `$(folder-opened) ${vscode.l10n.t('Choose a folder…')}`, detail: vscode.l10n.t('One with config.json, tokenizer.json and the .safetensors files of a Qwen2, Qwen3 or Llama model'), run: () => browseForModel(host, settings) },
-    ...(larger.length ? [separator(vscode.l10n.t('larger ones that this machine could run'))] : []),
+    separator(vscode.l10n.t('here')),
+    ...here,
+    { id: 'folder', label: `$(folder-opened) ${vscode.l10n.t('Choose a folder…')}`, detail: vscode.l10n.t('Qwen2, Qwen3 or Llama: config.json, tokenizer.json and *.safetensors'), run: () => browseForModel(host, settings) },
+    ...(larger.length ? [separator(vscode.l10n.t('larger, to fetch'))] : []),
     ...larger.map((each) => ({
       ...describeRecommended(each, machine?.readBytesPerSecond ?? null, speech),
+      id: each.model.id,
       run: () => offerFetch(each.model.id, fetchCommand(each.model.id)),
     })),
     ...(refused.length ? [separator(vscode.l10n.t('cannot run'))] : []),
-    ...refused.map(({ reason, name, setting, current }) => ({ ...describeRefused(reason, { name, current, builtIn: setting === '', availableBytes }, speech) })),
+    ...refused,
   ];
 }
 
-function placeholder({ models, refused, machine }: Known): string {
-  const found = vscode.l10n.t('{0} models can run here', models.length);
-  const not = refused.length ? vscode.l10n.t('{0} cannot', refused.length) : '';
+function placeholder({ models, machine }: Known): string {
+  const numRefused = [...models.values()].filter((answer) => 'reason' in answer).length;
+  const found = vscode.l10n.t('{0} models can run here', models.size - numRefused);
+  const not = numRefused ? vscode.l10n.t('{0} cannot', numRefused) : '';
   const free = machine ? vscode.l10n.t('{0} of memory free', formatBytes(machine.availableBytes, vscode.env.language)) : '';
   return [found, not, free].filter(Boolean).join(' · ');
 }

@@ -24,20 +24,24 @@ interface Found {
   availableBytes: number | null;
 }
 
-/** A model that can run. `name` is how it was found; `availableBytes` is what is free beside the model in use, null while that is not known. */
+/** A model that can run. The line is as wide as the list: what it can do first, figures after that. */
 export function describeInspected(model: InspectedModel, { name, current, builtIn, availableBytes }: Found, { t, language }: Speech): ModelLine {
   const memoryBytes = memoryNeeded({ residentBytes: model.weightsBytes.int8, kvBytesPerToken: model.kvBytesPerToken.int8 }, model.contextTokens);
   const tooMuch = availableBytes !== null && !current && memoryBytes > availableBytes;
   return {
     label: `$(${current ? 'check' : 'circle-large-outline'}) ${builtIn ? model.name : name}`,
-    description: [current ? t('in use') : '', builtIn ? t('built in') : ''].filter(Boolean).join(' · '),
+    description: [current ? t('in use') : '', builtIn ? t('built in') : '', formatParameters(model.parameters, t, language)].filter(Boolean).join(' · '),
     detail: [
-      t('{0} parameters', formatParameters(model.parameters, t, language)),
-      t('{0} tokens of context', formatCount(model.contextTokens, language)),
-      tooMuch ? `$(warning) ${t('needs {0} of memory, more than is free now', formatBytes(memoryBytes, language))}` : t('needs {0} of memory', formatBytes(memoryBytes, language)),
       abilities(model, t),
+      t('reads {0} tokens', formatCount(model.contextTokens, language)),
+      tooMuch ? `$(warning) ${t('{0} of memory, more than is free', formatBytes(memoryBytes, language))}` : t('{0} of memory', formatBytes(memoryBytes, language)),
     ].join(' · '),
   };
+}
+
+/** One that nothing is known of yet. */
+export function describePending({ name, current }: Found, { t }: Speech): ModelLine {
+  return { label: `$(loading~spin) ${name}`, description: current ? t('in use') : '', detail: ' ' };
 }
 
 /** One that cannot, with the engine's reason. */
@@ -50,26 +54,26 @@ export function describeRecommended({ model, memoryBytes, tokensPerSecond }: Rec
   const bytes = (value: number) => formatBytes(value, language);
   return {
     label: `$(cloud-download) ${model.id}`,
-    description: `${t('{0} parameters', formatParameters(model.parameters, t, language))} · ${model.licence}`,
+    description: `${formatParameters(model.parameters, t, language)} · ${model.licence}`,
     detail: [
-      model.code ? t('made for code: completions, chat and edits') : t('general: chat and edits'),
-      t('needs {0} of memory', bytes(memoryBytes)),
-      ...(tokensPerSecond === null || readBytesPerSecond === null ? [] : [t('estimate: at most {0} tokens/s ({1} of weights, read at {2}/s)', formatCount(tokensPerSecond, language), bytes(model.residentBytes), bytes(readBytesPerSecond))]),
+      model.code ? t('code') : t('general'),
+      t('{0} of memory', bytes(memoryBytes)),
+      ...(tokensPerSecond === null || readBytesPerSecond === null ? [] : [t('at most {0} tokens/s (estimate: {1}/s of memory ÷ {2})', formatCount(tokensPerSecond, language), bytes(readBytesPerSecond), bytes(model.residentBytes))]),
     ].join(' · '),
   };
 }
 
 function abilities({ canComplete, canChat, canEdit }: InspectedModel, t: Translate): string {
-  if (canComplete && canChat) return canEdit ? t('completions, chat and edits') : t('completions and chat, no edits');
-  if (canComplete) return t('completions only: no chat template');
-  if (canChat) return t('chat only: not trained to fill in the middle');
-  return t('neither completions nor chat: no control tokens for either');
+  if (canComplete && canChat) return canEdit ? t('completions, chat, edits') : t('completions, chat, no edits');
+  if (canComplete) return t('completions only, no chat template');
+  if (canChat) return t('chat only, no completions');
+  return t('neither completions nor chat');
 }
 
-/** "7.5 million", "1.5 billion" */
+/** "7.5 million parameters" */
 export function formatParameters(parameters: number, t: Translate, language: string): string {
-  const [unit, text] = parameters >= 1e9 ? ([1e9, '{0} billion'] as const) : ([1e6, '{0} million'] as const);
-  const value = parameters / unit;
+  const billions = parameters >= 1e9;
+  const value = parameters / (billions ? 1e9 : 1e6);
   const shown = value.toLocaleString(language, { maximumFractionDigits: value < 10 ? 1 : 0 });
-  return text === '{0} billion' ? t('{0} billion', shown) : t('{0} million', shown);
+  return billions ? t('{0} billion parameters', shown) : t('{0} million parameters', shown);
 }

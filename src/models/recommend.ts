@@ -28,7 +28,7 @@ export const OPEN_MODELS: readonly OpenModel[] = [
 ];
 
 /** Tokens of context that a memory need is told for. */
-export const USUAL_TOKENS = 8192;
+const USUAL_TOKENS = 8192;
 /** Of the memory that is free now; the rest is the editor's and everybody else's. */
 const USABLE_SHARE = 0.8;
 /** Slower than people read. */
@@ -48,7 +48,7 @@ export function memoryNeeded(model: { residentBytes: number; kvBytesPerToken: nu
 }
 
 /** Every token reads the weights once, so no machine writes faster than this. */
-export function mostTokensPerSecond(residentBytes: number, readBytesPerSecond: number | null): number | null {
+function mostTokensPerSecond(residentBytes: number, readBytesPerSecond: number | null): number | null {
   return readBytesPerSecond === null || readBytesPerSecond <= 0 ? null : readBytesPerSecond / residentBytes;
 }
 

@@ -61,26 +61,26 @@ describe('in words', () => {
   const speech = { t, language: 'en' };
   it('the built-in model, in use', async () => {
     const line = describeInspected(await inspectFolder('model'), { name: 'x', current: true, builtIn: true, availableBytes: 1 }, speech);
-    expect(line).toEqual({ label: '$(check) kvasir-starter', description: 'in use · built in', detail: '7.5 million parameters · 2,048 tokens of context · needs 14.4 MB of memory · completions and chat, no edits' });
+    expect(line).toEqual({ label: '$(check) kvasir-starter', description: 'in use · built in · 7.5 million parameters', detail: 'completions, chat, no edits · reads 2,048 tokens · 14.4 MB of memory' });
   });
   it('one that is too large for what is free', async () => {
     const line = describeInspected(await inspectFolder('test/fixtures/models/llama-mha-f16'), { name: 'a/b', current: false, builtIn: false, availableBytes: 1 }, speech);
     expect(line.label).toBe('$(circle-large-outline) a/b');
-    expect(line.detail).toContain('more than is free now');
-    expect(line.detail).toContain('chat only: not trained to fill in the middle');
+    expect(line.detail).toContain('more than is free');
+    expect(line.detail).toContain('chat only, no completions');
   });
   it('one that cannot run', () => {
     expect(describeRefused('config.json: hidden_size is missing', { name: 'a', current: false, builtIn: false, availableBytes: null }, speech)).toEqual({ label: '$(error) a', description: '', detail: 'config.json: hidden_size is missing' });
   });
   it('a recommended one, with what the estimate was made from', () => {
     const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 20e9 });
-    expect(describeRecommended(best!, 20e9, speech).detail).toBe('made for code: completions, chat and edits · needs 1.7 GB of memory · estimate: at most 13 tokens/s (1.6 GB of weights, read at 20.0 GB/s)');
+    expect(describeRecommended(best!, 20e9, speech).detail).toBe('code · 1.7 GB of memory · at most 13 tokens/s (estimate: 20.0 GB/s of memory ÷ 1.6 GB)');
     expect(describeRecommended({ ...best!, tokensPerSecond: null }, null, speech).detail).not.toContain('estimate');
     expect(fetchCommand(best!.model.id)).toBe('hf download Qwen/Qwen2.5-Coder-1.5B-Instruct');
   });
   it('sizes of models', () => {
-    expect(formatParameters(7_499_840, t, 'en')).toBe('7.5 million');
-    expect(formatParameters(494_032_768, t, 'en')).toBe('494 million');
-    expect(formatParameters(7_615_616_512, t, 'pt-BR')).toBe('7,6 billion');
+    expect(formatParameters(7_499_840, t, 'en')).toBe('7.5 million parameters');
+    expect(formatParameters(494_032_768, t, 'en')).toBe('494 million parameters');
+    expect(formatParameters(7_615_616_512, t, 'pt-BR')).toBe('7,6 billion parameters');
   });
 });
