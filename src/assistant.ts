@@ -18,6 +18,7 @@ import { EngineHost } from './engineHost.ts';
 import { registerEdits } from './edit/editCommands.ts';
 import { EditPreview } from './edit/editPreview.ts';
 import { reportProblem } from './firstRun/reportProblem.ts';
+import { Participant } from './lm/participant.ts';
 import { LanguageModelProvider } from './lm/provider.ts';
 import type { Log } from './log.ts';
 import { chooseModel } from './models/chooseModel.ts';
@@ -49,6 +50,7 @@ export class Assistant {
     const summaries = new Summaries(context, host, mirror, settings, log);
     const chat = new ChatView(context, host, mirror, settings, edits, log);
     const explanation = new Explanation(() => explain(completion.last, vscode.l10n.t));
+    const participant = new Participant(context.extensionUri, host, mirror, settings);
     const languageModel = new LanguageModelProvider(context.extensionPath, host, settings, log);
     const figures = new Figures(host, context.globalState);
     const status = new StatusItem(host, figures, pauseOf(snooze, settings, figures));
@@ -67,6 +69,7 @@ export class Assistant {
       cache,
       status,
       languageModel,
+      participant,
       figures,
       vscode.languages.registerInlineCompletionItemProvider(DOCUMENTS, completion),
       vscode.window.registerWebviewViewProvider(CHAT_VIEW, chat),

@@ -41,7 +41,7 @@ export function namedSymbol(rest: string): string | undefined {
 export function slashQuestion({ name, rest }: SlashCommand, { symbol, selection }: SlashTarget, canEdit: boolean): string {
   const what = symbol ? `\`${symbol}\`` : selection ? 'the selected code' : 'this file';
   // What the user adds in words; a name alone is in `what` already.
-  const more = rest && namedSymbol(rest) !== symbol ? rest : '';
+  const more = symbol !== undefined && namedSymbol(rest) === symbol ? '' : rest;
   const words = questionWords(name, what, symbol !== undefined || selection, canEdit);
   return more ? `${words} ${more}` : words;
 }
