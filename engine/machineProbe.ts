@@ -2,7 +2,9 @@
  * A thread of its own that asks the system about this machine and posts what it learns piece by piece: the helpers that
  * this starts (nvidia-smi, powershell, system_profiler) may be slow, or block, or hang. machine.ts starts it and ends it.
  */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism, cpus, totalmem } from 'node:os';
+import { join } from 'node:path';
 import { parentPort, Worker, workerData } from 'node:worker_threads';
 import type { battery } from 'systeminformation/lib/battery.js';
 import type { Gpu, MachineInfo } from './protocol.ts';
@@ -44,6 +46,24 @@ export function gpusOf(controllers: readonly { vendor?: string; model?: string; 
     }));
 }
 
+/** Linux's driver for AMD tells its memory in files; `folder` is where it lists the adapters. Those of AMD in `gpus` are in the same order. */
+export function withAmdMemory(gpus: Gpu[], folder = '/sys/class/drm'): Gpu[] {
+  const known: Pick<Gpu, 'totalBytes' | 'usedBytes'>[] = [];
+  const read = (card: string, name: string) => Number(readFileSync(join(folder, card, 'device', `mem_info_vram_${name}`), 'utf8'));
+  try {
+    for (const card of readdirSync(folder).filter((name) => /^card\d+$/.test(name)).sort()) {
+      if (existsSync(join(folder, card, 'device/mem_info_vram_total'))) known.push({ totalBytes: read(card, 'total'), usedBytes: read(card, 'used') });
+    }
+  } catch {
+    // Another system, or a container that does not show them.
+    return gpus;
+  }
+  const isAmd = (gpu: Gpu) => /\bAMD\b|\bATI\b|Advanced Micro Devices/i.test(gpu.name);
+  // Which is which would be a guess otherwise.
+  if (known.length !== gpus.filter(isAmd).length) return gpus;
+  return gpus.map((gpu) => (isAmd(gpu) ? { ...gpu, ...known.shift(), estimated: false } : gpu));
+}
+
 /** null: no battery, or one that does not say. */
 export function onBatteryOf({ hasBattery, acConnected }: Pick<Awaited<ReturnType<typeof battery>>, 'hasBattery' | 'acConnected'>): boolean | null {
   return hasBattery && typeof acConnected === 'boolean' ? !acConnected : null;
@@ -75,7 +95,7 @@ async function probe({ graphics: withGraphics, speed, batteryAlone }: Asked, tel
   });
   await askBattery();
   if (speed) await ask(async () => ({ readBytesPerSecond: await readSpeed(Math.min(MOST_READERS, availableParallelism())) }));
-  if (withGraphics) await ask(async () => ({ gpus: gpusOf((await (await import('systeminformation/lib/graphics.js')).graphics()).controllers) }));
+  if (withGraphics) await ask(async () => ({ gpus: withAmdMemory(gpusOf((await (await import('systeminformation/lib/graphics.js')).graphics()).controllers)) }));
 }
 
 if (parentPort) {

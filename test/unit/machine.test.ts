@@ -1,10 +1,10 @@
 /** What the machine is: asked in a thread of its own, whose silence, crash or nonsense ends in nulls. */
-import { mkdtempSync, readFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { Machine } from '../../engine/machine.ts';
-import { gpusOf, onBatteryOf, readSpeed } from '../../engine/machineProbe.ts';
+import { gpusOf, onBatteryOf, readSpeed, withAmdMemory } from '../../engine/machineProbe.ts';
 
 const PROBE = new URL('../../engine/machineProbe.ts', import.meta.url);
 const script = (code: string): URL => new URL(`data:text/javascript,${encodeURIComponent(`import { parentPort } from 'node:worker_threads';\n${code}`)}`);
@@ -90,4 +90,22 @@ test('battery: on, off, none', () => {
   expect(onBatteryOf({ hasBattery: true, acConnected: false })).toBe(true);
   expect(onBatteryOf({ hasBattery: true, acConnected: true })).toBe(false);
   expect(onBatteryOf({ hasBattery: false, acConnected: true })).toBeNull();
+});
+
+test('AMD\'s memory as Linux tells it, where it is clear which adapter is meant', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'kvasir-drm-'));
+  try {
+    mkdirSync(join(folder, 'card0/device'), { recursive: true });
+    mkdirSync(join(folder, 'card1/device'), { recursive: true });
+    writeFileSync(join(folder, 'card1/device/mem_info_vram_total'), '8573157376\n');
+    writeFileSync(join(folder, 'card1/device/mem_info_vram_used'), '1048576\n');
+    const gpu = (name: string) => ({ name, totalBytes: null, usedBytes: null, estimated: true });
+    const intel = gpu('Intel UHD Graphics');
+    const amd = gpu('Advanced Micro Devices, Inc. [AMD/ATI] Navi 23');
+    expect(withAmdMemory([intel, amd], folder)).toEqual([intel, { ...amd, totalBytes: 8573157376, usedBytes: 1048576, estimated: false }]);
+    expect(withAmdMemory([amd, amd], folder)).toEqual([amd, amd]);
+    expect(withAmdMemory([amd], join(folder, 'none'))).toEqual([amd]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
