@@ -3,7 +3,7 @@
  * text, and it works again. The engine runs in a process of its own here, so that it can be killed.
  */
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Locator } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
@@ -116,6 +116,25 @@ editorSuite('robustness', { 'src/inventory.ts': INVENTORY, 'src/shelves.ts': LON
       await dismissToasts();
     } finally {
       spawnSync('umount', [cacheDir()]);
+    }
+    await expectWorking();
+  });
+
+  test('native library damaged: one message, the chat is open all the same, and it works once that is mended', async () => {
+    const extensions = path.join(server.folder, 'extensions');
+    const [kvasir = ''] = readdirSync(extensions).filter((name) => name.startsWith('kvasir.kvasir-'));
+    const library = path.join(extensions, kvasir, 'node_modules/onnxruntime-node/bin/napi-v6/linux/x64/onnxruntime_binding.node');
+    renameSync(library, `${library}.whole`);
+    try {
+      writeFileSync(library, 'damaged');
+      await editor().runCommand('Kvasir: Restart Engine');
+      await expect.poll(() => editor().toasts(), { timeout: PATIENCE }).toEqual([expect.stringMatching(/onnxruntime, which computes for Kvasir, could not be loaded on linux-x64: .*Install the package of Kvasir that is made for this platform\./)]);
+      await editor().screenshot('library-damaged');
+      expect(await askToTheEnd()).toContain('error: ');
+      expect(await editor().toasts()).toHaveLength(1);
+      await dismissToasts();
+    } finally {
+      renameSync(`${library}.whole`, library);
     }
     await expectWorking();
   });
