@@ -88,14 +88,20 @@ export class EngineClient {
     try {
       const aborted = signal && new Promise<null>((resolve) => signal.addEventListener('abort', () => resolve(null), { once: true }));
       if (signal?.aborted || (await (aborted ? Promise.race([this.ready(), aborted]) : this.ready())) === null || signal?.aborted) return ABORTED;
-      const send = () => this.#connected().generate({ ...rest, task: task() }, { onChunk, onParts }, signal);
+      const send = () => {
+        const built = task();
+        // Building it may find that nobody needs it any more.
+        return signal?.aborted ? ABORTED : this.#connected().generate({ ...rest, task: built }, { onChunk, onParts }, signal);
+      };
       const { epoch } = this;
-      return await send().catch((error: unknown) => {
+      try {
+        return await send();
+      } catch (error) {
         if (!isDocumentError(error) || signal?.aborted) throw error;
         // Once more, with the documents as they are now; nothing has been written yet. Requests sent together lose track together.
         if (this.#epoch === epoch) this.#epoch++;
-        return send();
-      });
+        return await send();
+      }
     } catch (error) {
       // Switched off: whoever asked is being taken down, too.
       if (this.#disposed) return ABORTED;

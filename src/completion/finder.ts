@@ -86,7 +86,7 @@ export class Finder {
       if (outcome === 'deadline') return this.#part(run, question, record) ?? 'nothing decoded before the editor stops waiting; shown when it is ready';
       if (outcome === 'ended') {
         const done = run.done;
-        if (!done || done.finishReason === 'abort' || document.version !== version) return 'superseded by further typing';
+        if (!done || run.aborted || done.finishReason === 'abort' || document.version !== version) return 'superseded by further typing';
         noteCost(record, done);
         const completion = { ...run.place, insert: run.text };
         const insertion = carryOver(completion, completion.insert, place);

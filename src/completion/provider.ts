@@ -104,6 +104,7 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
 
   /** The next completion comes from the engine. */
   forget(): void {
+    this.#runs.abortAll();
     this.#cache.clear();
     this.#finder.show(undefined);
   }

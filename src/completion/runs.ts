@@ -58,6 +58,8 @@ export class Runs implements vscode.Disposable {
       .generate({
         task: () => {
           run.sent = true;
+          // Sent a second time (the engine had lost the document), it would be about another text.
+          if (!this.#isUnchanged(run)) run.abort();
           const snippets = this.#snippets(document, origin.offset);
           return { kind: 'complete', docId: this.#mirror.sync(document), offset: origin.offset, ...(given ? { inserted: given } : {}), ...(snippets.length ? { snippets } : {}) };
         },
@@ -76,7 +78,7 @@ export class Runs implements vscode.Disposable {
       })
       .then((done) => {
         run.end(done);
-        if (done.finishReason !== 'abort' && run.text && purpose !== 'other') this.#cache.add({ ...run.place, insert: run.text, ahead: purpose === 'ahead' });
+        if (!run.aborted && done.finishReason !== 'abort' && run.text && purpose !== 'other') this.#cache.add({ ...run.place, insert: run.text, ahead: purpose === 'ahead' });
       })
       // Reported where it is waited for, and in any case by the engine's state.
       .catch((error: unknown) => run.fail(error));
@@ -146,10 +148,15 @@ export class Runs implements vscode.Disposable {
     }
   }
 
+  #isUnchanged(run: Run): boolean {
+    const live = this.#live.get(run);
+    return live !== undefined && !live.document.isClosed && live.version === live.document.version;
+  }
+
   /** Whether the document's text lies on the way that the request goes. */
   #fits(run: Run): boolean {
     const live = this.#live.get(run);
-    return !live || (!live.document.isClosed && (live.version === live.document.version || onItsWay(run.origin, run.given + run.text, live.document.getText())));
+    return !live || (!live.document.isClosed && (this.#isUnchanged(run) || onItsWay(run.origin, run.given + run.text, live.document.getText())));
   }
 }
 

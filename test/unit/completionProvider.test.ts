@@ -112,6 +112,25 @@ describe('lookup order', () => {
     expect(await texts(question)).toEqual(['oo']);
   });
 
+  test('the engine has lost the document: it is sent again, but not for a text that has been typed on meanwhile', async () => {
+    const h = harness('let a = |;\n');
+    const question = h.ask();
+    await wait(60);
+    h.engine.running[0]!.fail('unknown document', 'unknownDocument');
+    await wait(1);
+    expect(h.asks.map(({ text, task }) => [text, task.offset])).toEqual([['let a = ;\n', 8], ['let a = ;\n', 8]]);
+    h.engine.running[0]!.done('b');
+    await wait(1);
+    expect(await texts(question)).toEqual(['b']);
+    const typed = h.type('x');
+    await wait(60);
+    h.type('y');
+    h.engine.running[0]!.fail('unknown document', 'unknownDocument');
+    await wait(60);
+    expect(await texts(typed)).toEqual([]);
+    expect(h.asks.slice(3).map(({ text, task }) => [text, task.offset])).toEqual([['let a = xy;\n', 10]]);
+  });
+
   test('a completion typed to its end is followed by a new request', async () => {
     const h = harness('f(|)\n');
     await show(h, 'x');

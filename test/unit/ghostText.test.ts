@@ -129,7 +129,8 @@ class Session {
         await vi.advanceTimersByTimeAsync(700);
         break;
       case 'fail':
-        if (n % 10 === 0) request?.fail('out of memory');
+        if (n % 5 === 0) request?.fail('out of memory');
+        else if (n % 5 < 3 && request?.written === '') request.fail('unknown document', 'unknownDocument');
         break;
       default:
         await vi.advanceTimersByTimeAsync(action === 'wait' ? n % 120 : 700);

@@ -3,7 +3,7 @@
  * generate with the text that it is about, and says what the test tells it to.
  */
 import { Documents } from '../../engine/documents.ts';
-import { type EngineMessage, type HostMessage, type LoadOptions, type MachineInfo, type ModelInfo, PROTOCOL_VERSION, type Task } from '../../engine/protocol.ts';
+import { type EngineMessage, type ErrorCode, type HostMessage, type LoadOptions, type MachineInfo, type ModelInfo, PROTOCOL_VERSION, type Task } from '../../engine/protocol.ts';
 import { EngineClient } from '../../src/engineClient.ts';
 import type { Transport } from '../../src/transport.ts';
 import { t } from './translate.ts';
@@ -43,10 +43,10 @@ export class ScriptedRequest {
     });
   }
 
-  fail(message: string): void {
+  fail(message: string, code: ErrorCode = 'outOfMemory'): void {
     if (this.ended) return;
     this.ended = true;
-    this.#say({ type: 'error', requestId: this.message.requestId, code: 'outOfMemory', message });
+    this.#say({ type: 'error', requestId: this.message.requestId, code, message });
   }
 
   abort(): void {
