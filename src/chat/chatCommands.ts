@@ -41,7 +41,7 @@ async function askAbout(view: ChatView, name: SlashName, uri: unknown, range: un
   const place = range instanceof vscode.Range ? range : (editor?.selection ?? new vscode.Range(0, 0, 0, 0));
   const refs = [fileRef(document.uri)];
   // The definition around a problem; what the user has selected stays as it is.
-  const symbol = range instanceof vscode.Range || place.isEmpty ? await symbolAt(document, place.start) : undefined;
+  const symbol = typeof message === 'string' || place.isEmpty ? await symbolAt(document, place.start) : undefined;
   if (symbol) refs.push(selectionRef(document, symbol.range, symbol.name));
   else if (!place.isEmpty) refs.push(selectionRef(document, place));
   await view.ask([`/${name}`, ...(typeof message === 'string' ? [message] : [])].join(' '), refs);

@@ -145,11 +145,28 @@ editorSuite('chat', FILES, (editor) => {
     await input().press('Enter');
     await expect.poll(() => questions().last().locator('.file').allInnerTexts(), { timeout: PATIENCE }).toEqual(['inventory.ts', 'totalValue']);
     await ended(lastAnswer());
+    await editor().openFile('src/inventory.ts');
+    await editor().runCommand('Kvasir: Explain');
+    await expect.poll(() => questions().last().locator('.file').allInnerTexts(), { timeout: PATIENCE }).toEqual(['inventory.ts', 'totalValue']);
+    await ended(lastAnswer());
     const answer = await askToTheEnd('/fix');
     expect(await answer.locator('.refusal').innerText()).toMatch(/kvasir-starter is too small.*\s+Choose Model\s+Try anyway/s);
     await editor().screenshot('chat-refusal');
     await answer.getByRole('button', { name: 'Try anyway' }).click();
     await expect.poll(() => lastAnswer().locator('[data-part="footer"]').count(), { timeout: 2 * PATIENCE }).toBe(1);
+  });
+
+  test('a selection is attached by itself; the light bulb asks about it', async () => {
+    const window = editor();
+    await window.openFile('src/prices.ts');
+    await window.goTo(1, 1);
+    await window.press('Shift+ArrowDown');
+    await expect.poll(() => chips().allInnerTexts()).toEqual(['prices.ts', 'prices.ts:1']);
+    await window.press('Control+.');
+    await window.page.locator('.action-widget .monaco-list-row', { hasText: 'Kvasir: Explain' }).click();
+    await expect.poll(() => questions().last().locator('.file').allInnerTexts(), { timeout: PATIENCE }).toEqual(['prices.ts', 'prices.ts:1']);
+    await ended(lastAnswer());
+    await window.openFile('src/inventory.ts');
   });
 
   test('a block of code: copy, insert at the cursor, apply as a diff, new file', async () => {
