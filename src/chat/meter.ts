@@ -3,6 +3,7 @@
  * loaded and no answer is being written. Never loads a model for it.
  */
 import type { PromptSize } from '../../engine/protocol.ts';
+import { EngineError } from '../connection.ts';
 import { formatCount } from '../format.ts';
 import type { Translate } from '../translate.ts';
 import type { ChipSizes } from './chatContext.ts';
@@ -65,8 +66,9 @@ export class TokenMeter {
       const measured = await measure();
       if (!this.#again) onResult(measured && meterOf(measured, t, locale), measured ? sizesOf(measured, t, locale) : new Map());
     } catch (error) {
-      const problem = error instanceof Error ? error.message : String(error);
-      if (!this.#again) onResult({ label: t('Too long'), prompt: 1, answer: 0, notes: [problem], over: true, title: problem }, new Map());
+      // Anything else is the question's own to say when it is asked.
+      const problem = error instanceof EngineError && error.code === 'contextTooLong' ? error.message : undefined;
+      if (!this.#again) onResult(problem === undefined ? null : { label: t('Too long'), prompt: 1, answer: 0, notes: [problem], over: true, title: problem }, new Map());
     } finally {
       this.#measuring = false;
       if (this.#again) {
