@@ -8,6 +8,7 @@ import type { EngineHost } from '../engineHost.ts';
 import type { CacheFigures, FromCachePage, NoFigures, ToCachePage } from './cacheMessages.ts';
 import { cachePage } from './cachePage.ts';
 import type { Figures } from './figures.ts';
+import { Pins } from './pins.ts';
 
 export const CACHE_VIEW = 'kvasir.cache';
 
@@ -15,6 +16,7 @@ export class CacheView implements vscode.WebviewViewProvider, vscode.Disposable 
   readonly #extensionUri: vscode.Uri;
   readonly #host: EngineHost;
   readonly #figures: Figures;
+  readonly #pins: Pins;
   readonly #subscription: vscode.Disposable;
   #view: vscode.WebviewView | undefined;
   /** Messages mean something to the page only after its `ready`. */
@@ -24,7 +26,11 @@ export class CacheView implements vscode.WebviewViewProvider, vscode.Disposable 
     this.#extensionUri = extensionUri;
     this.#host = host;
     this.#figures = figures;
-    this.#subscription = figures.onChange(() => this.#show());
+    this.#pins = new Pins(host.client);
+    this.#subscription = figures.onChange(() => {
+      if (figures.stats) this.#pins.review(figures.stats);
+      this.#show();
+    });
   }
 
   resolveWebviewView(view: vscode.WebviewView): void {
@@ -67,7 +73,7 @@ export class CacheView implements vscode.WebviewViewProvider, vscode.Disposable 
       case 'command':
         return void (await vscode.commands.executeCommand(`kvasir.${message.command}`));
       case 'pin':
-        this.#host.client.notify({ type: 'pin', docId: message.docId, pinned: message.pinned });
+        this.#pins.set(message.docId, message.pinned);
         return this.#figures.refresh();
       case 'evict':
         this.#host.client.notify({ type: 'evict', docId: message.docId });

@@ -1,0 +1,30 @@
+/**
+ * The files that the user has pinned. The engine forgets them when it is unloaded or restarted; as soon as such a file is
+ * in its cache again, it is told once more. Closing a file ends its pin.
+ */
+import type { EngineStats } from '../../engine/protocol.ts';
+import type { EngineClient } from '../engineClient.ts';
+
+export class Pins {
+  readonly #client: Pick<EngineClient, 'notify'>;
+  readonly #docIds = new Set<string>();
+
+  constructor(client: Pick<EngineClient, 'notify'>) {
+    this.#client = client;
+  }
+
+  set(docId: string, pinned: boolean): void {
+    if (pinned) this.#docIds.add(docId);
+    else this.#docIds.delete(docId);
+    this.#client.notify({ type: 'pin', docId, pinned });
+  }
+
+  /** Compares with what the engine says. */
+  review({ files }: Pick<EngineStats, 'files'>): void {
+    for (const { docId, open, pinned } of files) {
+      if (!this.#docIds.has(docId)) continue;
+      if (!open) this.#docIds.delete(docId);
+      else if (!pinned) this.#client.notify({ type: 'pin', docId, pinned: true });
+    }
+  }
+}
