@@ -255,6 +255,8 @@ export interface InspectedModel {
   parameters: number;
   contextTokens: number;
   weightsBytes: { int8: number; float32: number };
+  /** Of the int8 weights: what writing a token reads and what stays in memory; all but the embedding, of which single rows are looked up. */
+  residentBytes: number;
   kvBytesPerToken: { int8: number; float32: number };
   canComplete: boolean;
   canChat: boolean;

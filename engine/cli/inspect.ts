@@ -16,6 +16,7 @@ export async function inspect(line: CommandLine): Promise<number> {
     ['parameters', count(found.parameters)],
     ['context', `${count(found.contextTokens)} tokens`],
     ['weights, int8', bytes(found.weightsBytes.int8)],
+    ['of them in memory', bytes(found.residentBytes)],
     ['weights, float32', bytes(found.weightsBytes.float32)],
     ['KV per token, int8', bytes(found.kvBytesPerToken.int8)],
     ['KV per token, float32', bytes(found.kvBytesPerToken.float32)],

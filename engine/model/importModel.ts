@@ -59,6 +59,8 @@ export interface ModelInspection {
   readonly vocabSize: number;
   /** Size of the weight file per precision. */
   readonly weightsBytes: Readonly<Record<Precision, number>>;
+  /** Of the int8 weights: all but the embedding, of which single rows are looked up in the mapped file. */
+  readonly residentBytes: number;
   readonly kvBytesPerToken: Readonly<Record<KvPrecision, number>>;
   /** Names of the weight files. */
   readonly files: readonly string[];
@@ -219,6 +221,7 @@ export async function inspectModel(modelDir: string): Promise<ModelInspection> {
       contextTokens: config.contextTokens,
       vocabSize: config.vocabSize,
       weightsBytes: { int8: plans.int8.bytes, float32: plans.float32.bytes },
+      residentBytes: plans.int8.bytes - ['embedding', 'embedding.scales'].reduce((sum, name) => sum + (plans.int8.stored.get(name)?.length ?? 0), 0),
       kvBytesPerToken: { int8: kvBytesPerToken(kvShape(config, 'int8')), float32: kvBytesPerToken(kvShape(config, 'float32')) },
       files: model.weights.files,
       tokens,

@@ -26,7 +26,7 @@ interface Found {
 
 /** A model that can run. The line is as wide as the list: what it can do first, figures after that. */
 export function describeInspected(model: InspectedModel, { name, current, builtIn, availableBytes }: Found, { t, language }: Speech): ModelLine {
-  const memoryBytes = memoryNeeded({ residentBytes: model.weightsBytes.int8, kvBytesPerToken: model.kvBytesPerToken.int8 }, model.contextTokens);
+  const memoryBytes = memoryNeeded({ residentBytes: model.residentBytes, kvBytesPerToken: model.kvBytesPerToken.int8 }, model.contextTokens);
   const tooMuch = availableBytes !== null && !current && memoryBytes > availableBytes;
   return {
     label: `$(${current ? 'check' : 'circle-large-outline'}) ${builtIn ? model.name : name}`,
@@ -34,7 +34,7 @@ export function describeInspected(model: InspectedModel, { name, current, builtI
     detail: [
       abilities(model, t),
       t('reads {0} tokens', formatCount(model.contextTokens, language)),
-      tooMuch ? `$(warning) ${t('{0} of memory, more than is free', formatBytes(memoryBytes, language))}` : t('{0} of memory', formatBytes(memoryBytes, language)),
+      tooMuch ? `$(warning) ${t('{0} for weights and cache, more than is free', formatBytes(memoryBytes, language))}` : t('{0} for weights and cache', formatBytes(memoryBytes, language)),
     ].join(' · '),
   };
 }
@@ -57,7 +57,7 @@ export function describeRecommended({ model, memoryBytes, tokensPerSecond }: Rec
     description: `${formatParameters(model.parameters, t, language)} · ${model.licence}`,
     detail: [
       model.code ? t('code') : t('general'),
-      t('{0} of memory', bytes(memoryBytes)),
+      t('{0} for weights and cache', bytes(memoryBytes)),
       ...(tokensPerSecond === null || readBytesPerSecond === null ? [] : [t('at most {0} tokens/s (estimate: {1}/s of memory ÷ {2})', formatCount(tokensPerSecond, language), bytes(readBytesPerSecond), bytes(model.residentBytes))]),
     ].join(' · '),
   };

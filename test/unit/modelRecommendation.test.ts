@@ -23,6 +23,7 @@ describe('the table', () => {
   it.each(OPEN_MODELS)('$id has the sizes that the engine would make of it', (model) => {
     const config = parseConfig({ rope_theta: 1e6, ...CONFIGS[model.id] });
     const plan = planWeights(config, 'int8', config.tied);
+    // What inspect calls resident.
     const embedding = ['embedding', 'embedding.scales'].reduce((sum, name) => sum + plan.stored.get(name)!.length, 0);
     expect(model).toMatchObject({ parameters: plan.parameters, weightsBytes: plan.bytes, residentBytes: plan.bytes - embedding, kvBytesPerToken: kvBytesPerToken(kvShape(config, 'int8')) });
   });
@@ -61,7 +62,7 @@ describe('in words', () => {
   const speech = { t, language: 'en' };
   it('the built-in model, in use', async () => {
     const line = describeInspected(await inspectFolder('model'), { name: 'x', current: true, builtIn: true, availableBytes: 1 }, speech);
-    expect(line).toEqual({ label: '$(check) kvasir-starter', description: 'in use · built in · 7.5 million parameters', detail: 'completions, chat, no edits · reads 2,048 tokens · 14.4 MB of memory' });
+    expect(line).toEqual({ label: '$(check) kvasir-starter', description: 'in use · built in · 7.5 million parameters', detail: 'completions, chat, no edits · reads 2,048 tokens · 10.4 MB for weights and cache' });
   });
   it('one that is too large for what is free', async () => {
     const line = describeInspected(await inspectFolder('test/fixtures/models/llama-mha-f16'), { name: 'a/b', current: false, builtIn: false, availableBytes: 1 }, speech);
@@ -74,7 +75,7 @@ describe('in words', () => {
   });
   it('a recommended one, with what the estimate was made from', () => {
     const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 20e9 });
-    expect(describeRecommended(best!, 20e9, speech).detail).toBe('code · 1.7 GB of memory · at most 13 tokens/s (estimate: 20.0 GB/s of memory ÷ 1.6 GB)');
+    expect(describeRecommended(best!, 20e9, speech).detail).toBe('code · 1.7 GB for weights and cache · at most 13 tokens/s (estimate: 20.0 GB/s of memory ÷ 1.6 GB)');
     expect(describeRecommended({ ...best!, tokensPerSecond: null }, null, speech).detail).not.toContain('estimate');
     expect(fetchCommand(best!.model.id)).toBe('hf download Qwen/Qwen2.5-Coder-1.5B-Instruct');
   });

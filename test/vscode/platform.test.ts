@@ -49,7 +49,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
   test('the list has the built-in model, those of the folder and of the Hugging Face cache, and says why one cannot run', async () => {
     const window = editor();
     await openList(window);
-    await expect.poll(() => row(/kvasir-starter/).innerText(), { timeout: PATIENCE }).toMatch(/in use · built in · 7\.5 million parameters[\s\S]*completions, chat, no edits · reads 2,048 tokens · [\d.]+ MB of memory/);
+    await expect.poll(() => row(/kvasir-starter/).innerText(), { timeout: PATIENCE }).toMatch(/in use · built in · 7\.5 million parameters[\s\S]*completions, chat, no edits · reads 2,048 tokens · [\d.]+ MB for weights and cache/);
     expect(await row(/tiny-qwen/).innerText()).toMatch(/0\.3 million parameters[\s\S]*completions, chat, edits/);
     expect(await row(/kvasir-test\/tiny-llama/).innerText()).toMatch(/chat only/);
     await window.screenshotThemes('choose-model');
@@ -62,7 +62,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
   test('larger models come with their licence, what they need and where the estimate is from; choosing one copies its command', async () => {
     const window = editor();
     await openList(window, 'Qwen2.5-Coder-0.5B');
-    expect(await row(/Qwen2\.5-Coder-0\.5B-Instruct/).innerText()).toMatch(/494 million parameters · Apache-2\.0[\s\S]*code · 5\d\d MB of memory/);
+    expect(await row(/Qwen2\.5-Coder-0\.5B-Instruct/).innerText()).toMatch(/494 million parameters · Apache-2\.0[\s\S]*code · 5\d\d MB for weights/);
     await window.screenshot('choose-model-larger');
     await window.press('Enter');
     await expect.poll(() => window.toasts(), { timeout: PATIENCE }).toEqual([expect.stringContaining('hf download Qwen/Qwen2.5-Coder-0.5B-Instruct')]);
