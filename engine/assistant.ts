@@ -3,6 +3,7 @@
  * and the error boundary. The worker thread and the command line both talk to it, in the same messages. Messages are
  * handled in order; those that arrive while a model loads wait for it.
  */
+import { config as speak, t } from '@vscode/l10n';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Documents } from './documents.ts';
 import { RequestError } from './errors.ts';
@@ -79,7 +80,7 @@ export class Assistant {
 
   /** A bug: every pending request ends with the reason, then the engine is rebuilt once; never under a step. */
   fail(reason: unknown): void {
-    this.#requests.failAll(new RequestError('engineFailed', `the engine failed (${explain(reason).message}); it was restarted, please try again`));
+    this.#requests.failAll(new RequestError('engineFailed', t('the engine failed ({0}); it was restarted, please try again', explain(reason).message)));
     this.#idle.forget();
     if (this.#inStep) this.#fault = { reason };
     else this.#mend(reason);
@@ -89,11 +90,11 @@ export class Assistant {
     const model = this.#model;
     if (!model) return;
     try {
-      if (++this.#failures > 1) throw new Error('it failed twice in a row');
+      if (++this.#failures > 1) throw new Error(t('it failed twice in a row'));
       model.rebuild();
     } catch (again) {
       this.#model = null;
-      this.#emit({ type: 'error', code: 'engineFailed', message: `the engine is down: ${explain(reason).message}; ${explain(again).message}. Restart it, or choose another model` });
+      this.#emit({ type: 'error', code: 'engineFailed', message: t('the engine is down: {0}; {1}. Restart it, or choose another model', explain(reason).message, explain(again).message) });
       model.dispose().catch(() => undefined);
     }
     this.#answerFlushes();
@@ -101,14 +102,16 @@ export class Assistant {
 
   #dispatch(message: HostMessage): void {
     switch (message.type) {
+      case 'language':
+        return speak({ contents: message.texts });
       case 'load':
         return this.#hold(() => this.#loadModel(message));
       case 'unload':
-        return this.#hold(() => this.#drop(message.requestId, 'the model was unloaded'));
+        return this.#hold(() => this.#drop(message.requestId, t('the model was unloaded')));
       case 'shutdown':
         return this.#hold(async () => {
           clearTimeout(this.#idleTimer);
-          await this.#drop(message.requestId, 'the engine was shut down');
+          await this.#drop(message.requestId, t('the engine was shut down'));
           this.#close();
         });
       case 'configure':
@@ -245,9 +248,9 @@ export class Assistant {
     const { type: _, requestId, ...options } = message;
     try {
       this.#loadCancelled = false;
-      await this.#free('another model was loaded');
+      await this.#free(t('another model was loaded'));
       this.#model = await this.#load(options, (stage, fraction) => {
-        if (this.#loadCancelled) throw new RequestError('notLoaded', 'loading was cancelled');
+        if (this.#loadCancelled) throw new RequestError('notLoaded', t('loading was cancelled'));
         this.#emit({ type: 'loadProgress', requestId, stage, fraction });
       });
       this.#failures = 0;
@@ -287,7 +290,7 @@ export class Assistant {
   }
 
   #loaded(): LoadedModel {
-    if (!this.#model) throw new RequestError('notLoaded', 'no model is loaded');
+    if (!this.#model) throw new RequestError('notLoaded', t('no model is loaded'));
     return this.#model;
   }
 

@@ -5,6 +5,7 @@
  * A step awaits the runner. What must not happen while it runs (aborts, another ceiling, pins, evictions) is kept until
  * the step has ended. If `step` rejects, the engine has failed: `failAll`, then build another one.
  */
+import { t } from '@vscode/l10n';
 import type { ModelRunner } from './batch.ts';
 import { NO_STEPS, observeStep, RELAXED_STEP_MS, tokenBudget, URGENT_STEP_MS } from './budget.ts';
 import { KvCache } from './cache/kvCache.ts';
@@ -229,7 +230,7 @@ export class Engine {
     if (numPromptTokens >= this.#maxContext) {
       return new RequestError(
         'contextTooLong',
-        `The prompt has ${numPromptTokens} tokens; the context holds ${this.#maxContext}, the answer included. Send less text or load the model with a longer context.`,
+        t('The prompt has {0} tokens; the context holds {1}, the answer included. Send less text or load the model with a longer context.', numPromptTokens, this.#maxContext),
       );
     }
     const unknown = tokenIds.find((id) => !Number.isInteger(id) || id < 0 || id >= this.#runner.vocabSize);

@@ -150,6 +150,8 @@ export interface ModelInfo {
 export type HostMessage =
   | ({ type: 'load'; requestId: string } & LoadOptions)
   | { type: 'unload'; requestId: string }
+  /** Translations of the engine's sentences for the user, by the English text; before everything else. English without it. */
+  | { type: 'language'; texts: Record<string, string> }
   | { type: 'configure'; /** 0 lets the engine choose. */ maxBytes?: number; /** Whether file blocks may be computed while idle. */ idleWork?: boolean }
   | { type: 'generate'; requestId: string; task: Task; priority: Priority; sampling?: SamplingParams }
   | { type: 'abort'; requestId: string }

@@ -7,6 +7,7 @@
  * - Preempt: when slots run out, the running sequence of the lowest standing gives up its lease. Its computed tokens
  *   stay in the tree; it waits and resumes where it was. The sequence of the highest standing always gets through.
  */
+import { t } from '@vscode/l10n';
 import type { BatchSpan } from './batch.ts';
 import type { KvCache } from './cache/kvCache.ts';
 import { type Lease, numComputed } from './cache/lease.ts';
@@ -262,7 +263,7 @@ export class Scheduler {
     const { capacity, maxBytes } = this.#cache;
     return new RequestError(
       'outOfMemory',
-      `The request has ${numTokens} tokens; ${capacity} fit into the KV cache of ${maxBytes} bytes. Raise the cache's memory limit or send less text.`,
+      t('The request has {0} tokens; {1} fit into the KV cache of {2} bytes. Raise the memory limit of the cache or send less text.', numTokens, capacity, maxBytes),
     );
   }
 }

@@ -57,6 +57,7 @@ export class EngineHost implements vscode.Disposable {
       onState: (state) => this.#follow(state),
       onActivity: (numPending) => this.#activity.fire(numPending),
       onUse: (numUses) => this.#idle.used(numUses),
+      texts: vscode.l10n.bundle,
       log: (level, text) => {
         log[level](text);
         if (level !== 'info') this.#remember(level, text);

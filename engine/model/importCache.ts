@@ -4,6 +4,7 @@
  * recorded sizes is removed and built again. Every process that uses an entry leaves a mark in it, so that others know.
  * Does not know what the files are.
  */
+import { t } from '@vscode/l10n';
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, readFile, readdir, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -26,8 +27,10 @@ interface Manifest<T> {
 function diskError(cacheDir: string, error: unknown, bytes?: number): RequestError {
   const code = (error as NodeJS.ErrnoException | null)?.code;
   const full = code === 'ENOSPC' || code === 'EDQUOT';
-  const size = bytes === undefined ? '' : ` this model needs ${Math.ceil(bytes / 1e6)} MB there; free some space.`;
-  return new RequestError('engineFailed', full ? `The cache folder ${cacheDir} is on a full disk;${size || ' free some space.'}` : `The cache folder ${cacheDir} cannot be written: ${reasonOf(error)}.`);
+  const failed = (message: string) => new RequestError('engineFailed', message);
+  if (!full) return failed(t('The cache folder {0} cannot be written: {1}.', cacheDir, reasonOf(error)));
+  if (bytes === undefined) return failed(t('The cache folder {0} is on a full disk; free some space.', cacheDir));
+  return failed(t('The cache folder {0} is on a full disk; this model needs {1} MB there; free some space.', cacheDir, Math.ceil(bytes / 1e6)));
 }
 
 /** The entry's value if it is there and every file has its recorded size. */

@@ -2,6 +2,7 @@
  * Runs batches on onnxruntime: the only file that imports it, and only when a model is loaded. Owns the session, the
  * feeds and the write of new K/V rows into the window; knows slots and positions, but neither sequences nor queues.
  */
+import { t } from '@vscode/l10n';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import type * as Ort from 'onnxruntime-node';
@@ -79,7 +80,7 @@ async function loadOnnxruntime(): Promise<Module> {
     return await import('onnxruntime-node');
   } catch (error) {
     const reason = String(error instanceof Error ? error.message : error).split('\n', 1)[0]?.replace(/\.$/, '').slice(0, 300);
-    throw new RequestError('engineFailed', `onnxruntime, which computes for Kvasir, could not be loaded on ${process.platform}-${process.arch}: ${reason}. Install the package of Kvasir that is made for this platform${process.platform === 'win32' ? ' and the Visual C++ Redistributable' : ''}.`);
+    throw new RequestError('engineFailed', `${t('onnxruntime, which computes for Kvasir, could not be loaded on {0}-{1}: {2}. Install the package of Kvasir that is made for this platform.', process.platform, process.arch, String(reason))}${process.platform === 'win32' ? ` ${t('It also needs the Visual C++ Redistributable.')}` : ''}`);
   }
 }
 

@@ -1,4 +1,5 @@
 /** A chat task: its prompt, its sampling, and how an answer is shown while it streams. Pure. */
+import { t } from '@vscode/l10n';
 import { RequestError } from '../errors.ts';
 import type { ChatMessage, PromptSize, SamplingParams, Snippet } from '../protocol.ts';
 import { type ChatPrompt, chatPrompt } from '../text/chatPrompt.ts';
@@ -45,7 +46,7 @@ export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: Sa
 
 function chatDefaults(layout: Layout): { maxTokens: number; temperature: number; repetitionPenalty: number } {
   const { manifest } = layout.text;
-  if (!manifest.can.chat) throw new RequestError('badRequest', `${manifest.name} cannot answer questions: ${layout.text.faults.chat ?? 'it has no chat template'}`);
+  if (!manifest.can.chat) throw new RequestError('badRequest', t('{0} cannot answer questions: {1}', manifest.name, layout.text.faults.chat ?? t('it has no chat template')));
   const { maxTokens, temperature, repetitionPenalty } = manifest.chat;
   return { maxTokens, temperature, repetitionPenalty };
 }
@@ -74,7 +75,7 @@ const minCopies = (period: number): number => Math.max(5, 72 / period);
 /** The answer without line breaks at its start and white space at its end; ends one that goes round in circles. */
 export function shapeAnswer(rawText: string, finished: boolean): Shaped {
   const text = rawText.trimEnd().replace(/^\s*\n/, '');
-  if (finished) return { text, stop: true, ...(text === '' ? { note: 'the model gave no answer' } : {}) };
-  if (runaway(rawText, minCopies) !== undefined) return { text, stop: true, note: 'stopped where the answer only repeats itself' };
+  if (finished) return { text, stop: true, ...(text === '' ? { note: t('the model gave no answer') } : {}) };
+  if (runaway(rawText, minCopies) !== undefined) return { text, stop: true, note: t('stopped where the answer only repeats itself') };
   return { text, stop: false };
 }

@@ -1,4 +1,5 @@
 /** A completion task: its prompt, its sampling, and how what the model writes is shown at the cursor. Pure. */
+import { t } from '@vscode/l10n';
 import { RequestError } from '../errors.ts';
 import type { SamplingParams, Snippet } from '../protocol.ts';
 import { completionPrompt } from '../text/completionPrompt.ts';
@@ -18,7 +19,7 @@ export interface CompleteOptions {
 /** `syntax` must be prepared for the document. Throws `badRequest` for an offset outside the text or a model that cannot complete. */
 export function prepareComplete(layout: Layout, doc: SourceDocument, options: CompleteOptions, sampling?: SamplingParams, syntax?: Syntax): PreparedRequest {
   const { manifest } = layout.text;
-  if (!manifest.can.complete) throw new RequestError('badRequest', `${manifest.name} cannot complete code: ${layout.text.faults.complete ?? 'it has no fill-in-the-middle tokens'}`);
+  if (!manifest.can.complete) throw new RequestError('badRequest', t('{0} cannot complete code: {1}', manifest.name, layout.text.faults.complete ?? t('it has no fill-in-the-middle tokens')));
   requireOffset(doc, options.offset);
   const offset = doc.toLf(options.offset);
   const place = syntax?.at(doc, offset);
@@ -45,7 +46,7 @@ export function completedDocument(doc: SourceDocument, { offset, inserted = '' }
 }
 
 function requireOffset(doc: SourceDocument, offset: number): void {
-  if (!(offset >= 0 && offset <= doc.text.length)) throw new RequestError('badRequest', `offset ${offset} lies outside ${doc.path}, which has ${doc.text.length} characters`);
+  if (!(offset >= 0 && offset <= doc.text.length)) throw new RequestError('badRequest', t('offset {0} lies outside {1}, which has {2} characters', offset, doc.path, doc.text.length));
 }
 
 /** Whether the text may go on below the line, and up to where, from the syntax at the cursor or else from its line. */

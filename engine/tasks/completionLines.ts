@@ -3,6 +3,7 @@
  * exists, indentation where not. A line is judged once it is complete, by the text up to its end, and for good: so what
  * has been shown stays, however the text goes on.
  */
+import { t } from '@vscode/l10n';
 import type { BlockScan } from '../text/syntaxBlock.ts';
 
 export interface LinesContext {
@@ -28,7 +29,7 @@ export interface LinesCut {
 }
 
 /** Why a text that goes round in circles ends where it does. */
-export const REPEATS = 'cut where the text starts to repeat itself';
+export const repeats = (): string => t('cut where the text starts to repeat itself');
 
 /** What ends a block at the indentation of its beginning: brackets where one opened it, else a word. */
 const BRACKETS = /^[})\]]+[;,]?/;
@@ -58,7 +59,7 @@ export function cutLines(context: LinesContext, raw: string, finished: boolean):
     }
     // Small models write a line over and over; two alike in a row are hardly ever meant.
     if (i > 0 && !complete && previous.startsWith(text)) return { shown: end, ended: false };
-    if (i > 0 && complete && text === previous && text.length > 3 && !ONLY_CLOSES.test(text)) return { shown: end, ended: true, note: REPEATS };
+    if (i > 0 && complete && text === previous && text.length > 3 && !ONLY_CLOSES.test(text)) return { shown: end, ended: true, note: repeats() };
     previous = i === 0 ? (before + line).trim() : text;
     if (i > 0 && !nested) {
       const indent = indentOf(line);

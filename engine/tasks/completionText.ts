@@ -3,7 +3,8 @@
  * text after the cursor already says, nothing that goes round in circles. Works on the raw text so far, and only ever
  * adds to what it has shown: what may yet be cut is held back.
  */
-import { cutLines, type LinesContext, REPEATS } from './completionLines.ts';
+import { t } from '@vscode/l10n';
+import { cutLines, type LinesContext, repeats } from './completionLines.ts';
 import type { Shaped } from './preparedRequest.ts';
 import { repeatedEnd, runaway } from './repetition.ts';
 
@@ -54,7 +55,7 @@ function cutRunaway(context: CursorContext, cut: Cut): Cut {
   if (found === undefined) return cut.ended ? cut : { ...cut, shown: Math.min(cut.shown, repeatedEnd(cut.text)) };
   const text = cut.text.slice(0, found.start + found.period);
   // One copy stays, as if the model had ended there.
-  return { ...(cut.ended ? { text, shown: text.length, ended: true } : cutAtEnd(context, text, true)), note: REPEATS };
+  return { ...(cut.ended ? { text, shown: text.length, ended: true } : cutAtEnd(context, text, true)), note: repeats() };
 }
 
 /**
@@ -146,13 +147,13 @@ function dropUseless(context: CursorContext, cut: Cut, raw: string): Cut {
   const nextLine = context.nextLine.trim();
   if (nextLine === '' || context.after.trim() !== '') return cut;
   const line = (context.before + shown).trim();
-  if (cut.ended) return line === nextLine ? { ...nothing, note: 'the same as the next line' } : cut;
+  if (cut.ended) return line === nextLine ? { ...nothing, note: t('the same as the next line') } : cut;
   // A text of the next line's own start is shown once it parts from it.
   return nextLine.startsWith(line) ? nothing : cut;
 }
 
 function emptyReason(context: CursorContext, raw: string): string {
-  if (raw === '') return 'the model had nothing to add here';
-  if (raw.trim() === '') return 'nothing but white space';
-  return /^\s*\n/.test(raw) && !context.multiline ? 'the model would start a new line here' : 'the model repeats what follows the cursor';
+  if (raw === '') return t('the model had nothing to add here');
+  if (raw.trim() === '') return t('nothing but white space');
+  return /^\s*\n/.test(raw) && !context.multiline ? t('the model would start a new line here') : t('the model repeats what follows the cursor');
 }

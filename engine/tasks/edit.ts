@@ -2,6 +2,7 @@
  * An edit task: new code for a range of a document, from an instruction. Its prompt continues the same file block as a
  * chat turn; its answer is reduced to the code, with the indentation and the line ends of what it replaces. Pure.
  */
+import { t } from '@vscode/l10n';
 import { RequestError } from '../errors.ts';
 import type { SamplingParams } from '../protocol.ts';
 import { chatPrompt } from '../text/chatPrompt.ts';
@@ -25,15 +26,15 @@ const minCopies = (period: number): number => Math.max(12, 240 / period);
 /** Throws `badRequest` for a model that does not follow instructions or a range outside the text, `contextTooLong` for one that does not fit. */
 export function prepareEdit(layout: Layout, doc: SourceDocument, { range, instruction }: EditOptions, sampling?: SamplingParams): PreparedRequest {
   const { manifest, tokenizer } = layout.text;
-  if (!manifest.can.edit) throw new RequestError('badRequest', `${manifest.name} cannot change code: it does not follow instructions. Choose a larger model`);
+  if (!manifest.can.edit) throw new RequestError('badRequest', t('{0} cannot change code: it does not follow instructions. Choose a larger model', manifest.name));
   if (!(range.start >= 0 && range.start <= range.end && range.end <= doc.text.length)) {
-    throw new RequestError('badRequest', `range ${range.start}-${range.end} lies outside ${doc.path}, which has ${doc.text.length} characters`);
+    throw new RequestError('badRequest', t('range {0}-{1} lies outside {2}, which has {3} characters', range.start, range.end, doc.path, doc.text.length));
   }
-  if (instruction.trim() === '') throw new RequestError('badRequest', 'the instruction of an edit is empty');
+  if (instruction.trim() === '') throw new RequestError('badRequest', t('the instruction of an edit is empty'));
   const place = placeOf(doc, range);
   const numTokens = tokenizer.encode(place.code).length;
   const most = Math.floor((layout.contextTokens - EXTRA_TOKENS / 2) / 2.5);
-  if (numTokens > most) throw new RequestError('contextTooLong', `the selected code takes ${numTokens} tokens, and this model can rewrite ${Math.max(0, most)} at a time. Select less`);
+  if (numTokens > most) throw new RequestError('contextTooLong', t('the selected code takes {0} tokens, and this model can rewrite {1} at a time. Select less', numTokens, Math.max(0, most)));
   const wanted = sampling?.maxTokens ?? 2 * numTokens + EXTRA_TOKENS;
   const fence = fenceFor(place.code);
   const opening = openingIds(layout, fence, languageOf(doc.path));
@@ -88,7 +89,7 @@ function question(doc: SourceDocument, { code, line }: EditPlace, instruction: s
 function shapeEdit(place: EditPlace, fence: string, rawText: string, finished: boolean): Shaped {
   const { text: content, closed } = blockContent(rawText, fence, finished);
   const over = finished || closed;
-  if (content === '') return { text: '', stop: over, ...(over ? { note: 'the model gave no code' } : {}) };
+  if (content === '') return { text: '', stop: over, ...(over ? { note: t('the model gave no code') } : {}) };
   const blank = place.code.trim() === '';
   const blankLines = blank ? '' : (/^(?:[ \t]*\n)*/.exec(place.code) as RegExpExecArray)[0];
   const indent = (/^[ \t]*/.exec(place.code.slice(blankLines.length)) as RegExpExecArray)[0];
@@ -96,7 +97,7 @@ function shapeEdit(place: EditPlace, fence: string, rawText: string, finished: b
   const circling = !over && runaway(rawText, minCopies) !== undefined;
   const tail = over ? (blank ? /\n$/ : /\s*$/).exec(place.code)?.[0] ?? '' : '';
   const text = (code.slice(place.lead.length) + tail).replaceAll('\n', place.lineEnd);
-  return { text, stop: over || circling, ...(circling ? { note: 'stopped where the new code only repeats itself' } : {}) };
+  return { text, stop: over || circling, ...(circling ? { note: t('stopped where the new code only repeats itself') } : {}) };
 }
 
 /** The lines moved so that the first is indented by `indent`; models often start at the margin. */

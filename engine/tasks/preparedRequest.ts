@@ -1,4 +1,5 @@
 /** What a task becomes before it reaches the scheduler: token ids, resolved sampling, and how its raw text is shown. */
+import { t } from '@vscode/l10n';
 import { RequestError } from '../errors.ts';
 import type { SamplingParams } from '../protocol.ts';
 
@@ -31,7 +32,7 @@ export interface PreparedRequest {
  */
 export function samplingFor(given: SamplingParams | undefined, defaults: SamplingParams, numPromptTokens: number, contextTokens: number): Required<SamplingParams> {
   const left = contextTokens - numPromptTokens;
-  if (left < 1) throw new RequestError('contextTooLong', `the prompt takes ${numPromptTokens} tokens, but this model reads ${contextTokens} with its answer`);
+  if (left < 1) throw new RequestError('contextTooLong', t('the prompt takes {0} tokens, but this model reads {1} with its answer', numPromptTokens, contextTokens));
   const wanted: Required<SamplingParams> = {
     temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0, maxTokens: 128, stop: [], ignoreEos: false, topLogprobs: 0,
     ...withoutUndefined(defaults),

@@ -1,4 +1,5 @@
 /** A raw task: the caller's own prompt, as text or ids, continued as it is. */
+import { t } from '@vscode/l10n';
 import { RequestError } from '../errors.ts';
 import type { SamplingParams } from '../protocol.ts';
 import type { Layout } from '../text/layout.ts';
@@ -13,7 +14,7 @@ export function prepareRaw(layout: Layout, prompt: string | readonly number[], s
   const ids = typeof prompt === 'string' ? tokenizer.encodeTemplate(prompt) : [...prompt];
   const hasHead = typeof prompt !== 'string' || tokenizer.headIds.every((id, i) => ids[i] === id);
   const promptIds = hasHead ? ids : [...tokenizer.headIds, ...ids];
-  if (ids.length === 0) throw new RequestError('badRequest', 'the prompt is empty');
+  if (ids.length === 0) throw new RequestError('badRequest', t('the prompt is empty'));
   return {
     promptIds,
     blockTokens: 0,

@@ -2,6 +2,7 @@
  * Summaries of a file, a symbol or a selection, asked in the words that the model knows best, and of a folder, made
  * from its files' summaries. Pure: who runs the requests of a folder is not decided here.
  */
+import { t } from '@vscode/l10n';
 import type { SamplingParams } from '../protocol.ts';
 import { fenced } from '../text/attachedFiles.ts';
 import type { Layout } from '../text/layout.ts';
@@ -22,7 +23,7 @@ export interface SummarizeRange {
 export function prepareSummarize(layout: Layout, doc: SourceDocument, range?: SummarizeRange, sampling?: SamplingParams): PreparedRequest {
   const { summary } = summarizer(layout);
   if (range !== undefined && !(range.start >= 0 && range.start <= range.end && range.end <= doc.text.length)) {
-    throw new RequestError('badRequest', `range ${range.start}-${range.end} lies outside ${doc.path}, which has ${doc.text.length} characters`);
+    throw new RequestError('badRequest', t('range {0}-{1} lies outside {2}, which has {3} characters', range.start, range.end, doc.path, doc.text.length));
   }
   const messages = [{ role: 'user' as const, content: question(layout, doc, range) }];
   return prepareAnswer(layout, { docs: [doc], messages, cursor: range?.start ?? 0 }, { maxTokens: summary.maxTokens, temperature: 0 }, sampling);
@@ -55,7 +56,7 @@ export function summarizeFolder(layout: Layout, path: string, files: readonly Fi
 
 function summarizer(layout: Layout): Layout['text']['manifest'] {
   const { manifest } = layout.text;
-  if (!manifest.can.summarize) throw new RequestError('badRequest', `${manifest.name} cannot summarise: ${layout.text.faults.chat ?? 'it has no chat template'}`);
+  if (!manifest.can.summarize) throw new RequestError('badRequest', t('{0} cannot summarise: {1}', manifest.name, layout.text.faults.chat ?? t('it has no chat template')));
   return manifest;
 }
 

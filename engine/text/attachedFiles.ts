@@ -3,6 +3,7 @@
  * behind the first question, where they stay from turn to turn, a selection behind the last one, which it belongs to.
  * What does not fit its share of the room is cut at a line's end and said. Owns no file block: that is layout's.
  */
+import { t } from '@vscode/l10n';
 import type { ChatMessage } from '../protocol.ts';
 import type { Layout } from './layout.ts';
 
@@ -119,8 +120,8 @@ function numLines(text: string): number {
 function leftOut({ text, startLine }: AttachedFile, shown: string): string {
   const numShown = shown.split('\n').length - 1;
   const total = text.split('\n').length;
-  if (startLine === undefined) return `lines ${numShown + 1}-${total} of ${total} left out`;
-  return `${lines(startLine + numShown + 1, startLine + numLines(text))} of the selection left out`;
+  if (startLine === undefined) return t('lines {0} of {1} left out', `${numShown + 1}-${total}`, total);
+  return t('lines {0}-{1} of the selection left out', startLine + numShown + 1, startLine + numLines(text));
 }
 
 /** The start of `text` in at most `limit` tokens, at a line's end. */

@@ -2,6 +2,7 @@
  * The prompt of a chat turn or a summary: the file block, then the conversation as the model's own template writes it.
  * What does not fit is left out in this order, and said: other files, the oldest turns, the end of the file block.
  */
+import { t } from '@vscode/l10n';
 import { RequestError } from '../errors.ts';
 import type { ChatMessage } from '../protocol.ts';
 import { type AttachedFile, countTokens, type PartSize, withFiles } from './attachedFiles.ts';
@@ -32,13 +33,13 @@ export interface ChatPromptOptions {
 export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatPrompt {
   const { doc, answerTokens } = options;
   const { chatTemplate, manifest } = layout.text;
-  if (chatTemplate === undefined) throw new RequestError('badRequest', `${manifest.name} has no chat template, so it cannot answer questions`);
+  if (chatTemplate === undefined) throw new RequestError('badRequest', t('{0} has no chat template, so it cannot answer questions', manifest.name));
   const notes: string[] = [];
   let messages = [...options.messages];
-  if (messages.at(-1)?.role !== 'user') throw new RequestError('badRequest', 'the last message of a chat must be the user\'s');
+  if (messages.at(-1)?.role !== 'user') throw new RequestError('badRequest', t('the last message of a chat must be of the user'));
   if (!manifest.chat.system && messages.some(({ role }) => role === 'system')) {
     messages = messages.filter(({ role }) => role !== 'system');
-    notes.push(`${manifest.name} was not trained on instructions: the system message is left out`);
+    notes.push(t('{0} was not trained on instructions: the system message is left out', manifest.name));
   }
 
   let block = doc && layout.fileBlock(doc, { cursorOffset: options.cursorOffset });
@@ -53,7 +54,7 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
     if (ids.found) return ids;
     blockInTemplate = false;
     block = undefined;
-    notes.push(`${doc.path} left out: the model's chat template has no place for it`);
+    notes.push(t('{0} left out: the chat template has no place for it', doc.path));
     return { before: [], after: chatTemplate.encode(asked.messages) };
   };
   let parts = turns();
@@ -64,11 +65,11 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
     numDropped += dropOldestTurn(messages);
     parts = turns();
   }
-  if (numDropped > 0) notes.push(`the first ${numDropped} messages of the conversation left out`);
+  if (numDropped > 0) notes.push(t('the first {0} messages of the conversation left out', numDropped));
   if (tooLong() && doc !== undefined && block !== undefined) {
     block = layout.fileBlock(doc, { cursorOffset: options.cursorOffset, reserveTokens: parts.after.length + answerTokens });
   }
-  if (tooLong()) throw new RequestError('contextTooLong', `the question takes ${parts.after.length} tokens, but this model reads ${room} before its answer`);
+  if (tooLong()) throw new RequestError('contextTooLong', t('the question takes {0} tokens, but this model reads {1} before its answer', parts.after.length, room));
   notes.push(...asked.notes);
   if (doc !== undefined && block !== undefined && block.omitted !== '') notes.push(`${doc.path}: ${block.omitted}`);
 

@@ -3,6 +3,7 @@
  * their KV is the one that chat and summary use), the file's header again, and a small fill-in-the-middle tail with the
  * text around the cursor. The tail's prefix starts on a grid of 16 lines, so typing only adds to its end.
  */
+import { t } from '@vscode/l10n';
 import { type FileBlock, type Layout, SECTION_LINES } from './layout.ts';
 import { fileSeparator } from './modelText.ts';
 import { type SourceDocument, shortPath } from './sourceDocument.ts';
@@ -51,7 +52,7 @@ export function completionPrompt(layout: Layout, doc: SourceDocument, offset: nu
     const block = layout.fileBlock(doc, { cursorOffset: offset });
     const numTokens = Math.min(numStableTokens(doc, block, startOffset), contextTokens - options.answerTokens - tail.length);
     if (numTokens > block.numHeaderTokens && layout.numParameters * numTokens <= BLOCK_BUDGET) blockIds = block.tokenIds.slice(0, numTokens);
-    if (blockIds.length > 0 && block.startLine > 0) notes.push(`${doc.path}: lines 1-${block.startLine} left out`);
+    if (blockIds.length > 0 && block.startLine > 0) notes.push(t('{0}: lines 1-{1} left out', doc.path, block.startLine));
   }
   return { promptIds: [...blockIds, ...tail], numBlockTokens: blockIds.length, notes };
 }
@@ -121,9 +122,9 @@ function fitSnippets(layout: Layout, snippets: readonly Snippet[], notes: string
     const whole = ids.length <= left && lf.length <= left * CHARACTERS_PER_TOKEN;
     const text = whole ? lf : lf.slice(0, lf.lastIndexOf('\n', (ends[Math.min(left, ids.length) - 1] ?? 0) - 1) + 1);
     const numLines = text.split('\n').length - 1;
-    if (!whole && numLines < FEWEST_SNIPPET_LINES) notes.push(`snippet of ${path} left out`);
+    if (!whole && numLines < FEWEST_SNIPPET_LINES) notes.push(t('snippet of {0} left out', path));
     else {
-      if (!whole) notes.push(`snippet of ${path}: all but its first ${numLines} lines left out`);
+      if (!whole) notes.push(t('snippet of {0}: all but its first {1} lines left out', path, numLines));
       kept.push({ path, text });
       room = left - tokenizer.encode(text).length;
     }

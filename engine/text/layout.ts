@@ -8,6 +8,7 @@
  * largest power of two for which 2K lines from there fit. So neither typing nor small moves shift the start, which would
  * void all of the block's KV.
  */
+import { t } from '@vscode/l10n';
 import { IncrementalEncoding } from './incrementalEncoding.ts';
 import type { ModelText } from './modelText.ts';
 import { fileSeparator } from './modelText.ts';
@@ -174,9 +175,9 @@ function entry<K extends object, V>(map: WeakMap<K, V>, key: K, make: () => V): 
 
 /** "lines 1-320 and 700-900 of 900 left out"; empty when nothing is. */
 function describeOmitted(startLine: number, endLine: number, numLines: number): string {
-  if (endLine <= startLine) return numLines === 0 ? '' : `all ${numLines} lines left out: too long for this model`;
+  if (endLine <= startLine) return numLines === 0 ? '' : t('all {0} lines left out: too long for this model', numLines);
   const ranges = [];
   if (startLine > 0) ranges.push(`1-${startLine}`);
   if (endLine < numLines) ranges.push(`${endLine + 1}-${numLines}`);
-  return ranges.length === 0 ? '' : `lines ${ranges.join(' and ')} of ${numLines} left out`;
+  return ranges.length === 0 ? '' : t('lines {0} of {1} left out', ranges.join(', '), numLines);
 }

@@ -2,6 +2,7 @@
  * Syntax for completions: what stands at a cursor and where a block ends, from a document's tree. What is answered
  * depends on the text alone. Where there is no tree (no grammar, text too long, grammar missing) the answer is a reason.
  */
+import { t } from '@vscode/l10n';
 import type { Language, Tree } from 'web-tree-sitter';
 import type { SourceDocument } from './sourceDocument.ts';
 import { type BlockScan, numMissing, scanBlock, statementIndent } from './syntaxBlock.ts';
@@ -50,9 +51,9 @@ export class Syntax {
     const grammar = grammarFor(doc);
     if (grammar === undefined) return {};
     const { docId, lf } = doc;
-    if (lf.length > LONGEST_PARSED_TEXT) return { note: `${doc.path} is too long to be parsed: where the completion ends goes by indentation` };
+    if (lf.length > LONGEST_PARSED_TEXT) return { note: t('{0} is too long to be parsed: where the completion ends goes by indentation', doc.path) };
     const place = this.#guarded(grammar, (language) => this.#trees.withTree(docId, language, lf, (tree) => this.#place(doc, grammar, tree, offset)));
-    return place ?? { note: `no syntax for ${doc.path} (see the log): where the completion ends goes by indentation` };
+    return place ?? { note: t('no syntax for {0} (see the log): where the completion ends goes by indentation', doc.path) };
   }
 
   /** Frees what belongs to a document, or to all. */

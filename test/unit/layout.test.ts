@@ -213,7 +213,7 @@ describe('a file block', () => {
     expect(block.startLine % 16).toBe(0);
     expect(block.startLine).toBeLessThanOrEqual(584);
     expect(block.endLine).toBeGreaterThan(600);
-    expect(block.omitted).toBe(`lines 1-${block.startLine} and ${block.endLine + 1}-900 of 900 left out`);
+    expect(block.omitted).toBe(`lines 1-${block.startLine}, ${block.endLine + 1}-900 of 900 left out`);
     expect(block.tokenIds.length).toBeLessThanOrEqual(2048 - layout.reservedTokens);
     const shown = starter.tokenizer.decode(block.tokenIds);
     expect(shown).toContain(`engine/layout.ts\nconst value${block.startLine} =`);

@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 
-test('the Portuguese bundle holds exactly the texts of src', () => {
-  const source = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts')).map((name) => readFileSync(`src/${name}`, 'utf8')).join('\n');
+test('the Portuguese bundle holds exactly the texts of src and engine', () => {
+  const source = ['src', 'engine'].flatMap((folder) => readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts')).map((name) => readFileSync(`${folder}/${name}`, 'utf8'))).join('\n');
   const texts = new Set([...source.matchAll(/(?<![\w$])t\('((?:[^'\\]|\\.)*)'/g)].map(([, text]) => text!));
   // Reasons and sources are logged in English and translated where a person reads them.
   const record = readFileSync('src/completion/record.ts', 'utf8');
