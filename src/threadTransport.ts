@@ -1,5 +1,5 @@
 /** The engine in a worker thread of the extension host. The thread exists from construction to `dispose`. */
-import { Worker } from 'node:worker_threads';
+import { SHARE_ENV, Worker } from 'node:worker_threads';
 import type { EngineMessage, HostMessage } from '../engine/protocol.ts';
 import type { Translate } from './translate.ts';
 import type { Transport } from './transport.ts';
@@ -12,8 +12,9 @@ export class ThreadTransport implements Transport {
   /** `onOutput` takes what the engine and its libraries print. */
   constructor(script: string, t: Translate, onOutput: (text: string) => void) {
     this.#t = t;
+    // With the process's own variables, because a native library reads those: the engine switches onnxruntime's telemetry off by one.
     // The extension host's own flags (--inspect-port and the like) are not for the engine.
-    this.#worker = new Worker(script, { name: 'kvasir-engine', execArgv: [], stdout: true, stderr: true });
+    this.#worker = new Worker(script, { name: 'kvasir-engine', execArgv: [], env: SHARE_ENV, stdout: true, stderr: true });
     this.#worker.stdout.setEncoding('utf8').on('data', onOutput);
     this.#worker.stderr.setEncoding('utf8').on('data', onOutput);
   }

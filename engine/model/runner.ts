@@ -77,6 +77,8 @@ export function fittingBuffer(buffer: Float32Array<ArrayBuffer>, length: number)
 /** @throws RequestError engineFailed: a package made for another platform, or a damaged one. */
 async function loadOnnxruntime(): Promise<Module> {
   try {
+    // It would otherwise count its sessions under an id that it keeps in the home folder, and send that to its maker.
+    process.env.ORT_DISABLE_TELEMETRY = '1';
     return await import('onnxruntime-node');
   } catch (error) {
     const reason = String(error instanceof Error ? error.message : error).split('\n', 1)[0]?.replace(/\.$/, '').slice(0, 300);

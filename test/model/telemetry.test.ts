@@ -1,0 +1,52 @@
+/**
+ * onnxruntime collects telemetry and sends it, unless a variable of the process says otherwise before it starts. Whether it
+ * does shows in the home folder, where it keeps an id and a queue.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+
+const homes: string[] = [];
+afterAll(() => {
+  for (const home of homes) rmSync(home, { recursive: true, force: true });
+});
+
+/** What a Node process that runs `code` (or the script that it starts with) leaves in a new home folder, Kvasir's own cache left out. */
+function leftInHome(...args: string[]): string[] {
+  const home = mkdtempSync(path.join(tmpdir(), 'kvasir-home-'));
+  homes.push(home);
+  const { ORT_DISABLE_TELEMETRY: _, XDG_CACHE_HOME: __, ...env } = process.env;
+  execFileSync(process.execPath, args, { env: { ...env, HOME: home, USERPROFILE: home, LOCALAPPDATA: home }, stdio: 'pipe' });
+  return readdirSync(home, { recursive: true, encoding: 'utf8' }).filter((name) => !/^(\.cache([\\/]kvasir\b.*)?|Library|Library[\\/]Caches([\\/]kvasir\b.*)?|kvasir\b.*)$/.test(name));
+}
+
+const COMPLETE = { kind: 'complete', docId: 'a', offset: 10 };
+const load = (cacheDir: string) => ({ type: 'load', requestId: 'l', modelDir: path.resolve('model'), cacheDir, precision: 'int8', maxBytes: 0, threads: 1 });
+/** Loads the model in the engine's worker as the extension starts it, asks once, and ends. */
+const WORKER = `
+const { SHARE_ENV, Worker } = require('node:worker_threads');
+const worker = new Worker(${JSON.stringify(path.resolve('dist/worker.js'))}, { env: SHARE_ENV });
+worker.on('message', (message) => {
+  if (message.type === 'ready') worker.postMessage({ ...${JSON.stringify(load(''))}, cacheDir: process.env.HOME + '/.cache/kvasir' });
+  else if (message.requestId === 'l' && message.type === 'reply') {
+    worker.postMessage({ type: 'documentChanged', docId: 'a', version: 1, path: 'a.ts', text: 'const a = ' });
+    worker.postMessage({ type: 'generate', requestId: 'g', task: ${JSON.stringify(COMPLETE)}, priority: 'completion' });
+  } else if (message.type === 'done') process.exit(0);
+  else if (message.type === 'error') process.exit(1);
+});`;
+
+test('on the command line', () => {
+  expect(leftInHome('dist/cli.js', 'complete', '--file', 'src/config.ts', '--line', '20', '--column', '12')).toEqual([]);
+});
+
+test('in the worker thread', () => {
+  expect(leftInHome('-e', WORKER)).toEqual([]);
+});
+
+test('without the variable this would be seen', () => {
+  const code = `require('onnxruntime-node').InferenceSession.create(Buffer.alloc(4)).catch(() => {});`;
+  // On Linux; elsewhere the library keeps it where the system does.
+  if (process.platform === 'linux') expect(leftInHome('-e', code).join(' ')).toContain('deviceid');
+});
