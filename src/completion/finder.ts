@@ -121,7 +121,10 @@ export class Finder {
   #part(run: Run, { document, place }: Question, record: CompletionRecord): Found | undefined {
     const insertion = run.rest(place);
     const found = insertion?.text.trim() ? { insertion } : undefined;
-    this.#late.watch(run, document, found ? run.text : '', (done) => noteCost(record, done));
+    this.#late.watch(run, document, found ? run.text : '', (done) => {
+      noteCost(record, done);
+      if (!found && !done.text) record.reason = 'the model has nothing to add here';
+    });
     if (found) record.source = 'engine, first part';
     return found;
   }

@@ -19,6 +19,8 @@ const MOST_EDITS = 2;
 const MOST_IMPORTS = 1;
 /** Lines around an edit. */
 const MARGIN_LINES = 5;
+/** While the cursor stays within as many, the snippets stay. */
+const STABLE_LINES = 16;
 /** Of the extension host's time for one completion. */
 export const BUDGET_MS = 8;
 /** In characters; larger files are data. */
@@ -31,13 +33,14 @@ export class SnippetSource implements vscode.Disposable {
   /** By version. */
   readonly #windows = new WeakMap<vscode.TextDocument, { version: number; windows: Windows }>();
   #subscriptions: vscode.Disposable[] = [];
+  #last: { key: string; version: number; offset: number; /** Not cut short. */ complete: boolean; snippets: Snippet[] } | undefined;
 
   constructor(client: Pick<EngineClient, 'state'>, settings: Settings) {
     this.#client = client;
     this.#settings = settings;
   }
 
-  /** Snippets for a completion at `offset`, the most telling first. */
+  /** Snippets for a completion at `offset`, the most telling first. The same while one types in one place: the prompts then begin alike. */
   gather(document: vscode.TextDocument, offset: number): Snippet[] {
     const { state } = this.#client;
     const wanted = this.#settings.current.completion.snippets && state.kind === 'ready' && state.model.readsSnippets;
@@ -47,21 +50,22 @@ export class SnippetSource implements vscode.Disposable {
     const outOfTime = () => performance.now() > end;
     const line = document.positionAt(offset).line;
     const others = openDocuments().filter((other) => other !== document && other.lineCount > 1 && !excluded(other, this.#settings.current.completion));
+    const key = [document, ...others].map((each) => each.uri.toString() + (each === document ? `#${Math.floor(line / STABLE_LINES)}` : `@${each.version}`)).join(' ');
+    const last = this.#last;
+    if (last?.key === key && (last.complete || (last.version === document.version && last.offset === offset))) return last.snippets;
     const snippets = this.#edited(document, line, others);
-    const add = (other: vscode.TextDocument, startLine: number | undefined, text: string) => {
-      const path = other.uri.path;
-      if (!snippets.some((snippet) => snippet.path === path && (snippet.startLine ?? startLine) === startLine)) snippets.push({ path, text, ...(startLine === undefined ? {} : { startLine }) });
-    };
     const imported = importedNames(document.getText(new vscode.Range(0, 0, 100, 0)));
     for (const other of others.filter(({ uri }) => imported.has(importName(uri.path))).slice(0, MOST_IMPORTS)) {
       const text = outOfTime() || tooLarge(other) ? '' : declarations(other.getText());
-      if (text) add(other, undefined, text);
+      if (text) snippets.push({ path: other.uri.path, text });
     }
     for (const { other, window } of this.#similar(document, line, others, outOfTime)) {
-      if (snippets.length >= MOST_SNIPPETS) break;
-      add(other, window.startLine, window.text);
+      const { startLine, text } = window;
+      // What was edited last is there already, in part or as a whole.
+      if (!snippets.some((snippet) => snippet.path === other.uri.path && text.includes(snippet.text))) snippets.push({ path: other.uri.path, startLine, text });
     }
-    return snippets.slice(0, MOST_SNIPPETS);
+    this.#last = { key, version: document.version, offset, complete: !outOfTime(), snippets: snippets.slice(0, MOST_SNIPPETS) };
+    return this.#last.snippets;
   }
 
   dispose(): void {

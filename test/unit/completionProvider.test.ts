@@ -430,6 +430,17 @@ describe('an answer that comes after the editor’s patience', () => {
     }
   });
 
+  test('nothing at all: the reason says so in the end', async () => {
+    const h = harness('f(|)\n');
+    h.ask();
+    await wait(760);
+    expect(h.reason).toBe('nothing decoded before the editor stops waiting; shown when it is ready');
+    h.engine.running[0]!.done();
+    await wait(1);
+    expect(h.reason).toBe('the model has nothing to add here');
+    expect(editor.commands).toEqual([]);
+  });
+
   test('one that grows slowly is shown in steps, not at every token', async () => {
     const h = harness('f(|)\n');
     h.ask();

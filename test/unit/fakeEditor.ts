@@ -104,6 +104,7 @@ export const editor = {
   active: undefined as { document: FakeDocument; selection: { active: Position }; selections: { active: Position }[] } | undefined,
   documents: [] as FakeDocument[],
   tabs: [] as FakeDocument[],
+  notebooks: [] as { uri: { toString(): string }; cells: FakeDocument[] }[],
   /** Commands that were executed, with their first arguments. */
   commands: [] as unknown[][],
   onCommand: (_name: string): void => {},
@@ -112,7 +113,7 @@ export const editor = {
   /** Globs are tested by their ending only: `**` + `/*.key` fits what ends in ".key". */
   reset(): void {
     for (const emitter of [this.changed, this.closed, this.selected, this.activated]) emitter.dispose();
-    Object.assign(this, { active: undefined, documents: [], tabs: [], commands: [], onCommand: () => {}, picks: undefined, messages: [] });
+    Object.assign(this, { active: undefined, documents: [], tabs: [], notebooks: [], commands: [], onCommand: () => {}, picks: undefined, messages: [] });
   },
   /** Listeners of all events. */
   get numListeners(): number {
@@ -128,6 +129,13 @@ export const editor = {
     this.selected.fire({ textEditor });
   },
 };
+
+class TabInputNotebook {
+  readonly uri: unknown;
+  constructor(uri: unknown) {
+    this.uri = uri;
+  }
+}
 
 class TabInputText {
   readonly uri: unknown;
@@ -145,7 +153,7 @@ export const vscodeApi = {
   EventEmitter: Emitter,
   TabInputText,
   TabInputTextDiff: class {},
-  TabInputNotebook: class {},
+  TabInputNotebook,
   l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
   languages: { match: ({ pattern }: { pattern: string }, { uri }: FakeDocument) => (uri.path.endsWith(pattern.replace(/^.*\*/, '')) ? 1 : 0) },
   commands: {
@@ -162,7 +170,7 @@ export const vscodeApi = {
       return editor.active ? [editor.active] : [];
     },
     get tabGroups() {
-      return { all: [{ tabs: editor.tabs.map(({ uri }) => ({ input: new TabInputText(uri) })) }] };
+      return { all: [{ tabs: [...editor.tabs.map(({ uri }) => ({ input: new TabInputText(uri) })), ...editor.notebooks.map(({ uri }) => ({ input: new TabInputNotebook(uri) }))] }] };
     },
     onDidChangeTextEditorSelection: editor.selected.event,
     onDidChangeActiveTextEditor: editor.activated.event,
@@ -174,7 +182,9 @@ export const vscodeApi = {
     get textDocuments() {
       return editor.documents;
     },
-    notebookDocuments: [],
+    get notebookDocuments() {
+      return editor.notebooks.map(({ uri, cells }) => ({ uri, getCells: () => cells.map((document) => ({ document })) }));
+    },
     onDidChangeTextDocument: editor.changed.event,
     onDidCloseTextDocument: editor.closed.event,
   },

@@ -117,6 +117,17 @@ describe('gathering', () => {
     expect(source().gather(current as never, 20).map(({ path }) => path)).toEqual(['/w/b.ts']);
   });
 
+  test('the other cells of a notebook', () => {
+    const cells = [0, 1, 2].map((i) => Object.assign(new FakeDocument(code, '/w/n.ipynb', 'vscode-notebook-cell'), { uri: { scheme: 'vscode-notebook-cell', path: '/w/n.ipynb', toString: () => `vscode-notebook-cell:/w/n.ipynb#${i}` } }));
+    const current = open(cells[0]!);
+    editor.tabs = [];
+    editor.documents = cells;
+    editor.notebooks = [{ uri: { toString: () => 'file:///w/n.ipynb' }, cells }];
+    cells[1]!.text = `// first\n${code}`;
+    cells[2]!.text = `// second\n${code}`;
+    expect(source().gather(current as never, 20).map(({ text }) => text.split('\n')[0])).toEqual(['// first', '// second']);
+  });
+
   test('at most four', () => {
     const current = open(...Array.from({ length: 10 }, (_, i) => new FakeDocument(code, `/w/${i}.ts`)));
     expect(source().gather(current as never, 20).length).toBe(4);
@@ -143,6 +154,19 @@ describe('gathering', () => {
     expect(source().gather(current as never, 30)).toEqual([{ path: '/w/cache.ts', text: 'export class Cache {' }]);
   });
 
+  test('the same while one types in one place, others elsewhere', () => {
+    const other = new FakeDocument(`${code}\n${filler(100)}\nclass Zebra {\n  stripes(zebra, count) {}\n}\n`, '/w/b.ts');
+    const current = open(new FakeDocument(`${code}\n${filler(30)}\n`, '/w/a.ts'), other);
+    const snippets = source();
+    const first = snippets.gather(current as never, 40);
+    expect(first.length).toBe(1);
+    current.change({ offset: 40, deleted: 0, text: 'zebra stripes Zebra ' });
+    expect(snippets.gather(current as never, 50)).toBe(first);
+    other.change({ offset: 0, deleted: 0, text: '// changed\n' });
+    expect(snippets.gather(current as never, 50)).not.toBe(first);
+    snippets.dispose();
+  });
+
   test('nothing is read and nothing followed for a model without, or while the setting is off', () => {
     const other = new FakeDocument(code, '/w/b.ts');
     const current = open(new FakeDocument(code, '/w/a.ts'), other);
@@ -161,7 +185,7 @@ describe('gathering', () => {
     const current = open(new FakeDocument(code, '/w/a.ts'), large);
     const snippets = source();
     expect(snippets.gather(current as never, 20)).toEqual([]);
-    for (let i = 0; i < 10; i++) snippets.gather(current as never, 20);
+    for (let i = 0; i < 10; i++) snippets.gather(current as never, i);
     now.mockRestore();
     const { numRead } = large;
     expect(snippets.gather(current as never, 20).map(({ path }) => path)).toEqual(['/w/b.ts']);
