@@ -5,6 +5,7 @@
 import * as vscode from '../vscode.ts';
 import type { Snippet } from '../../engine/protocol.ts';
 import type { Settings } from '../config.ts';
+import { isTooLarge, tooLarge } from '../documentSize.ts';
 import type { ContextRef } from './chatMessages.ts';
 import { refId, toRange } from './contextRefs.ts';
 import { filesIn } from './fileFinder.ts';
@@ -50,6 +51,7 @@ export async function gather(refs: readonly ContextRef[], settings: Settings, ed
         if (numRead < total) notes.push(vscode.l10n.t('{0}: {1} of {2} files are taken along', ref.path, numRead, total));
       } else {
         const document = openDocument(uri) ?? (documents.length === 0 ? await vscode.workspace.openTextDocument(uri) : undefined);
+        if (document && isTooLarge(document)) throw new Error(tooLarge(document, vscode.l10n.t));
         if (document) {
           documents.push(document);
           owners.documents.push(refId(ref));

@@ -6,7 +6,8 @@ const world = vi.hoisted(() => ({ files: new Map<string, string>(), open: new Ma
 vi.mock('../../src/vscode.ts', () => {
   const uriOf = (path: string) => ({ path, toString: () => path });
   const documentOf = (path: string, text: string) => ({
-    uri: uriOf(path), getText: (range?: { start: { line: number }; end: { line: number } }) => (range ? text.split('\n').slice(range.start.line, range.end.line).join('\n') : text), validateRange: (range: unknown) => range, offsetAt: ({ line }: { line: number }) => line * 100,
+    uri: uriOf(path), getText: (range?: { start: { line: number }; end: { line: number } }) => (range ? text.split('\n').slice(range.start.line, range.end.line).join('\n') : text), validateRange: (range: unknown) => range, offsetAt: ({ line }: { line: number }) => (line < 0 ? text.length : line * 100),
+    lineCount: 1, lineAt: () => ({ range: { end: { line: -1 } } }),
   });
   const read = (path: string) => {
     const text = world.files.get(path);
@@ -69,6 +70,13 @@ test('what is missing, binary or too large is named', async () => {
   const { documents, snippets, notes } = await gather([ref('file', '/a.ts'), ref('file', '/gone.ts'), ref('file', '/bin'), ref('file', '/big.ts')], settings, undefined);
   expect([documents.length, snippets]).toEqual([1, []]);
   expect(notes).toEqual(['gone.ts is left out: no such file', 'bin is left out: it is not a text file', 'big.ts is left out: it is larger than 1 MB']);
+});
+
+test('an open file that is too large is left out by name, and the next is the block', async () => {
+  world.open.set('/huge.ts', 'x'.repeat(10_000_001));
+  const { documents, notes } = await gather([ref('file', '/huge.ts'), ref('file', '/b.ts')], settings, undefined);
+  expect(documents.map(({ uri }) => uri.path)).toEqual(['/b.ts']);
+  expect(notes).toEqual(['huge.ts is left out: huge.ts is too large for Kvasir: 11 million characters, the limit is 10 million.']);
 });
 
 test('a folder brings its first files and says how many it has, without secrets', async () => {
