@@ -87,7 +87,10 @@ export class FolderCommand implements vscode.Disposable {
         return docId;
       },
       close: () => {
-        if (!openDocument(uri)) this.#host.client.notify({ type: 'documentClosed', docId });
+        if (openDocument(uri)) return;
+        // Its cached tokens would push out those of the files that are being worked on.
+        this.#host.client.notify({ type: 'evict', docId });
+        this.#host.client.notify({ type: 'documentClosed', docId });
       },
     };
   }
