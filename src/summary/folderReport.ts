@@ -9,28 +9,23 @@ const MOST_REPORTS = 10;
 
 export class FolderReports implements vscode.TextDocumentContentProvider, vscode.Disposable {
   readonly #registration: vscode.Disposable;
-  readonly #changed = new vscode.EventEmitter<vscode.Uri>();
   readonly #reports = new Map<string, string>();
+  #numShown = 0;
 
   constructor() {
     this.#registration = vscode.workspace.registerTextDocumentContentProvider(SCHEME, this);
-  }
-
-  get onDidChange(): vscode.Event<vscode.Uri> {
-    return this.#changed.event;
   }
 
   provideTextDocumentContent(uri: vscode.Uri): string {
     return this.#reports.get(uri.toString()) ?? vscode.l10n.t('This summary is from an earlier window. Run Kvasir: Summarize Folder again.');
   }
 
-  /** Opens the rendered document; a second summary of a folder takes the place of the first. */
+  /** Opens the rendered document, in the place of the last one. */
   async show(folder: vscode.Uri, name: string, markdown: string): Promise<void> {
-    const uri = vscode.Uri.from({ scheme: SCHEME, path: `${folder.path.replace(/\/$/, '')}/${vscode.l10n.t('Summary of {0}', name.replaceAll('/', ' ∕ '))}.md` });
-    this.#reports.delete(uri.toString());
+    // An address of its own each time: a preview in the background does not follow changes of its document.
+    const uri = vscode.Uri.from({ scheme: SCHEME, query: String(++this.#numShown), path: `${folder.path.replace(/\/$/, '')}/${vscode.l10n.t('Summary of {0}', name.replaceAll('/', ' ∕ '))}.md` });
     this.#reports.set(uri.toString(), markdown);
     for (const oldest of this.#reports.keys()) if (this.#reports.size > MOST_REPORTS) this.#reports.delete(oldest);
-    this.#changed.fire(uri);
     try {
       await vscode.commands.executeCommand('markdown.showPreview', uri);
     } catch {
@@ -41,7 +36,6 @@ export class FolderReports implements vscode.TextDocumentContentProvider, vscode
 
   dispose(): void {
     this.#registration.dispose();
-    this.#changed.dispose();
   }
 }
 
