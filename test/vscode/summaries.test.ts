@@ -91,17 +91,18 @@ editorSuite('summaries', FILES, (editor) => {
 
   test('cancelled, it shows nothing and says nothing', async () => {
     const window = editor();
-    for (let i = 0; i < 40; i++) writeFileSync(window.file(`src/many${i}.ts`), `${INVENTORY}// ${i}\n`);
+    // Enough work to be in the middle of it.
+    for (let i = 0; i < 90; i++) writeFileSync(window.file(`src/many${i}.ts`), `// ${i}\n${INVENTORY}${INVENTORY}`);
     await page().locator('.explorer-folders-view .monaco-list-row[aria-label^="many20.ts"]').waitFor();
     await summarizeFolder();
     const progress = toast('Kvasir: summarizing src');
-    await progress.filter({ hasText: /\d+ of 43 files/ }).waitFor({ timeout: PATIENCE });
+    await progress.filter({ hasText: /\d+ of 93 files/ }).waitFor({ timeout: PATIENCE });
     await window.screenshot('summary-progress');
     await progress.getByRole('button', { name: 'Cancel' }).click();
     await progress.waitFor({ state: 'detached' });
     expect(await window.toasts()).toEqual([]);
     await expect.poll(() => window.statusItem.getAttribute('aria-label'), { timeout: PATIENCE }).not.toMatch(/tok\/s/);
-    for (let i = 0; i < 40; i++) rmSync(window.file(`src/many${i}.ts`));
+    for (let i = 0; i < 90; i++) rmSync(window.file(`src/many${i}.ts`));
   });
 
   test('a binary file gets one clear message', async () => {
