@@ -80,9 +80,9 @@ editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT, 'sr
 
   test.skipIf(!HAS_GIT)('nor is it for a commit message, from the button of the source control view', async () => {
     const window = editor();
-    await window.runCommand('View: Show Source Control');
+    await window.runCommand('Source Control: Focus on Changes View');
     // Its buttons show under the mouse.
-    await window.page.locator('.sidebar .scm-view').first().hover();
+    await window.page.locator('.sidebar .pane-header', { hasText: 'Changes' }).hover();
     await commitButton().click();
     await toast('kvasir-starter is too small to write commit messages').waitFor();
     expect(await window.toasts()).toHaveLength(1);
@@ -140,7 +140,7 @@ editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT, 'sr
     await window.screenshot('edit-conflict');
     await dismissToasts();
     await openTheFile();
-    await window.press('Control+Z');
+    await window.press('Backspace');
     await window.runCommand('Kvasir: Accept Edit');
     await diff().waitFor({ state: 'detached' });
     const text = await window.savedText('src/twice.ts');
@@ -152,6 +152,7 @@ editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT, 'sr
   test.skipIf(!HAS_GIT)('a commit message about the staged files, without secrets, comes into the input box', async () => {
     const window = editor();
     execFileSync('git', ['add', 'src/twice.ts', 'src/deploy.key'], { cwd: window.folder });
+    await window.page.locator('.sidebar .pane-header', { hasText: 'Changes' }).hover();
     await commitButton().click();
     await toast('left out by kvasir.completion.exclude: src/deploy.key').waitFor();
     expect((await window.page.locator('.scm-editor .view-lines').textContent())?.trim()).not.toBe('');
