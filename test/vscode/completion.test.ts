@@ -45,11 +45,13 @@ const PLACES: Record<string, Place> = {
   'statement.ts': insertion('    return total;\n  }\n', `${NEW_METHOD}\n    `, '\n  }\n'),
   'condition.ts': insertion("throw new RangeError('count must be positive');\n    }\n", '    if (', '\n    }\n'),
 };
+/** Where a block opens that the model fills with several lines. */
+const BODY = insertion('    return total;\n  }\n', '\n  /** Sets the number of an article. */\n  set(article: Article, count: number): void {', '\n  }\n');
 /** In a file that is excluded by its name. */
 const EXCLUDED = PLACES['arguments.ts'] as Place;
 const FILES = Object.fromEntries(Object.entries(PLACES).map(([name, { before, after }]) => [`src/${name}`, before + after]));
 
-editorSuite('completion', { ...FILES, 'src/typed.ts': STUB.before + STUB.after, 'src/secret.key': EXCLUDED.before + EXCLUDED.after }, (editor) => {
+editorSuite('completion', { ...FILES, 'src/typed.ts': STUB.before + STUB.after, 'src/body.ts': BODY.before + BODY.after, 'src/secret.key': EXCLUDED.before + EXCLUDED.after }, (editor) => {
   // The first of them is asked for while there is no engine yet: it has to be shown when the model has been loaded.
   test.for(Object.entries(PLACES))('ghost text in %s is what `kvasir complete` prints', async ([name, place]) => {
     const window = editor();
@@ -84,6 +86,21 @@ editorSuite('completion', { ...FILES, 'src/typed.ts': STUB.before + STUB.after, 
     await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe('');
     expect(await window.editorText()).toContain(`\n    ${whole}\n  }\n`);
     expect(await window.savedText('src/typed.ts')).toBe(typed.before + whole + typed.after);
+  });
+
+  test('a block is filled up to the bracket that closes it, which is there already', async () => {
+    const window = editor();
+    const expected = await commandLineCompletion(window.file('src/body.ts'), BODY);
+    expect(expected.split('\n').length, 'choose a place where the model writes several lines').toBeGreaterThan(3);
+    const { line, column } = cursorOf(BODY);
+    await window.openFile('src/body.ts');
+    await window.goTo(line, column);
+    await window.runCommand('Kvasir: Trigger Completion');
+    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe(expected);
+    await window.screenshot('ghost-text-block');
+    await window.press('Tab');
+    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe('');
+    expect(await window.savedText('src/body.ts')).toBe(BODY.before + expected + BODY.after);
   });
 
   test('an excluded file gets none, though the model has something to say there', async () => {
