@@ -64,6 +64,9 @@ export async function chooseModel(builtInDir: string, host: EngineHost, settings
   };
   refresh();
   pick.show();
+  // An engine that is down for good is started anew: choosing another model is what its message advises.
+  const { state } = host.client;
+  if (state.kind === 'failed' && !state.retry) await host.client.stop(vscode.l10n.t('the engine was restarted'));
   await Promise.all([inspectAll(candidates, known, host, () => open, refresh), describeMachine(known, host, refresh)]);
   if (!open) return;
   pick.busy = false;
