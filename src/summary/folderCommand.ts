@@ -33,7 +33,7 @@ export class FolderCommand implements vscode.Disposable {
   async run(uri?: vscode.Uri): Promise<void> {
     const folder = uri instanceof vscode.Uri ? uri : await pickFolder();
     if (!folder) return;
-    const name = vscode.workspace.asRelativePath(folder) === folder.path ? (folder.path.split('/').at(-1) ?? '') : vscode.workspace.asRelativePath(folder);
+    const name = nameOf(folder);
     const tell = failureOf(this.#host);
     try {
       const progress = { location: vscode.ProgressLocation.Notification, title: vscode.l10n.t('Kvasir: summarizing {0}', name), cancellable: true };
@@ -106,6 +106,13 @@ function notesOf({ files, numComputed, notes }: FolderResult, { secrets, numMore
     ...(known > 0 ? [t('{0} of {1} files had not changed since they were last summarized.', known, files.length)] : []),
     ...new Set(notes),
   ];
+}
+
+/** Below a folder of the workspace the path from there, else the last part. */
+function nameOf(folder: vscode.Uri): string {
+  const root = vscode.workspace.getWorkspaceFolder(folder)?.uri;
+  if (root && root.toString() !== folder.toString()) return vscode.workspace.asRelativePath(folder, false);
+  return folder.path.replace(/\/$/, '').split('/').at(-1) ?? '';
 }
 
 /** The active file's folder, the workspace's, or any other. */
