@@ -6,6 +6,8 @@ import { editorSuite, INVENTORY } from './suite.ts';
 
 const LARGE = Array.from({ length: 600 }, (_, i) => `export const value${i} = compute(${i});\n`).join('');
 const FILES = { 'src/inventory.ts': INVENTORY, 'src/large.ts': LARGE, 'src/prices.ts': 'export function priceOf(id: string): number {\n  return id.length;\n}\n', 'docs/notes.md': '# Notes\n', 'src/.env': 'TOKEN=1\n', 'src/.svn/envelope.ts': 'hidden();\n' };
+/** What the window shows sooner or later. */
+const poll: typeof expect.poll = (get) => expect.poll(get, { timeout: PATIENCE / 3 });
 const BLOCK = 'Use this:\n```ts\ntotalValue(): number {\n  return 42;\n}\n```';
 
 editorSuite('chat', FILES, (editor) => {
@@ -17,7 +19,7 @@ editorSuite('chat', FILES, (editor) => {
   const meter = () => chat().locator('[data-part="meter"] .label');
   const chips = () => chat().locator('[data-part="context"] .name');
 
-  const ended = (answer: Locator) => expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
+  const ended = (answer: Locator) => poll(() => answer.getAttribute('data-state')).toBe('done');
 
   async function askToTheEnd(question: string): Promise<Locator> {
     const answer = await editor().ask(question);
@@ -53,8 +55,8 @@ editorSuite('chat', FILES, (editor) => {
     await window.openFile('src/inventory.ts');
     await window.goTo(37, 1);
     await window.runCommand('Kvasir: Open Chat');
-    await expect.poll(() => input().evaluate((element) => element.matches(':focus'))).toBe(true);
-    await expect.poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
+    await poll(() => input().evaluate((element) => element.matches(':focus'))).toBe(true);
+    await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
     // Nothing is counted before somebody has asked: that would load the model.
     expect(await meter().count()).toBe(0);
     await editor().screenshot('chat-empty');
@@ -68,7 +70,7 @@ editorSuite('chat', FILES, (editor) => {
     // Shift+Tab from the input leads over the chips to the tools of the answer.
     for (let presses = 0; presses < 8 && !(await lastAnswer().locator('.regenerate').evaluate((element) => element.matches(':focus'))); presses++) await window.press('Shift+Tab');
     await window.press('Enter');
-    await expect.poll(() => lastAnswer().locator('[data-part="footer"]').count(), { timeout: 2 * PATIENCE }).toBe(1);
+    await poll(() => lastAnswer().locator('[data-part="footer"]').count()).toBe(1);
     expect(await lastAnswer().locator('.note').count()).toBe(0);
     expect(await lastAnswer().locator('.body').innerText()).toBe('OutOfStockError extends Error.');
     expect(await questions().count()).toBe(1);
@@ -77,10 +79,10 @@ editorSuite('chat', FILES, (editor) => {
   test('the meter says what the answer then takes', async () => {
     const before = await meter().textContent();
     await input().fill('What does `totalValue` return?');
-    await expect.poll(() => meter().textContent()).not.toBe(before);
+    await poll(() => meter().textContent()).not.toBe(before);
     const [, tokens] = /^([\d,]+) of 2,048 tokens$/.exec((await meter().textContent()) ?? '') ?? [];
     await input().press('Enter');
-    await expect.poll(() => editor().answers.count()).toBe(2);
+    await poll(() => editor().answers.count()).toBe(2);
     await ended(lastAnswer());
     expect(await lastAnswer().locator('[data-part="footer"]').textContent()).toMatch(new RegExp(`^[\\d,]+ of ${tokens} tokens reused`));
   });
@@ -88,39 +90,39 @@ editorSuite('chat', FILES, (editor) => {
   test('copy an answer', async () => {
     await lastAnswer().hover();
     await lastAnswer().getByRole('button', { name: 'Copy the answer' }).click();
-    await expect.poll(() => editor().page.evaluate('navigator.clipboard.readText()')).toBe('`totalValue` returns `number`.');
+    await poll(() => editor().page.evaluate('navigator.clipboard.readText()')).toBe('`totalValue` returns `number`.');
   });
 
   test('Up edits the last question; an earlier one asked again drops what follows', async () => {
     await input().focus();
     await editor().press('ArrowUp');
     const editing = questions().last().getByRole('textbox');
-    await expect.poll(() => editing.evaluate((element) => element.matches(':focus'))).toBe(true);
+    await poll(() => editing.evaluate((element) => element.matches(':focus'))).toBe(true);
     await editor().screenshot('chat-edit');
     await editing.fill('What does `count` return?');
     await editing.press('Enter');
-    await expect.poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('What is the base class'), expect.stringContaining('What does count return?')]);
+    await poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('What is the base class'), expect.stringContaining('What does count return?')]);
     await ended(lastAnswer());
     await questions().first().hover();
     await questions().first().getByRole('button', { name: 'Edit and ask again' }).click();
     await questions().first().getByRole('textbox').fill('What methods does `Inventory` have?');
     await editor().press('Enter');
-    await expect.poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('What methods')]);
+    await poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('What methods')]);
     await ended(lastAnswer());
   });
 
   test('@ offers files and folders but nothing hidden or secret; the keyboard picks one', async () => {
     await input().fill('');
     await input().pressSequentially('@env');
-    await expect.poll(() => chat().getByRole('option').allInnerTexts()).toEqual(['No file matches']);
+    await poll(() => chat().getByRole('option').allInnerTexts()).toEqual(['No file matches']);
     await input().fill('');
     await input().pressSequentially('compare with @pric');
-    await expect.poll(() => chat().getByRole('option').first().innerText()).toContain('prices.ts');
+    await poll(() => chat().getByRole('option').first().innerText()).toContain('prices.ts');
     await input().press('Enter');
-    await expect.poll(() => input().inputValue()).toBe('compare with `prices.ts` ');
-    await expect.poll(() => chips().allInnerTexts()).toEqual(['inventory.ts', 'prices.ts']);
+    await poll(() => input().inputValue()).toBe('compare with `prices.ts` ');
+    await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts', 'prices.ts']);
     await input().pressSequentially('@');
-    await expect.poll(() => chat().getByRole('option').count()).toBeGreaterThan(4);
+    await poll(() => chat().getByRole('option').count()).toBeGreaterThan(4);
     await editor().screenshot('chat-files');
     await input().press('Escape');
     expect(await chat().getByRole('option').count()).toBe(0);
@@ -128,32 +130,32 @@ editorSuite('chat', FILES, (editor) => {
     expect(await questions().last().locator('.file').allInnerTexts()).toEqual(['inventory.ts', 'prices.ts']);
     expect(await answer.locator('.note').count()).toBe(0);
     await chat().getByRole('button', { name: 'Remove prices.ts from the question' }).click();
-    await expect.poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
+    await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
   });
 
   test('/explain is about the definition at the cursor; what the model is too small for is refused in one line', async () => {
     await input().focus();
     await input().pressSequentially('/');
-    await expect.poll(() => chat().getByRole('option').count()).toBe(5);
+    await poll(() => chat().getByRole('option').count()).toBe(5);
     await editor().screenshot('chat-slash');
     await input().pressSequentially('ex');
     await input().press('Tab');
-    await expect.poll(() => input().inputValue()).toBe('/explain ');
+    await poll(() => input().inputValue()).toBe('/explain ');
     await editor().openFile('src/inventory.ts');
     await editor().goTo(60, 9);
     await editor().runCommand('Kvasir: Open Chat');
     await input().press('Enter');
-    await expect.poll(() => questions().last().locator('.file').allInnerTexts(), { timeout: PATIENCE }).toEqual(['inventory.ts', 'totalValue']);
+    await poll(() => questions().last().locator('.file').allInnerTexts()).toEqual(['inventory.ts', 'totalValue']);
     await ended(lastAnswer());
     await editor().openFile('src/inventory.ts');
     await editor().runCommand('Kvasir: Explain');
-    await expect.poll(() => questions().last().locator('.file').allInnerTexts(), { timeout: PATIENCE }).toEqual(['inventory.ts', 'totalValue']);
+    await poll(() => questions().last().locator('.file').allInnerTexts()).toEqual(['inventory.ts', 'totalValue']);
     await ended(lastAnswer());
     const answer = await askToTheEnd('/fix');
     expect(await answer.locator('.refusal').innerText()).toMatch(/kvasir-starter is too small.*\s+Choose Model\s+Try anyway/s);
     await editor().screenshot('chat-refusal');
     await answer.getByRole('button', { name: 'Try anyway' }).click();
-    await expect.poll(() => lastAnswer().locator('[data-part="footer"]').count(), { timeout: 2 * PATIENCE }).toBe(1);
+    await poll(() => lastAnswer().locator('[data-part="footer"]').count()).toBe(1);
   });
 
   test('a selection is attached by itself; the light bulb asks about it', async () => {
@@ -161,10 +163,10 @@ editorSuite('chat', FILES, (editor) => {
     await window.openFile('src/prices.ts');
     await window.goTo(1, 1);
     await window.press('Shift+ArrowDown');
-    await expect.poll(() => chips().allInnerTexts()).toEqual(['prices.ts', 'prices.ts:1']);
+    await poll(() => chips().allInnerTexts()).toEqual(['prices.ts', 'prices.ts:1']);
     await window.press('Control+.');
     await window.page.locator('.action-widget .monaco-list-row', { hasText: 'Kvasir: Explain' }).click();
-    await expect.poll(() => questions().last().locator('.file').allInnerTexts(), { timeout: PATIENCE }).toEqual(['prices.ts', 'prices.ts:1']);
+    await poll(() => questions().last().locator('.file').allInnerTexts()).toEqual(['prices.ts', 'prices.ts:1']);
     await ended(lastAnswer());
     await window.openFile('src/inventory.ts');
   });
@@ -186,12 +188,12 @@ editorSuite('chat', FILES, (editor) => {
     expect(await window.savedText('src/inventory.ts')).toBe(INVENTORY);
     await window.goTo(1, 1);
     await block.getByRole('button', { name: 'Insert at cursor' }).click();
-    await expect.poll(() => window.editorText()).toContain('  return 42;');
+    await poll(() => window.editorText()).toContain('  return 42;');
     expect(await window.savedText('src/inventory.ts')).toBe(`totalValue(): number {\n  return 42;\n}${INVENTORY}`);
     await window.press('Control+Z');
     expect(await window.savedText('src/inventory.ts')).toBe(INVENTORY);
     await block.getByRole('button', { name: 'Copy' }).click();
-    await expect.poll(() => window.page.evaluate('navigator.clipboard.readText()')).toBe('totalValue(): number {\n  return 42;\n}\n');
+    await poll(() => window.page.evaluate('navigator.clipboard.readText()')).toBe('totalValue(): number {\n  return 42;\n}\n');
     await block.getByRole('button', { name: 'New file with this code' }).click();
     await window.page.locator('.tab.active', { hasText: 'Untitled' }).waitFor();
     await window.page.locator('[id="status.editor.mode"]', { hasText: 'TypeScript' }).waitFor();
@@ -203,7 +205,7 @@ editorSuite('chat', FILES, (editor) => {
     await window.openFile('src/large.ts');
     await window.goTo(300, 1);
     const leftOut = () => chat().locator('[data-part="left-out"]').innerText();
-    await expect.poll(leftOut, { timeout: PATIENCE }).toMatch(/src\/large\.ts: lines 1-\d+ and \d+-601 of 601 left out/);
+    await poll(leftOut).toMatch(/src\/large\.ts: lines 1-\d+ and \d+-601 of 601 left out/);
     expect(await chat().locator('[data-part="omitted"]').innerText()).toMatch(/^[\d,]+ left out$/);
     const said = await leftOut();
     await window.runCommand('Kvasir: Open Chat');
@@ -216,16 +218,16 @@ editorSuite('chat', FILES, (editor) => {
     const window = editor();
     const first = 'What methods does';
     await window.runCommand('Kvasir: New Conversation');
-    await expect.poll(() => questions().count()).toBe(0);
+    await poll(() => questions().count()).toBe(0);
     await askToTheEnd('What does `compute` do?');
     await input().fill('half a thou');
     await window.page.reload();
     await window.page.locator('.monaco-workbench').waitFor();
-    await expect.poll(() => questions().allInnerTexts(), { timeout: PATIENCE }).toEqual([expect.stringContaining('What does compute do?')]);
+    await poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('What does compute do?')]);
     expect(await input().inputValue()).toBe('half a thou');
     await window.runCommand('Kvasir: Export Conversation');
     await window.page.locator('.tab.active', { hasText: 'Untitled' }).waitFor();
-    await expect.poll(() => window.editorText()).toMatch(/## What does `compute` do\?[\s\S]*tokens reused/);
+    await poll(() => window.editorText()).toMatch(/## What does `compute` do\?[\s\S]*tokens reused/);
     await window.press('F1');
     await window.page.locator('.quick-input-widget input').fill('>Kvasir: Open Conversation');
     await window.page.locator('.quick-input-list .monaco-list-row.focused[aria-label^="Kvasir: Open Conversation"]').waitFor();
@@ -233,9 +235,9 @@ editorSuite('chat', FILES, (editor) => {
     await window.page.locator('.quick-input-list .monaco-list-row', { hasText: first }).waitFor();
     await window.screenshot('chat-conversations');
     await window.page.locator('.quick-input-list .monaco-list-row', { hasText: first }).click();
-    await expect.poll(() => questions().first().innerText()).toContain(first);
+    await poll(() => questions().first().innerText()).toContain(first);
     await window.runCommand('Kvasir: Clear Chat');
-    await expect.poll(() => questions().count()).toBe(0);
+    await poll(() => questions().count()).toBe(0);
   });
 
   test('nothing was refused by the page’s content security policy, and nothing popped up', async () => {
