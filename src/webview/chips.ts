@@ -18,8 +18,8 @@ export class ChipRow {
   constructor(strings: Strings, actions: ChipActions) {
     this.#strings = strings;
     this.#actions = actions;
+    // Empty until it is known whether a file is open.
     this.root = element('div', { class: 'chips', role: 'group', 'aria-label': strings.context });
-    this.show([], () => {});
   }
 
   /** `focusLost` is called when the chip that had the focus is gone and no other can take it. */
