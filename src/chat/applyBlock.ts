@@ -43,10 +43,16 @@ export function placeBlock(text: string, block: string, { selection, symbols }: 
 /** Name of the first thing that the block defines. */
 export function firstName(code: string): string | undefined {
   for (const line of code.split('\n')) {
-    const name = (DEFINITION.exec(line) ?? METHOD.exec(line))?.[1];
-    if (name !== undefined && !NO_NAMES.has(name)) return name;
+    const name = DEFINITION.exec(line)?.[1] ?? methodName(line);
+    if (name !== undefined) return name;
   }
   return undefined;
+}
+
+/** The name in a line such as `async flush(path) {`. */
+export function methodName(line: string): string | undefined {
+  const name = METHOD.exec(line)?.[1];
+  return name === undefined || NO_NAMES.has(name) ? undefined : name;
 }
 
 /** The code with the indentation that all its lines share replaced by `indent`; the first line gets none, as it starts where the text it replaces does. */

@@ -3,6 +3,7 @@
  * look like one.
  */
 import * as vscode from '../vscode.ts';
+import { methodName } from './applyBlock.ts';
 
 export interface NamedRange {
   name: string;
@@ -47,7 +48,7 @@ function byIndentation(document: vscode.TextDocument): NamedRange[] {
   const found: NamedRange[] = [];
   for (let line = 0; line < document.lineCount && found.length < MAX_SYMBOLS; line++) {
     const { text, firstNonWhitespaceCharacterIndex: indent } = document.lineAt(line);
-    const name = text.length < 1000 ? DEFINITION.exec(text)?.[1] : undefined;
+    const name = text.length < 1000 ? (DEFINITION.exec(text)?.[1] ?? methodName(text)) : undefined;
     if (name === undefined) continue;
     let end = line;
     for (let next = line + 1; next < document.lineCount; next++) {

@@ -1,0 +1,116 @@
+/** From a question to the engine's task: what a slash command is about, what it asks, what is refused, and that the meter measures the same. */
+import { beforeEach, expect, test, vi } from 'vitest';
+import type { ContextRef } from '../../src/chat/chatMessages.ts';
+
+class Position {
+  readonly line: number;
+  readonly character: number;
+  constructor(line: number, character: number) {
+    this.line = line;
+    this.character = character;
+  }
+}
+
+const world = vi.hoisted(() => ({ documents: [] as unknown[] }));
+vi.mock('../../src/vscode.ts', () => {
+  class Range {
+    start: Position;
+    end: Position;
+    constructor(startLine: number, startCharacter: number, endLine: number, endCharacter: number) {
+      this.start = new Position(startLine, startCharacter);
+      this.end = new Position(endLine, endCharacter);
+    }
+    get isEmpty(): boolean {
+      return this.start.line === this.end.line && this.start.character === this.end.character;
+    }
+    contains(other: Range): boolean {
+      return this.start.line <= other.start.line && other.end.line <= this.end.line;
+    }
+  }
+  return {
+    Range,
+    Uri: { parse: (path: string) => ({ path, toString: () => path }) },
+    SymbolKind: {},
+    l10n: { t: (text: string) => text },
+    commands: { executeCommand: async () => undefined },
+    workspace: { get textDocuments() { return world.documents; }, asRelativePath: ({ path }: { path: string }) => path.slice(1), openTextDocument: async ({ path }: { path: string }) => world.documents.find((document) => (document as { uri: { path: string } }).uri.path === path) },
+  };
+});
+const { QuestionTasks } = await import('../../src/chat/questionTask.ts');
+
+const TEXT = 'class Stock {\n  count() {\n    return 1;\n  }\n}\n\nfunction open() {\n  return 2;\n}\n';
+const FILE: ContextRef = { kind: 'file', uri: '/a.ts', name: 'a.ts', path: 'a.ts' };
+
+function documentOf(path: string, text: string) {
+  const lines = text.split('\n');
+  const offsetAt = ({ line, character }: Position) => lines.slice(0, line).reduce((sum, each) => sum + each.length + 1, 0) + character;
+  return {
+    uri: { path, toString: () => path }, lineCount: lines.length, offsetAt, validateRange: (range: unknown) => range,
+    getText: (range?: { start: Position; end: Position }) => (range ? text.slice(offsetAt(range.start), offsetAt(range.end)) : text),
+    lineAt: (line: number) => ({ text: lines[line]!, isEmptyOrWhitespace: !lines[line]!.trim(), firstNonWhitespaceCharacterIndex: /^\s*/.exec(lines[line]!)![0].length }),
+  };
+}
+
+function tasksOf(canEdit: boolean, cursor: Position) {
+  const document = documentOf('/a.ts', TEXT);
+  world.documents = [document];
+  const model = { name: 'small', canEdit };
+  return new QuestionTasks({
+    client: { ready: async () => model, state: { kind: 'ready', model } } as never,
+    mirror: { sync: ({ uri }: { uri: unknown }) => String(uri) } as never,
+    settings: { current: { completion: { exclude: [] } } } as never,
+    editor: () => ({ document, selection: { active: cursor, isEmpty: true } }) as never,
+  });
+}
+
+const INSIDE_COUNT = new Position(2, 4);
+const prepared = (result: Awaited<ReturnType<InstanceType<typeof QuestionTasks>['prepare']>>) => {
+  if ('refused' in result) throw new Error('refused');
+  return { ...result, task: result.task() };
+};
+
+beforeEach(() => {
+  world.documents = [];
+});
+
+test.each([
+  ['/explain', 'count', 'What does `count` do?'],
+  ['/explain open', 'open', 'What does `open` do?'],
+  ['/explain `Stock`', 'Stock', 'What does `Stock` do?'],
+])('%s is about %s', async (question, symbol, prompt) => {
+  const tasks = tasksOf(false, INSIDE_COUNT);
+  const refs = await tasks.contextFor(question, [FILE]);
+  expect(refs).toMatchObject([FILE, { kind: 'selection', name: symbol, symbol }]);
+  // The words that a small model knows, without the definition once more.
+  expect(prepared(await tasks.prepare(question, refs, [], false))).toMatchObject({ prompt, task: { kind: 'chat', docIds: ['/a.ts'], messages: [{ role: 'user', content: prompt }] } });
+  expect(prepared(await tasks.prepare(question, refs, [], false)).task).not.toHaveProperty('snippets');
+});
+
+test('a model that follows instructions gets the definition with its lines', async () => {
+  const tasks = tasksOf(true, INSIDE_COUNT);
+  const refs = await tasks.contextFor('/doc', [FILE]);
+  const { task } = prepared(await tasks.prepare('/doc', refs, [], false));
+  expect(task).toMatchObject({ snippets: [{ path: '/a.ts', startLine: 1, text: '  count() {\n    return 1;\n  }' }] });
+});
+
+test.each(['/fix', '/tests', '/doc'])('%s is refused by name for a small model, unless it is wanted anyway', async (question) => {
+  const tasks = tasksOf(false, INSIDE_COUNT);
+  expect(await tasks.prepare(question, [FILE], [], false)).toEqual({ refused: 'small' });
+  expect(prepared(await tasks.prepare(question, [FILE], [], true)).task).toMatchObject({ kind: 'chat' });
+});
+
+test('a summary is the task of that name, of the file or of what is selected', async () => {
+  const tasks = tasksOf(false, INSIDE_COUNT);
+  expect(await tasks.contextFor('/summarize', [FILE])).toEqual([FILE]);
+  expect(prepared(await tasks.prepare('/summarize', [FILE], [], false)).task).toEqual({ kind: 'summarize', docId: '/a.ts' });
+  const selection: ContextRef = { ...FILE, kind: 'selection', range: { startLine: 6, startCharacter: 0, endLine: 9, endCharacter: 0 } };
+  expect(prepared(await tasks.prepare('/summarize', [FILE, selection], [], false)).task).toEqual({ kind: 'summarize', docId: '/a.ts', range: { start: TEXT.indexOf('function'), end: TEXT.length } });
+});
+
+test.each(['Why?', '/explain', '/explain open'])('the meter measures what is then asked: %s', async (question) => {
+  const tasks = tasksOf(false, INSIDE_COUNT);
+  const history = [{ role: 'user' as const, content: 'Hi' }, { role: 'assistant' as const, content: 'Yes.' }];
+  const measured = await tasks.measure(question, [FILE], history);
+  const asked = prepared(await tasks.prepare(question, await tasks.contextFor(question, [FILE]), history, false));
+  expect(measured?.task()).toEqual(asked.task);
+});
