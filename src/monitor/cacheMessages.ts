@@ -41,6 +41,7 @@ export type FromCachePage =
 
 /** In the user's language; `{0}` and so on are filled by the page. */
 export interface CacheStrings {
+  title: string;
   reused: string;
   reusedNote: string;
   firstToken: string;

@@ -5,6 +5,7 @@ import type { CacheStrings } from './cacheMessages.ts';
 export function cacheStrings(): CacheStrings {
   const t = vscode.l10n.t;
   return {
+    title: t('Cache'),
     reused: t('Reused tokens'),
     reusedNote: t('{0} of {1} prompt tokens'),
     firstToken: t('First token, P95'),

@@ -37,7 +37,7 @@ const files = new Files(strings, vscode.getState()?.sorting, {
 const charts = new Charts(strings);
 const live = element('div', { class: 'live', role: 'status', 'aria-live': 'polite' });
 const header = element('header', {}, about, element('nav', {}, command(strings.exportTrace, 'exportTrace'), command(strings.clear, 'clearCache'), command(strings.chooseModel, 'chooseModel')));
-const panel = element('main', { class: 'panel', hidden: '' }, header, tiles.root, element('div', { class: 'columns' }, element('div', {}, memory.root), element('div', {}, tree.root, files.root)), charts.root);
+const panel = element('main', { class: 'panel', hidden: '' }, element('h1', { class: 'live' }, strings.title), header, tiles.root, element('div', { class: 'columns' }, element('div', {}, memory.root), element('div', {}, tree.root, files.root)), charts.root);
 const empty = element('main', { class: 'empty', hidden: '' });
 document.body.append(panel, empty, live);
 

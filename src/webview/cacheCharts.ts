@@ -69,7 +69,7 @@ export class Charts {
         height: HEIGHT,
         legend: { show: false },
         cursor: { sync: { key: 'kvasir' }, drag: { x: false, y: false }, y: false, points: { size: 5 } },
-        padding: [6, 4, 0, 0],
+        padding: [6, 26, 0, 0],
         scales: {
           x: { time: true, range: (_, min, max) => [Math.min(min, max - LEAST_MS / 1000), max] },
           y: { range: (_, __, max) => [0, Math.max(max * 1.1, chart.least)] },
