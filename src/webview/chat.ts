@@ -3,7 +3,7 @@ import type { Strings, ToHost, ToPage, Turn } from '../chat/chatMessages.ts';
 import { Composer } from './composer.ts';
 import { element, keepingFocus } from './dom.ts';
 import { type EmptyState, showEmptyState } from './emptyState.ts';
-import { scrollToEnd, TurnList } from './turns.ts';
+import { isAtEnd, scrollToEnd, TurnList } from './turns.ts';
 
 interface Saved {
   draft: string;
@@ -63,10 +63,18 @@ let emptyShown = '';
 const emptyState: EmptyState = { model: { name: '', note: '' }, questions: [] };
 composer.draft = saved?.draft ?? '';
 let scrolled: ReturnType<typeof setTimeout> | undefined;
+/** Whether the end was in sight when the page last moved. */
+let following = true;
 log.addEventListener('scroll', () => {
+  following = isAtEnd();
   clearTimeout(scrolled);
   scrolled = setTimeout(save, 300);
 });
+
+// The input and what is attached above it grow and shrink.
+new ResizeObserver(() => {
+  if (following) scrollToEnd();
+}).observe(log);
 
 window.addEventListener('message', ({ data }: MessageEvent<ToPage>) => receive(data));
 send({ type: 'ready' });

@@ -87,7 +87,7 @@ export class TurnList {
 
 const END_PX = 40;
 
-function isAtEnd(): boolean {
+export function isAtEnd(): boolean {
   const scroller = document.getElementById('log');
   return !scroller || scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < END_PX;
 }
