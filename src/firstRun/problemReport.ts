@@ -96,7 +96,7 @@ function describeSetting(name: string, value: unknown): string {
 function describeStats(stats: EngineStats): string[] {
   const { tokens, requests, events, stepMs, ttftMs, memory } = stats;
   return [
-    `- Cache: ${formatBytes(stats.windowBytes)} window, ${formatBytes(stats.storeBytes)} store, at most ${formatBytes(stats.maxBytes)}; ${stats.files.length} files`,
+    `- Cache: ${formatBytes(stats.windowBytes)} window, ${formatBytes(stats.storeBytes)} store, at most ${formatBytes(stats.maxBytes)}; cached files: ${stats.files.length}`,
     `- Requests: ${requests.waiting} waiting, ${requests.running} running, ${requests.done} done, ${requests.failed} failed, ${requests.aborted} aborted`,
     `- Tokens: ${tokens.prompt} prompt, ${tokens.promptCached} of them cached, ${tokens.idleComputed} ahead of time, ${tokens.generated} generated`,
     `- Steps: ${events.steps}; ms P50 ${stepMs.p50.toFixed(1)}, P95 ${stepMs.p95.toFixed(1)}, P99 ${stepMs.p99.toFixed(1)}; ${stats.batchTokens.toFixed(1)} tokens and ${stats.batchSequences.toFixed(1)} sequences a step`,

@@ -57,8 +57,8 @@ export function describeRecommended({ model, memoryBytes, tokensPerSecond }: Rec
     description: `${formatParameters(model.parameters, t, language)} · ${model.licence}`,
     detail: [
       model.code ? t('code') : t('general'),
-      t('{0} for weights and cache', bytes(memoryBytes)),
-      ...(tokensPerSecond === null || readBytesPerSecond === null ? [] : [t('at most {0} tokens/s (estimate: {1}/s of memory ÷ {2})', formatCount(tokensPerSecond, language), bytes(readBytesPerSecond), bytes(model.residentBytes))]),
+      t('needs {0}', bytes(memoryBytes)),
+      ...(tokensPerSecond === null || readBytesPerSecond === null ? [] : [t('estimate: at most {0} tokens/s ({1}/s ÷ {2})', formatCount(tokensPerSecond, language), bytes(readBytesPerSecond), bytes(model.residentBytes))]),
     ].join(' · '),
   };
 }

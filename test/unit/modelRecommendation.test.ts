@@ -75,7 +75,7 @@ describe('in words', () => {
   });
   it('a recommended one, with what the estimate was made from', () => {
     const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 20e9 });
-    expect(describeRecommended(best!, 20e9, speech).detail).toBe('code · 1.7 GB for weights and cache · at most 13 tokens/s (estimate: 20.0 GB/s of memory ÷ 1.6 GB)');
+    expect(describeRecommended(best!, 20e9, speech).detail).toBe('code · needs 1.7 GB · estimate: at most 13 tokens/s (20.0 GB/s ÷ 1.6 GB)');
     expect(describeRecommended({ ...best!, tokensPerSecond: null }, null, speech).detail).not.toContain('estimate');
     expect(fetchCommand(best!.model.id)).toBe('hf download Qwen/Qwen2.5-Coder-1.5B-Instruct');
   });

@@ -22,7 +22,7 @@ const report = (facts: Partial<ReportFacts> = {}) => problemReport({ ...FACTS, .
 describe('a report', () => {
   it('says what runs where, and how it fared', () => {
     const text = report();
-    for (const part of ['Kvasir 0.1.0, linux-x64, Node 24.1.0', 'VS Code 1.104.0', 'Engine: ready', 'built-in, qwen3, 7,499,840 parameters, 2,048 tokens', 'can complete, chat', '1 files', '3 failed', 'P95 2.0', 'run 2 times, 3.0 ms each; completion decode 1 times, 1.5 ms each', 'None has been asked for.'])
+    for (const part of ['Kvasir 0.1.0, linux-x64, Node 24.1.0', 'VS Code 1.104.0', 'Engine: ready', 'built-in, qwen3, 7,499,840 parameters, 2,048 tokens', 'can complete, chat', 'cached files: 1', '3 failed', 'P95 2.0', 'run 2 times, 3.0 ms each; completion decode 1 times, 1.5 ms each', 'None has been asked for.'])
       expect(text).toContain(part);
   });
 
