@@ -109,6 +109,16 @@ test('Restart of a notification older than switching off does nothing; a modelâ€
   expect(world.engines.length).toBe(1);
 });
 
+test('a failure that its caller tells is not told again, and is remembered for a problem report', async () => {
+  const { host } = hostOf();
+  const failed = host.quietly(() => host.client.ready()).catch((error: Error) => error.message);
+  const { requestId } = await greet();
+  last().say({ type: 'error', requestId, code: 'modelInvalid', message: 'no hidden_size' });
+  expect(await failed).toBe('no hidden_size');
+  expect(world.told).toEqual([]);
+  expect(host.problems).toMatchObject([{ level: 'error', text: 'no hidden_size' }]);
+});
+
 async function loaded(config: Parameters<ReturnType<typeof hostOf>['set']>[0]) {
   const { host, set } = hostOf();
   set(config);
