@@ -1,0 +1,151 @@
+/** The chat's host half over the real engine with the built-in model: stopping while it loads, asking again, the exact meter, what does not fit, commands, and the second question about a file. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test, vi } from 'vitest';
+import { Assistant } from '../../engine/assistant.ts';
+import type { EngineMessage } from '../../engine/protocol.ts';
+import { EngineClient, type EngineState } from '../../src/engineClient.ts';
+import { INVENTORY } from '../vscode/suite.ts';
+
+const editor = vi.hoisted(() => ({ active: undefined as unknown, documents: [] as unknown[] }));
+vi.mock('../../src/vscode.ts', () => {
+  const event = () => ({ dispose() {} });
+  return {
+    EventEmitter: class {
+      #listeners: ((value: unknown) => void)[] = [];
+      event = (listener: () => void) => {
+        this.#listeners.push(listener);
+        return event();
+      };
+      fire = (value: unknown) => {
+        for (const listener of this.#listeners) listener(value);
+      };
+      dispose(): void {}
+    },
+    Range: class {
+      start: { line: number; character: number };
+      end: { line: number; character: number };
+      constructor(line: number, character: number, endLine: number, endCharacter: number) {
+        this.start = { line, character };
+        this.end = { line: endLine, character: endCharacter };
+      }
+      contains = (other: { start: { line: number }; end: { line: number } }) => this.start.line <= other.start.line && other.end.line <= this.end.line;
+    },
+    SymbolKind: {},
+    EndOfLine: { LF: 1, CRLF: 2 },
+    Uri: { parse: (path: string) => ({ path, toString: () => path }) },
+    l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
+    env: { language: 'en' },
+    languages: { match: () => 1 },
+    commands: { executeCommand: async () => undefined },
+    window: { get activeTextEditor() { return editor.active; }, visibleTextEditors: [], onDidChangeActiveTextEditor: event, onDidChangeTextEditorSelection: event },
+    workspace: {
+      get textDocuments() { return editor.documents; },
+      openTextDocument: async ({ path }: { path: string }) => editor.documents.find((document) => String((document as { uri: unknown }).uri) === path),
+      asRelativePath: ({ path }: { path: string }) => path.slice(1), onDidChangeTextDocument: event, onDidCloseTextDocument: event,
+    },
+  };
+});
+const { Chat } = await import('../../src/chat/chat.ts');
+const { DocumentMirror } = await import('../../src/documentMirror.ts');
+
+const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-chat-'));
+afterAll(() => rm(cacheDir, { recursive: true, force: true }));
+
+function documentOf(path: string, text: string) {
+  const lines = text.split('\n');
+  const offsetAt = ({ line, character }: { line: number; character: number }) => lines.slice(0, line).reduce((sum, each) => sum + each.length + 1, 0) + character;
+  const lineAt = (line: number) => ({ text: lines[line]!, range: { end: { line, character: lines[line]!.length } }, isEmptyOrWhitespace: !lines[line]!.trim(), firstNonWhitespaceCharacterIndex: /^\s*/.exec(lines[line]!)![0].length });
+  return { uri: { path, toString: () => path }, version: 1, eol: 1, lineCount: lines.length, offsetAt, lineAt, getText: (range?: { start: never; end: never }) => (range ? text.slice(offsetAt(range.start), offsetAt(range.end)) : text), validateRange: (range: unknown) => range };
+}
+
+function open(path: string, text: string, line: number): void {
+  const document = documentOf(path, text);
+  editor.documents = [document];
+  editor.active = { document, selection: { isEmpty: true, active: { line, character: 4 }, start: { line, character: 4 }, end: { line, character: 4 } } };
+}
+
+const listeners = new Set<(state: EngineState) => void>();
+const client = new EngineClient({
+  createTransport: () => {
+    let receive = (_: EngineMessage): void => {};
+    const waiting: EngineMessage[] = [];
+    const engine = new Assistant((message) => {
+      waiting.push(message);
+      setImmediate(() => receive(waiting.shift()!));
+    });
+    return { send: (message) => engine.handle(structuredClone(message)), onMessage: (listener) => { receive = listener; }, onExit() {}, dispose() {} };
+  },
+  loadOptions: () => ({ modelDir: 'model', cacheDir, precision: 'int8', maxBytes: 50e6, threads: 2 }),
+  onState: (state) => {
+    for (const listener of listeners) listener(state);
+  },
+  onActivity() {},
+  log() {},
+  t: (text) => text,
+});
+afterAll(() => client.dispose('the test is over'));
+const settings = { current: { completion: { exclude: [] }, chat: { maxTokens: 0 } } } as never;
+const newChat = () => new Chat({ get: () => undefined, update: async () => {}, keys: () => [] }, { client, onState: (listener: never) => { listeners.add(listener); return { dispose() {} }; } } as never, new DocumentMirror(client), settings);
+
+const footer = (text: string | undefined) => {
+  const [, reused, prompt] = /^([\d,]+) of ([\d,]+) tokens reused/.exec(text ?? '') ?? [];
+  return { reused: Number(reused?.replaceAll(',', '')), prompt: Number(prompt?.replaceAll(',', '')) };
+};
+const lastOf = (chat: InstanceType<typeof Chat>) => chat.current.turns.at(-1) as Extract<ReturnType<typeof chat.current.saved.turns.at>, { role: 'assistant' }>;
+
+open('/w/src/inventory.ts', INVENTORY, 59);
+const chat = newChat();
+const measured = async (draft: string) => {
+  chat.meter = null;
+  chat.draft = draft;
+  await vi.waitFor(() => expect(chat.meter).not.toBeNull(), { timeout: 20_000 });
+  return chat.meter!;
+};
+
+test('stopped while the model loads, then asked again', async () => {
+  chat.watch(true);
+  const asked = chat.ask('What does `totalValue` return?');
+  chat.stop();
+  await asked;
+  expect(lastOf(chat)).toMatchObject({ state: 'done', text: '', notes: ['Stopped.'] });
+  await chat.regenerate();
+  expect(lastOf(chat)).toMatchObject({ state: 'done', text: '`totalValue` returns `number`.', notes: [] });
+  expect(chat.current.turns).toHaveLength(2);
+});
+
+test('the meter is exact to the token, and the second question does not compute the file again', async () => {
+  const question = 'What is the base class of `OutOfStockError`?';
+  const { label, notes } = await measured(question);
+  expect(notes).toEqual([]);
+  await chat.ask(question);
+  const { reused, prompt } = footer(lastOf(chat).footer);
+  expect(label).toBe(`${prompt.toLocaleString('en')} of 2,048 tokens`);
+  expect(prompt - reused).toBeLessThan(60);
+});
+
+test('/explain asks about the definition at the cursor, /fix is refused, and tried when it is wanted anyway', async () => {
+  await chat.ask('/explain');
+  expect(chat.current.turns.at(-2)).toMatchObject({ text: '/explain', prompt: 'What does `totalValue` do?', context: [{ kind: 'file' }, { kind: 'selection', name: 'totalValue' }] });
+  expect(lastOf(chat).footer).toBeDefined();
+  await chat.ask('/fix');
+  expect(lastOf(chat)).toMatchObject({ refused: 'kvasir-starter', text: '' });
+  await chat.regenerate(true);
+  expect(lastOf(chat)).not.toHaveProperty('refused');
+  expect(lastOf(chat).footer).toBeDefined();
+});
+
+test('what will not fit is said before, and is what the answer then says', async () => {
+  chat.newChat();
+  open('/w/src/large.ts', Array.from({ length: 600 }, (_, i) => `export const value${i} = compute(${i});\n`).join(''), 300);
+  const other = newChat();
+  other.watch(true);
+  await vi.waitFor(() => expect(other.meter).not.toBeNull(), { timeout: 20_000 });
+  expect(other.meter!.notes).toEqual([expect.stringMatching(/^src\/large\.ts: lines 1-\d+, \d+-601 of 601 left out$/)]);
+  expect(other.sizes.get('/w/src/large.ts')?.omitted).toMatch(/^[\d,]+ left out$/);
+  await other.ask('What is this?');
+  expect(lastOf(other).notes).toEqual(other.meter!.notes);
+  await other.dispose();
+  await chat.dispose();
+});
