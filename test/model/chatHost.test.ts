@@ -145,7 +145,8 @@ test('what will not fit is said before, and is what the answer then says', async
   expect(other.meter!.notes).toEqual([expect.stringMatching(/^src\/large\.ts: lines 1-\d+, \d+-601 of 601 left out$/)]);
   expect(other.sizes.get('/w/src/large.ts')?.omitted).toMatch(/^[\d,]+ left out$/);
   await other.ask('What is this?');
-  expect(lastOf(other).notes).toEqual(other.meter!.notes);
+  // The answer may have more to say of itself.
+  expect(lastOf(other).notes).toEqual(expect.arrayContaining(other.meter!.notes));
   await other.dispose();
   await chat.dispose();
 });
