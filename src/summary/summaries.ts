@@ -1,6 +1,5 @@
 /** Everything that summarises symbols and folders, made and registered together, over one cache. Files and selections go through the chat. */
 import * as vscode from '../vscode.ts';
-import { DOCUMENTS } from '../completion/filter.ts';
 import type { Settings } from '../config.ts';
 import type { DocumentMirror } from '../documentMirror.ts';
 import type { EngineHost } from '../engineHost.ts';
@@ -28,7 +27,8 @@ export class Summaries implements vscode.Disposable {
       reports,
       folders,
       new SymbolLens(symbols, settings),
-      vscode.languages.registerHoverProvider(DOCUMENTS, new SymbolHover(symbols, settings)),
+      // The less a selector says, the further down its hover stands: below what the language's own extension tells.
+      vscode.languages.registerHoverProvider('*', new SymbolHover(symbols, settings)),
       vscode.commands.registerCommand(SUMMARIZE_SYMBOL, (...of: SymbolArguments) => symbols.summarize(...of)),
       vscode.commands.registerCommand('kvasir.summarizeFolder', (uri?: vscode.Uri) => folders.run(uri)),
     ];

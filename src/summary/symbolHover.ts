@@ -1,5 +1,6 @@
 /** The hover of a function's or class's name: its summary, or a link that makes one. Hovering itself computes nothing. */
 import * as vscode from '../vscode.ts';
+import { DOCUMENTS } from '../completion/filter.ts';
 import type { Settings } from '../config.ts';
 import { symbolsOf } from '../symbols.ts';
 import { argumentsOf, SUMMARIZE_SYMBOL, type SymbolSummaries } from './symbolSummaries.ts';
@@ -14,7 +15,7 @@ export class SymbolHover implements vscode.HoverProvider {
   }
 
   async provideHover(document: vscode.TextDocument, position: vscode.Position, token: vscode.CancellationToken): Promise<vscode.Hover | undefined> {
-    if (!this.#settings.current.summary.hover || !document.getWordRangeAtPosition(position)) return undefined;
+    if (!this.#settings.current.summary.hover || vscode.languages.match(DOCUMENTS, document) === 0 || !document.getWordRangeAtPosition(position)) return undefined;
     const symbol = (await symbolsOf(document)).find(({ nameRange }) => nameRange.contains(position));
     if (!symbol || token.isCancellationRequested) return undefined;
     const { text, running } = this.#summaries.of(document, symbol);
