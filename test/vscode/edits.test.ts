@@ -25,7 +25,7 @@ editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT, 'sr
   const titleButton = (name: string) => editor().page.locator(`.editor-actions .action-label[aria-label^="${name}"]`);
   const diff = () => editor().page.locator('.monaco-diff-editor');
 
-  const commitButton = () => editor().page.locator('.sidebar .action-label[aria-label^="Write Commit Message"]').first();
+  const commitButton = () => editor().page.locator('.sidebar .action-label[aria-label^="Write Commit Message"]:visible').first();
 
   /** A tiny model that takes instructions and writes noise, with room for a file. */
   function useNoiseModel(): void {
@@ -155,7 +155,7 @@ editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT, 'sr
     await window.page.locator('.sidebar .pane-header', { hasText: 'Changes' }).hover();
     await commitButton().click();
     await toast('left out by kvasir.completion.exclude: src/deploy.key').waitFor();
-    expect((await window.page.locator('.scm-editor .view-lines').textContent())?.trim()).not.toBe('');
+    expect((await window.page.locator('.sidebar .scm-editor .view-lines').first().textContent())?.trim()).not.toBe('');
     await window.screenshot('commit-message');
     expect(window.problems).toEqual([]);
   });
