@@ -47,7 +47,7 @@ function documentOf(path: string, text: string) {
   return {
     uri: { path, toString: () => path }, lineCount: lines.length, offsetAt, validateRange: (range: unknown) => range,
     getText: (range?: { start: Position; end: Position }) => (range ? text.slice(offsetAt(range.start), offsetAt(range.end)) : text),
-    lineAt: (line: number) => ({ text: lines[line]!, isEmptyOrWhitespace: !lines[line]!.trim(), firstNonWhitespaceCharacterIndex: /^\s*/.exec(lines[line]!)![0].length }),
+    lineAt: (line: number) => ({ text: lines[line]!, range: { end: new Position(line, lines[line]!.length) }, isEmptyOrWhitespace: !lines[line]!.trim(), firstNonWhitespaceCharacterIndex: /^\s*/.exec(lines[line]!)![0].length }),
   };
 }
 
