@@ -77,6 +77,11 @@ export class Suggest {
       this.#activate((this.#active + (event.key === 'ArrowDown' ? 1 : this.#entries.length - 1)) % this.#entries.length);
       return true;
     }
+    // A command that is written out is sent.
+    if (event.key === 'Enter' && this.#trigger?.kind === 'command' && this.#strings.slash.some(({ name }) => name === this.#trigger?.query)) {
+      this.close();
+      return false;
+    }
     if ((event.key === 'Enter' && !event.shiftKey) || (event.key === 'Tab' && !event.shiftKey)) {
       this.#entries[this.#active]?.choose();
       return true;
