@@ -21,7 +21,7 @@ vi.mock('../../src/vscode.ts', () => {
       }
     },
     l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
-    languages: { registerCodeActionsProvider: (_: unknown, provider: never) => void (registered.provider = provider) },
+    languages: { registerCodeActionsProvider: (_: unknown, provider: never) => Object.assign(registered, { provider }) },
   };
 });
 const { registerChatCodeActions } = await import('../../src/chat/codeActions.ts');
