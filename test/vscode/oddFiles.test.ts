@@ -1,0 +1,115 @@
+/**
+ * Files that nobody thinks of when writing an assistant: 20,000 lines, one line of 5 MB, binary, renamed and deleted while in
+ * use; and a window that is reloaded in the middle of an answer. No text is lost, nothing pops up, the next request works.
+ */
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import type { Locator } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { PATIENCE } from './editor.ts';
+import { editorSuite, INVENTORY } from './suite.ts';
+
+// Python: VS Code's own server for TypeScript would be busy with files of this size, and this is about Kvasir.
+const LINES = Array.from({ length: 20_000 }, (_, i) => `def value${i}(a, b): return ${i === 9999 ? '' : `a * ${i} + b`}`).join('\n');
+const LINE = `data = [${Array.from({ length: 800_000 }, (_, i) => i).join(',').slice(0, 5_000_000)}]\nclass Stack:\n    def __init__(self):\n        self.items = \n`;
+const FILES = { 'src/inventory.ts': INVENTORY, 'src/lines.py': LINES, 'src/line.py': LINE, 'src/moved.ts': INVENTORY, 'src/gone.ts': INVENTORY };
+
+editorSuite('odd files', FILES, (editor) => {
+  const ended = (answer: Locator) => expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE });
+  async function ask(question = 'What does this file define?'): Promise<string> {
+    const answer = await editor().ask(question);
+    await ended(answer).not.toBe('streaming');
+    return `${await answer.getAttribute('data-state')}: ${await answer.textContent()}`;
+  }
+  async function expectCompletion(): Promise<void> {
+    await editor().runCommand('Kvasir: Trigger Completion');
+    await expect.poll(() => editor().ghostText(), { timeout: PATIENCE }).not.toBe('');
+    await editor().press('Escape');
+    await expect.poll(() => editor().ghostText()).toBe('');
+  }
+
+  test('an ordinary file first', async () => {
+    writeFileSync(editor().file('src/picture.bin'), Buffer.from(Array.from({ length: 20_000 }, (_, i) => (i * 7) % 256)));
+    await editor().openFile('src/inventory.ts');
+    await editor().runCommand('Kvasir: Open Chat');
+    expect(await ask()).toMatch(/^done/);
+  });
+
+  test('20,000 lines: completed in the middle; the answer says what it has not read', async () => {
+    await editor().openFile('src/lines.py');
+    await editor().goTo(10_000, 29);
+    await expectCompletion();
+    expect(await ask()).toMatch(/^done: .*left out/s);
+    await editor().screenshot('20000-lines');
+    await editor().goTo(19_999, 1);
+    await editor().type('# typed\n');
+    expect(await editor().savedText('src/lines.py')).toBe(LINES.replace('def value19998(', '# typed\ndef value19998('));
+  });
+
+  test('one line of 5 MB: completed below it, typed into, asked about', async () => {
+    await editor().openFile('src/line.py');
+    await editor().goTo(4, 22);
+    await editor().type('0');
+    await editor().press('Backspace');
+    await expectCompletion();
+    expect(await ask()).toMatch(/^done: .*left out/s);
+    await editor().goTo(1, 1);
+    await editor().type('# ');
+    expect(await editor().savedText('src/line.py')).toBe(`# ${LINE}`);
+  });
+
+  test('a binary file in front: the question is answered without it', async () => {
+    await editor().press('Control+P');
+    const input = editor().page.locator('.quick-input-widget input');
+    await input.fill(editor().file('src/picture.bin'));
+    await editor().page.locator('.quick-input-list .monaco-list-row.focused', { hasText: 'picture.bin' }).waitFor();
+    await input.press('Enter');
+    await editor().page.locator('.tab.active[data-resource-name="picture.bin"]').waitFor();
+    expect(await ask('What is a stack?')).toMatch(/^done/);
+    await editor().press('Control+F4');
+  });
+
+  test('renamed and deleted while in use: what was typed stays, questions go on', async () => {
+    await editor().openFile('src/moved.ts');
+    expect(await ask()).toMatch(/^done/);
+    renameSync(editor().file('src/moved.ts'), editor().file('src/moved2.ts'));
+    await editor().openFile('src/moved2.ts');
+    expect(await ask()).toMatch(/^done/);
+
+    await editor().openFile('src/gone.ts');
+    await editor().goTo(1, 1);
+    await editor().type('// mine\n');
+    expect(await ask()).toMatch(/^done/);
+    rmSync(editor().file('src/gone.ts'));
+    await editor().page.locator('.tab.active .strikethrough').waitFor();
+    // The keyboard was where the question was asked.
+    await editor().goTo(2, 1);
+    await editor().type('// more\n');
+    expect(await ask()).toMatch(/^done/);
+    expect(await editor().savedText('src/gone.ts')).toBe(`// mine\n// more\n${INVENTORY}`);
+    expect(existsSync(editor().file('src/moved2.ts'))).toBe(true);
+    expect(readFileSync(editor().file('src/moved2.ts'), 'utf8')).toBe(INVENTORY);
+  });
+
+  test('nothing popped up, and the extension has reported no error', async () => {
+    expect(await editor().toasts()).toEqual([]);
+    expect(editor().problems).toEqual([]);
+  });
+
+  test('reloaded in the middle of an answer: the conversation is there, says that it was stopped, and goes on', async () => {
+    const window = editor();
+    await window.openFile('src/lines.py');
+    const numAnswers = await window.answers.count();
+    const answer = await window.ask('Which functions does this file define?');
+    expect(await answer.getAttribute('data-state')).toBe('streaming');
+    // The question is on its way to the disk.
+    await window.page.waitForTimeout(100);
+    await window.page.reload();
+    await window.statusItem.waitFor();
+    await expect.poll(() => window.answers.count(), { timeout: PATIENCE }).toBe(numAnswers + 1);
+    await ended(window.answers.last()).not.toBe('streaming');
+    await window.screenshot('reloaded');
+    await window.openFile('src/inventory.ts');
+    expect(await ask()).toMatch(/^done: ./);
+    expect(await window.toasts()).toEqual([]);
+  });
+});
