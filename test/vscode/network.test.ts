@@ -1,7 +1,7 @@
 /** Nothing of Kvasir talks to the network: an extension host at work has no socket that an idle one has not. */
 import { expect, inject, test } from 'vitest';
-import { PATIENCE } from './editor.ts';
-import { isLoopback, networkNamespace, processesWith, processTree, remoteAddresses } from './processes.ts';
+import { Editor, PATIENCE } from './editor.ts';
+import { isLoopback, namedSockets, networkNamespace, processesWith, processTree, remoteAddresses } from './processes.ts';
 import { type EditorServerAddress, RUN_VARIABLE } from './server.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
@@ -23,6 +23,44 @@ editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
       clearInterval(watch);
     }
     expect([...seen].filter((address) => !isLoopback(address))).toEqual([]);
+  });
+
+  test('Choose Model, a summary and the cache panel open none either', async () => {
+    const window = editor();
+    const seen = new Set<string>();
+    const watch = setInterval(() => {
+      for (const address of remoteAddresses(processTree(window.extensionHost))) seen.add(address);
+    }, 50);
+    try {
+      await window.openFile('src/inventory.ts');
+      const summary = window.answers.nth(await window.answers.count());
+      await window.runCommand('Kvasir: Summarize File');
+      await expect.poll(() => summary.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
+      await window.runCommand('Kvasir: Show Cache');
+      await window.press('F1');
+      const input = window.page.locator('.quick-input-widget input');
+      await input.fill('>Kvasir: Choose Model');
+      await window.page.locator('.quick-input-list .monaco-list-row.focused[aria-label^="Kvasir: Choose Model"]').waitFor();
+      await input.press('Enter');
+      await window.page.locator('.quick-input-list .monaco-list-row', { hasText: 'kvasir-starter' }).first().waitFor();
+      await window.press('Escape');
+    } finally {
+      clearInterval(watch);
+    }
+    expect([...seen].filter((address) => !isLoopback(address))).toEqual([]);
+  });
+
+  test('the extension host at work has no socket that one without Kvasir has not', async () => {
+    const without = await Editor.open(inject('server') as EditorServerAddress, { 'src/inventory.ts': INVENTORY }, { withoutExtensions: true });
+    try {
+      await without.openFile('src/inventory.ts');
+      // The number in a name is the process's own.
+      const kinds = (pid: number) => [...new Set(namedSockets(pid).map((socket) => socket.replace(/[\da-f]{8,}|\d+/g, '#')))];
+      const others = kinds(without.extensionHost);
+      expect(kinds(editor().extensionHost).filter((socket) => !others.includes(socket))).toEqual([]);
+    } finally {
+      await without.close();
+    }
   });
 
   const server = inject('server');

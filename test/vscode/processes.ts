@@ -74,6 +74,18 @@ export function remoteAddresses(pids: number[]): string[] {
   return [...addresses].sort();
 }
 
+/**
+ * The sockets that one process holds by which it could be reached or reach somebody: TCP and UDP by their remote host, without
+ * the port, and UNIX sockets that have a name. Sorted, once for each socket.
+ */
+export function namedSockets(pid: number): string[] {
+  const inodes = new Set(quiet(() => readdirSync(`/proc/${pid}/fd`), []).flatMap((fd) => /^socket:\[(\d+)\]$/.exec(quiet(() => readlinkSync(`/proc/${pid}/fd/${fd}`), ''))?.[1] ?? []));
+  const rows = (table: string) => text(`/proc/${pid}/net/${table}`).split('\n').slice(1).map((line) => line.trim().split(/\s+/));
+  const internet = ['tcp', 'tcp6', 'udp', 'udp6'].flatMap((table) => rows(table).filter((row) => inodes.has(row[9] ?? '')).map((row) => `${table} ${(row[2] ?? '').split(':')[0]}`));
+  const local = rows('unix').filter((row) => inodes.has(row[6] ?? '') && row[7]).map((row) => `unix ${row[7]}`);
+  return [...internet, ...local].sort();
+}
+
 export const isLoopback = (address: string): boolean => /^(127\.|\[::1\]|\[::ffff:127\.)/.test(address);
 
 /** The kernel prints an address as 32-bit words, each in the machine's byte order (little-endian). */

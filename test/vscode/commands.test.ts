@@ -1,0 +1,163 @@
+/** Every contributed command can be found where the manifest puts it: in the palette, in the menus; and those that no other test file runs do what they say. */
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { PATIENCE } from './editor.ts';
+import { editorSuite, INVENTORY } from './suite.ts';
+
+const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as { contributes: { commands: { command: string; title: string }[] } };
+const words = JSON.parse(readFileSync('package.nls.json', 'utf8')) as Record<string, string>;
+const titles = new Map(manifest.contributes.commands.map(({ command, title }) => [command, words[title.slice(1, -1)] ?? '']));
+
+/** Not in the palette as long as there is no edit to decide on, no snooze to end, no repository and nothing selected. */
+const HIDDEN = ['kvasir.acceptEdit', 'kvasir.rejectEdit', 'kvasir.endSnooze', 'kvasir.commitMessage', 'kvasir.summarizeSelection'];
+
+editorSuite('commands', { 'src/inventory.ts': INVENTORY, 'src/other.ts': 'export const other = 1;\n' }, (editor) => {
+  /** Labels of the menu that is open, the innermost last. */
+  const menu = () => editor().page.locator('.monaco-menu .action-label');
+  async function menuItems(): Promise<string[]> {
+    await menu().first().waitFor();
+    return (await menu().allInnerTexts()).map((text) => text.trim());
+  }
+  async function closeMenus(): Promise<void> {
+    for (let presses = 0; presses < 4 && (await menu().count()); presses++) await editor().press('Escape');
+    await menu().first().waitFor({ state: 'hidden' });
+  }
+
+  test('the palette offers every command that makes sense now, and no other', async () => {
+    const window = editor();
+    await window.openFile('src/inventory.ts');
+    await window.goTo(37, 1);
+    await window.press('F1');
+    const input = window.page.locator('.quick-input-widget input');
+    await input.fill('>Kvasir: ');
+    const rows = window.page.locator('.quick-input-list .monaco-list-row');
+    await rows.first().waitFor();
+    const seen = new Set<string>();
+    // Only what fits is drawn.
+    for (let presses = 0; presses < titles.size + 5; presses++) {
+      for (const label of await rows.evaluateAll((all) => all.map((row) => row.getAttribute('aria-label') ?? ''))) seen.add(label.split(',')[0] as string);
+      await input.press('ArrowDown');
+    }
+    await window.press('Escape');
+    const expected = [...titles].filter(([command]) => !HIDDEN.includes(command)).map(([, title]) => `Kvasir: ${title}`);
+    expect([...seen].filter((label) => label.startsWith('Kvasir: ')).sort()).toEqual(expected.sort());
+  });
+
+  test('the editor’s context menu has a Kvasir menu with questions, summaries, edits and the chat', async () => {
+    const window = editor();
+    await window.goTo(59, 7);
+    await window.press('Shift+F10');
+    expect(await menuItems()).toContain('Kvasir');
+    await menu().getByText('Kvasir', { exact: true }).hover();
+    await window.press('ArrowRight');
+    await expect.poll(menuItems).toEqual(expect.arrayContaining(['kvasir.explain', 'kvasir.fix', 'kvasir.tests', 'kvasir.doc', 'kvasir.summarizeFile', 'kvasir.addToChat'].map((command) => titles.get(command))));
+    await window.screenshot('editor-menu');
+    await closeMenus();
+  });
+
+  test('the explorer’s context menu summarises a file or a folder and adds it to the chat', async () => {
+    const window = editor();
+    const row = (name: string) => window.page.locator('.explorer-folders-view .monaco-list-row', { hasText: name }).first();
+    await window.page.locator('.activitybar .action-label[aria-label^="Explorer"]').first().click();
+    for (const [name, has, hasNot] of [
+      ['inventory.ts', 'kvasir.summarizeFile', 'kvasir.summarizeFolder'],
+      ['src', 'kvasir.summarizeFolder', 'kvasir.summarizeFile'],
+    ] as const) {
+      await row(name).click({ button: 'right' });
+      const items = await menuItems();
+      expect(items).toContain(titles.get(has));
+      expect(items).toContain(titles.get('kvasir.addToChat'));
+      expect(items).not.toContain(titles.get(hasNot));
+      await closeMenus();
+    }
+  });
+
+  test('the chat’s title has its buttons and its menu', async () => {
+    const window = editor();
+    await window.runCommand('Kvasir: Open Chat');
+    await window.chat.getByRole('textbox', { name: 'Ask Kvasir' }).waitFor();
+    const title = window.page.locator('.part.sidebar .composite.title');
+    await title.hover();
+    for (const command of ['kvasir.newChat', 'kvasir.showConversations']) expect(await title.locator(`.action-label[aria-label^="${titles.get(command)}"]`).count(), command).toBe(1);
+    await title.locator('.action-label[aria-label^="Views and More Actions"]').click();
+    expect(await menuItems()).toEqual(expect.arrayContaining(['kvasir.exportChat', 'kvasir.clearChat', 'kvasir.chooseModel', 'kvasir.showLog'].map((command) => titles.get(command))));
+    await closeMenus();
+  });
+
+  test('the editor’s title menu summarises the file', async () => {
+    const window = editor();
+    await window.openFile('src/inventory.ts');
+    await window.page.locator('.tab.active').click({ button: 'right' });
+    expect(await menuItems()).toContain(titles.get('kvasir.summarizeFile'));
+    await closeMenus();
+  });
+
+  test.for(['kvasir.explain', 'kvasir.fix', 'kvasir.tests', 'kvasir.doc'])('%s asks in the chat', async (command) => {
+    const window = editor();
+    const questions = window.chat.locator('[data-role="user"]');
+    await window.openFile('src/inventory.ts');
+    await window.goTo(59, 7);
+    const before = await questions.count();
+    await window.runCommand(`Kvasir: ${titles.get(command)}`);
+    await expect.poll(() => questions.count(), { timeout: PATIENCE }).toBe(before + 1);
+    await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: 2 * PATIENCE }).toMatch(/done|error/);
+  });
+
+  test('Kvasir: Add to Chat attaches the file in front beside what is there', async () => {
+    const window = editor();
+    await window.openFile('src/other.ts');
+    await window.runCommand('Kvasir: Add to Chat');
+    await expect.poll(() => window.chat.locator('[data-part="context"]').innerText(), { timeout: PATIENCE }).toContain('other.ts');
+  });
+
+  test('Kvasir: Summarize Selection summarises what is selected', async () => {
+    const window = editor();
+    await window.openFile('src/inventory.ts');
+    await window.press('Control+A');
+    const before = await window.answers.count();
+    await window.runCommand('Kvasir: Summarize Selection');
+    await expect.poll(() => window.answers.count(), { timeout: PATIENCE }).toBe(before + 1);
+    await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
+  });
+
+  test('Kvasir: Explain Last Completion opens a page about it', async () => {
+    const window = editor();
+    await window.openFile('src/inventory.ts');
+    await window.goTo(37, 1);
+    await window.runCommand('Kvasir: Trigger Completion');
+    await window.runCommand('Kvasir: Explain Last Completion');
+    await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toMatch(/Last completion[\s\S]*inventory\.ts:37:1/);
+  });
+
+  test('Kvasir: Show Log shows what was done, and none of the code', async () => {
+    const window = editor();
+    await window.runCommand('Kvasir: Show Log');
+    const log = window.page.locator('.part.panel .view-lines');
+    await expect.poll(async () => (await log.first().innerText()).replaceAll('\u00a0', ' '), { timeout: PATIENCE }).toMatch(/loaded kvasir-starter/);
+    await window.runCommand('View: Hide Panel');
+  });
+
+  test('Kvasir: Turn Completions On or Off for This Language turns them off, and on again', async () => {
+    const window = editor();
+    await window.openFile('src/inventory.ts');
+    // So that the command changes the settings of this folder and not those of all windows.
+    window.configure({ 'kvasir.completion.languages': ['*'] });
+    const title = `Kvasir: ${titles.get('kvasir.toggleLanguage')}`;
+    const explanation = async (line: number) => {
+      await window.openFile('src/inventory.ts');
+      await window.goTo(line, 1);
+      await window.type('x');
+      await window.runCommand('Kvasir: Explain Last Completion');
+      return await window.editorText();
+    };
+    await window.runCommand(title);
+    await expect.poll(() => explanation(37), { timeout: PATIENCE, interval: 500 }).toContain('the language is not in kvasir.completion.languages');
+    await window.openFile('src/inventory.ts');
+    await window.runCommand(title);
+    await expect.poll(() => explanation(30), { timeout: PATIENCE, interval: 500 }).not.toContain('the language is not in kvasir.completion.languages');
+  });
+
+  test('nothing went wrong meanwhile', () => {
+    expect(editor().problems).toEqual([]);
+  });
+});

@@ -1,0 +1,60 @@
+/** Switched off, Kvasir does nothing at all: no engine, no view, no request, no processor time; switched on it is there at once. */
+import { expect, test } from 'vitest';
+import { PATIENCE } from './editor.ts';
+import { cpuMs, mappedFiles, threadNames } from './processes.ts';
+import { editorSuite, INVENTORY } from './suite.ts';
+
+editorSuite('disabled', { 'src/inventory.ts': INVENTORY, 'src/other.ts': INVENTORY }, (editor) => {
+  const engine = () => ({
+    threads: threadNames(editor().extensionHost).filter((name) => /kvasir/i.test(name)),
+    processes: mappedFiles(editor().extensionHost).filter((file) => /onnxruntime/.test(file)),
+  });
+
+  test('complaint: work when disabled. Typing starts no engine and shows nothing; status bar item, view and commands are gone', async () => {
+    const window = editor();
+    await window.openFile('src/inventory.ts');
+    window.configure({ 'kvasir.enable': false });
+    await window.statusItem.waitFor({ state: 'hidden' });
+    await window.goTo(37, 1);
+    for (let words = 0; words < 12; words++) {
+      await window.type('const a = ');
+      expect(await window.ghostText()).toBe('');
+    }
+    expect(engine()).toEqual({ threads: [], processes: [] });
+    expect(await window.page.locator('.activitybar .action-label[aria-label^="Kvasir"]').count()).toBe(0);
+    await window.press('F1');
+    const input = window.page.locator('.quick-input-widget input');
+    await input.fill('>Kvasir: ');
+    // The palette finds similar words, too.
+    await window.page.locator('.quick-input-list .monaco-list-row').first().waitFor();
+    expect(await window.page.locator('.quick-input-list .monaco-list-row[aria-label^="Kvasir: "]').count()).toBe(0);
+    await window.press('Escape');
+  });
+
+  test('switched on again, it completes', async () => {
+    const window = editor();
+    window.configure({ 'kvasir.enable': true });
+    await window.statusItem.waitFor();
+    await window.openFile('src/other.ts');
+    const line = INVENTORY.split('\n').findIndex((text) => text.includes('let total = 0;')) + 1;
+    await window.goTo(line, 17);
+    await window.type('0');
+    await window.press('Backspace');
+    await window.runCommand('Kvasir: Trigger Completion');
+    await expect.poll(() => engine().threads.length, { timeout: PATIENCE }).toBeGreaterThan(0);
+  });
+
+  test('switched off at work, its engine ends and nothing uses the processor', async () => {
+    const window = editor();
+    window.configure({ 'kvasir.enable': false });
+    await expect.poll(() => engine().threads, { timeout: PATIENCE }).toEqual([]);
+    const used = async () => {
+      const before = cpuMs(window.extensionHost).all;
+      await window.page.waitForTimeout(2_000);
+      return cpuMs(window.extensionHost).all - before;
+    };
+    // Other extensions live in the same host and may have something to finish.
+    await expect.poll(used, { timeout: PATIENCE }).toBeLessThanOrEqual(40);
+    expect(window.problems).toEqual([]);
+  });
+});
