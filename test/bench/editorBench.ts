@@ -3,7 +3,7 @@
  * editor without the extension. What the extension host's event loop and processor time cost is measured in both.
  * Needs what the editor tests need; KVASIR_VSIX names the package, otherwise it is built.
  */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Editor } from '../vscode/editor.ts';
 import { buildPackage } from '../vscode/globalSetup.ts';
@@ -11,20 +11,9 @@ import { cpuMs } from '../vscode/processes.ts';
 import { startServer } from '../vscode/server.ts';
 import { type EditorFiles, prepareEditor } from '../vscode/setup.ts';
 import { type EditorFigures, editorFigures, readLog } from './editorFigures.ts';
+import { type EventLoopDelay, HELPER_FILES, whileMeasured } from './eventLoop.ts';
 import { type Replay, replay } from './editorReplay.ts';
 import { readSession, type Session } from './session.ts';
-
-/** What the helper extension in test/vscode/helpers/event-loop measures; milliseconds. */
-export interface EventLoopDelay {
-  seconds: number;
-  samples: number;
-  meanMs: number;
-  p50Ms: number;
-  p90Ms: number;
-  p99Ms: number;
-  p999Ms: number;
-  maxMs: number;
-}
 
 export interface Quiet {
   /** Seconds from the session's end to the engine's last work, queued idle work included. */
@@ -60,15 +49,10 @@ export async function editorBench(session: Session = readSession()): Promise<Edi
 async function play(files: EditorFiles, session: Session, vsix?: string): Promise<{ played: Replay; eventLoop: EventLoopDelay; quiet: Quiet; cpuSeconds: number; log: string }> {
   const { address, stop } = await startServer(files, vsix);
   try {
-    const window = await Editor.open(address, { ...Object.fromEntries(session.files.map(({ file, text }) => [file, text])), '.event-loop/command': '' });
-    await until(() => existsSync(window.file('.event-loop/ready')));
+    const window = await Editor.open(address, { ...Object.fromEntries(session.files.map(({ file, text }) => [file, text])), ...HELPER_FILES });
     const before = cpuMs(window.extensionHost).all;
-    writeFileSync(window.file('.event-loop/command'), 'start session');
-    const played = await replay(window, session, { assistant: vsix !== undefined });
-    writeFileSync(window.file('.event-loop/command'), 'stop session');
+    const { result: played, delay: eventLoop } = await whileMeasured(window, () => replay(window, session, { assistant: vsix !== undefined }));
     const cpuSeconds = (cpuMs(window.extensionHost).all - before) / 1000;
-    await until(() => existsSync(window.file('.event-loop/result.json')));
-    const eventLoop = JSON.parse(readFileSync(window.file('.event-loop/result.json'), 'utf8')) as EventLoopDelay;
     const quiet = await watch(window.extensionHost);
     const log = logFile(path.join(address.folder, 'user/logs'));
     await window.close();
@@ -100,8 +84,4 @@ async function watch(pid: number): Promise<Quiet> {
 function logFile(folder: string): string | undefined {
   const found = readdirSync(folder, { recursive: true, encoding: 'utf8' }).find((name) => name.endsWith('Kvasir.log'));
   return found && path.join(folder, found);
-}
-
-async function until(holds: () => boolean): Promise<void> {
-  for (const end = performance.now() + 60_000; !holds(); await sleep(50)) if (performance.now() > end) throw new Error('the helper extension did not answer within a minute');
 }

@@ -79,6 +79,10 @@ editorSuite('commands', { 'src/inventory.ts': INVENTORY, 'src/other.ts': 'export
     const title = window.page.locator('.part.sidebar .composite.title');
     await title.hover();
     for (const command of ['kvasir.newChat', 'kvasir.showConversations']) expect(await title.locator(`.action-label[aria-label^="${titles.get(command)}"]`).count(), command).toBe(1);
+    await title.locator(`.action-label[aria-label^="${titles.get('kvasir.showConversations')}"]`).click();
+    await window.page.locator('.quick-input-widget .monaco-list-row').first().waitFor();
+    await window.press('Escape');
+    await title.hover();
     await title.locator('.action-label[aria-label^="Views and More Actions"]').click();
     expect(await menuItems()).toEqual(expect.arrayContaining(['kvasir.exportChat', 'kvasir.clearChat', 'kvasir.chooseModel', 'kvasir.showLog'].map((command) => titles.get(command))));
     await closeMenus();
@@ -155,6 +159,22 @@ editorSuite('commands', { 'src/inventory.ts': INVENTORY, 'src/other.ts': 'export
     await window.openFile('src/inventory.ts');
     await window.runCommand(title);
     await expect.poll(() => explanation(30), { timeout: PATIENCE, interval: 500 }).not.toContain('the language is not in kvasir.completion.languages');
+  });
+
+  test('kvasir.summary.hover takes the summaries out of the hovers', async () => {
+    const window = editor();
+    const summary = window.page.locator('.monaco-hover .hover-row', { hasText: 'Summarize with Kvasir' });
+    const hover = async () => {
+      await window.press('Escape');
+      await window.openFile('src/inventory.ts');
+      await window.goTo(51, 4);
+      await window.runCommand('Show or Focus Hover');
+      await window.page.locator('.monaco-hover:visible', { hasText: 'count' }).first().waitFor();
+      return await summary.count();
+    };
+    await expect.poll(hover, { timeout: PATIENCE, interval: 500 }).toBe(1);
+    window.configure({ 'kvasir.summary.hover': false });
+    await expect.poll(hover, { timeout: PATIENCE, interval: 500 }).toBe(0);
   });
 
   test('nothing went wrong meanwhile', () => {

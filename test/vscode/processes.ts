@@ -33,6 +33,9 @@ export function processTree(pid: number): number[] {
   return tree;
 }
 
+/** Resident memory of a process in bytes. */
+export const residentBytes = (pid: number): number => 1024 * Number(/^VmRSS:\s+(\d+)/m.exec(text(`/proc/${pid}/status`))?.[1] ?? 0);
+
 /** Names of the native modules and shared libraries that are mapped into the process's memory. */
 export function mappedFiles(pid: number): string[] {
   return [...new Set(text(`/proc/${pid}/maps`).split('\n').map((line) => line.split(/\s+/).slice(5).join(' ')).filter((file) => file.startsWith('/')))];

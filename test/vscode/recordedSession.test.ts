@@ -1,7 +1,9 @@
 /** The beginning of the recorded session with real keystrokes: what is accepted is what was shown, and the file is right in the end. The whole of it is a benchmark. */
 import { expect, test } from 'vitest';
 import { replay } from '../bench/editorReplay.ts';
+import { type EventLoopDelay, HELPER_FILES, whileMeasured } from '../bench/eventLoop.ts';
 import { readSession } from '../bench/session.ts';
+import { residentBytes } from './processes.ts';
 import { editorSuite } from './suite.ts';
 
 const session = readSession();
@@ -9,10 +11,24 @@ const session = readSession();
 const events = session.events.slice(0, session.events.findIndex((event) => event.do === 'save') + 1);
 const files = Object.fromEntries(session.files.map(({ file, text }) => [file, text]));
 
-editorSuite('recorded session', files, (editor) => {
+editorSuite('recorded session', { ...files, ...HELPER_FILES }, (editor) => {
+  let before = 0;
+  let delay: EventLoopDelay | undefined;
+
   test('its first passage: completions appear in the pauses, none is wrong after its accept', async () => {
-    const result = await replay(editor(), { ...session, events });
+    before = residentBytes(editor().extensionHost);
+    const { result, delay: measured } = await whileMeasured(editor(), () => replay(editor(), { ...session, events }));
+    delay = measured;
     expect(result.wrong).toEqual([]);
     expect(result.recording.shown.filter(({ text }) => text !== '').length).toBeGreaterThan(2);
+  });
+
+  // The benchmark has the real figures; these bounds hold on a machine that is busy with something else, too.
+  test('complaint: freezes and memory of the extension host', () => {
+    const grown = residentBytes(editor().extensionHost) - before;
+    console.log(`event loop delay: P50 ${delay?.p50Ms.toFixed(1)} ms, P99 ${delay?.p99Ms.toFixed(1)} ms, longest ${delay?.maxMs.toFixed(0)} ms; ${(grown / 1e6).toFixed(0)} MB for engine, model and cache`);
+    expect(delay?.p99Ms).toBeLessThan(100);
+    expect(delay?.maxMs).toBeLessThan(2_000);
+    expect(grown).toBeLessThan(400e6);
   });
 });
