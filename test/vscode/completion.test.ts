@@ -72,7 +72,7 @@ editorSuite('completion', { ...FILES, 'src/typed.ts': STUB.before + STUB.after, 
     await window.goTo(start.line, start.column);
     await window.type('\n    ');
     await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');
-    await window.screenshot('ghost-text');
+    await window.screenshotThemes('ghost-text');
 
     await window.press('Escape');
     await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe('');

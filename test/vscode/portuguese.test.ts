@@ -1,0 +1,45 @@
+/** The whole user interface in Portuguese, for somebody whose browser asks for it: commands, views, status bar, the chat's own page. */
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { PATIENCE } from './editor.ts';
+import { editorSuite, INVENTORY } from './suite.ts';
+
+const read = (file: string) => JSON.parse(readFileSync(file, 'utf8')) as Record<string, string>;
+const bundle = read('l10n/bundle.l10n.pt-br.json');
+const [english, portuguese] = [read('package.nls.json'), read('package.nls.pt-br.json')];
+
+editorSuite(
+  'portuguese',
+  { 'src/inventory.ts': INVENTORY },
+  (editor) => {
+    test('the palette’s commands', async () => {
+      const window = editor();
+      await window.openFile('src/inventory.ts');
+      for (const command of ['summarizeFile', 'openChat']) {
+        const title = portuguese[`command.${command}`];
+        expect(title).not.toBe(english[`command.${command}`]);
+        await window.runCommand(`Kvasir: ${title}`);
+      }
+    });
+
+    test('the chat’s page', async () => {
+      const window = editor();
+      const input = window.chat.getByRole('textbox', { name: bundle['Ask Kvasir'] as string });
+      await input.waitFor();
+      await expect.poll(() => input.getAttribute('placeholder')).toBe(bundle['Ask about the open file']);
+      await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
+      await window.screenshot('portuguese-chat');
+    });
+
+    test('the status bar’s hover', async () => {
+      const window = editor();
+      const hover = await window.statusHover();
+      await window.screenshot('portuguese-status');
+      await window.unhover();
+      const shown = Object.entries(bundle).filter(([text, translation]) => text !== translation && !/\{\d\}/.test(translation) && translation.length > 4);
+      expect(shown.some(([, translation]) => hover.includes(translation)), hover).toBe(true);
+      expect(window.problems).toEqual([]);
+    });
+  },
+  { locale: 'pt-BR' },
+);
