@@ -1,4 +1,6 @@
 /** Nothing of Kvasir talks to the network: an extension host at work has no socket that an idle one has not. */
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
 import { expect, inject, test } from 'vitest';
 import { Editor, PATIENCE } from './editor.ts';
 import { isLoopback, namedSockets, networkNamespace, processesWith, processTree, remoteAddresses } from './processes.ts';
@@ -61,6 +63,12 @@ editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
     } finally {
       await without.close();
     }
+  });
+
+  // onnxruntime collects and sends telemetry unless it is told not to before it starts; it would keep an id and a queue there.
+  test('no library keeps a record of its own in the home folder', () => {
+    const left = readdirSync(path.join((inject('server') as EditorServerAddress).folder, 'home'), { recursive: true, encoding: 'utf8' });
+    expect(left.filter((name) => /microsoft|onnxruntime|telemetry|deviceid/i.test(name))).toEqual([]);
   });
 
   const server = inject('server');
