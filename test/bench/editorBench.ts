@@ -30,30 +30,29 @@ export interface EditorBench {
   raw: Replay;
 }
 
-/** How long the extension host is watched after the session. */
-const WATCHED_SECONDS = 40;
 const SAMPLE_MS = 250;
 const ENGINE_THREADS = /^kvasir/;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-export async function editorBench(session: Session = readSession()): Promise<EditorBench> {
+/** `watchedSeconds`: how long the extension host is watched after the session. */
+export async function editorBench({ session = readSession(), watchedSeconds = 40 } = {}): Promise<EditorBench> {
   const files = await prepareEditor(path.resolve('.cache'));
   const vsix = process.env.KVASIR_VSIX ?? buildPackage(path.resolve('.cache'), `${process.platform}-${process.arch}`);
-  const { log, played, ...withKvasir } = await play(files, session, vsix);
-  const { log: _, played: __, ...without } = await play(files, session);
+  const { log, played, ...withKvasir } = await play(files, session, watchedSeconds, vsix);
+  const { log: _, played: __, ...without } = await play(files, session, watchedSeconds);
   return { withKvasir: { figures: editorFigures(played, readLog(log)), ...withKvasir }, without, raw: played };
 }
 
 /** One run in a server of its own, with the extension in it or without. */
-async function play(files: EditorFiles, session: Session, vsix?: string): Promise<{ played: Replay; eventLoop: EventLoopDelay; quiet: Quiet; cpuSeconds: number; log: string }> {
+async function play(files: EditorFiles, session: Session, watchedSeconds: number, vsix?: string): Promise<{ played: Replay; eventLoop: EventLoopDelay; quiet: Quiet; cpuSeconds: number; log: string }> {
   const { address, stop } = await startServer(files, vsix);
   try {
     const window = await Editor.open(address, { ...Object.fromEntries(session.files.map(({ file, text }) => [file, text])), ...HELPER_FILES });
     const before = cpuMs(window.extensionHost).all;
     const { result: played, delay: eventLoop } = await whileMeasured(window, () => replay(window, session, { assistant: vsix !== undefined }));
     const cpuSeconds = (cpuMs(window.extensionHost).all - before) / 1000;
-    const quiet = await watch(window.extensionHost);
+    const quiet = await watch(window.extensionHost, watchedSeconds);
     const log = logFile(path.join(address.folder, 'user/logs'));
     await window.close();
     return { played, eventLoop, quiet, cpuSeconds, log: log ? readFileSync(log, 'utf8') : '' };
@@ -63,10 +62,10 @@ async function play(files: EditorFiles, session: Session, vsix?: string): Promis
 }
 
 /** Watches an extension host after the session: nothing is typed any more. */
-async function watch(pid: number): Promise<Quiet> {
+async function watch(pid: number, seconds: number): Promise<Quiet> {
   const started = performance.now();
   const samples: { at: number; all: number; threads: number }[] = [];
-  while (performance.now() - started < WATCHED_SECONDS * 1000) {
+  while (performance.now() - started < seconds * 1000) {
     samples.push({ at: (performance.now() - started) / 1000, ...cpuMs(pid, ENGINE_THREADS) });
     await sleep(SAMPLE_MS);
   }
