@@ -22,6 +22,8 @@ export interface Quiet {
   zeroAfter: number;
   /** Of one processor, over the last ten seconds. */
   restPercent: number;
+  /** Milliseconds of processor time in those seconds by the name of the thread, where it was any. */
+  restThreads: Record<string, number>;
 }
 
 export interface EditorBench {
@@ -64,9 +66,9 @@ async function play(files: EditorFiles, session: Session, watchedSeconds: number
 /** Watches an extension host after the session: nothing is typed any more. */
 async function watch(pid: number, seconds: number): Promise<Quiet> {
   const started = performance.now();
-  const samples: { at: number; all: number; threads: number }[] = [];
+  const samples: { at: number; all: number; threads: Map<string, number> }[] = [];
   while (performance.now() - started < seconds * 1000) {
-    samples.push({ at: (performance.now() - started) / 1000, ...cpuMs(pid, ENGINE_THREADS) });
+    samples.push({ at: (performance.now() - started) / 1000, ...cpuMs(pid) });
     await sleep(SAMPLE_MS);
   }
   const last = samples.at(-1)!;
@@ -75,9 +77,10 @@ async function watch(pid: number, seconds: number): Promise<Quiet> {
     const busy = samples.findLast((sample) => used(samples.find(({ at }) => at >= sample.at + 1) ?? last) - used(sample) > 10);
     return busy ? busy.at + 1 : 0;
   };
-  const engineEndsAfter = lastBusy(({ threads }) => threads);
+  const engineEndsAfter = lastBusy(({ threads }) => [...threads].reduce((sum, [name, ms]) => sum + (ENGINE_THREADS.test(name) ? ms : 0), 0));
   const tail = samples.find(({ at }) => at >= last.at - 10)!;
-  return { engineEndsAfter, zeroAfter: Math.max(0, lastBusy(({ all }) => all) - engineEndsAfter), restPercent: (last.all - tail.all) / (last.at - tail.at) / 10 };
+  const restThreads = Object.fromEntries([...last.threads].map(([name, ms]) => [name, ms - (tail.threads.get(name) ?? 0)] as const).filter(([, ms]) => ms > 0));
+  return { restThreads, engineEndsAfter, zeroAfter: Math.max(0, lastBusy(({ all }) => all) - engineEndsAfter), restPercent: (last.all - tail.all) / (last.at - tail.at) / 10 };
 }
 
 function logFile(folder: string): string | undefined {

@@ -45,15 +45,19 @@ export function threadNames(pid: number): string[] {
   return quiet(() => readdirSync(`/proc/${pid}/task`), []).map((task) => text(`/proc/${pid}/task/${task}/comm`).trim());
 }
 
-/** Processor time that a process has used so far, all threads together and those whose name matches, in milliseconds. */
-export function cpuMs(pid: number, threads = /^$/): { all: number; threads: number } {
+/** Processor time that a process has used so far, and that of its living threads by name, in milliseconds. */
+export function cpuMs(pid: number): { all: number; threads: Map<string, number> } {
   // Fields 14 and 15, counted behind the name, which may hold spaces; in ticks of 10 ms.
   const used = (file: string): number => {
     const [utime = 0, stime = 0] = text(file).replace(/^.*\) /s, '').split(' ').slice(11, 13).map(Number);
     return 10 * (utime + stime);
   };
-  const tasks = quiet(() => readdirSync(`/proc/${pid}/task`), []).map((task) => `/proc/${pid}/task/${task}`);
-  return { all: used(`/proc/${pid}/stat`), threads: tasks.filter((task) => threads.test(text(`${task}/comm`).trim())).reduce((sum, task) => sum + used(`${task}/stat`), 0) };
+  const threads = new Map<string, number>();
+  for (const task of quiet(() => readdirSync(`/proc/${pid}/task`), [])) {
+    const name = text(`/proc/${pid}/task/${task}/comm`).trim();
+    threads.set(name, (threads.get(name) ?? 0) + used(`/proc/${pid}/task/${task}/stat`));
+  }
+  return { all: used(`/proc/${pid}/stat`), threads };
 }
 
 /** Names the network namespace that the process lives in. */
