@@ -2,9 +2,6 @@
 import * as vscode from '../vscode.ts';
 import type { EngineClient } from '../engineClient.ts';
 
-/** Saving it suggests this name. */
-const DOCUMENT = 'untitled:kvasir-trace.json';
-
 export async function exportTrace(client: EngineClient): Promise<void> {
   let json: string | null;
   try {
@@ -17,9 +14,6 @@ export async function exportTrace(client: EngineClient): Promise<void> {
     void vscode.window.showInformationMessage(vscode.l10n.t('Kvasir: there is no trace yet. The engine starts with the first request.'));
     return;
   }
-  const document = await vscode.workspace.openTextDocument(vscode.Uri.parse(DOCUMENT));
-  const editor = await vscode.window.showTextDocument(document, { preview: false });
-  // An earlier export that was not saved is replaced.
-  await editor.edit((edit) => edit.replace(new vscode.Range(0, 0, document.lineCount, 0), json));
+  await vscode.window.showTextDocument(await vscode.workspace.openTextDocument({ language: 'json', content: json }), { preview: false });
   void vscode.window.showInformationMessage(vscode.l10n.t('Save the trace and open it in ui.perfetto.dev or chrome://tracing. It holds times and counts only, none of your text.'));
 }
