@@ -25,7 +25,11 @@ const status = element('div', { class: 'status', 'data-part': 'status' });
 const live = element('div', { class: 'live', role: 'status', 'aria-live': 'polite' });
 
 const chooseModel = () => send({ type: 'chooseModel' });
-const ask = (text: string) => send({ type: 'ask', text });
+const ask = (text: string) => {
+  send({ type: 'ask', text });
+  // What has been sent is no draft, even if the window is reloaded at once.
+  save();
+};
 const turnList = new TurnList(list, strings, {
   copy: (text) => send({ type: 'copy', text }),
   code: (action, text, language) => send({ type: 'code', action, text, language }),
