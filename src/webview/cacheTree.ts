@@ -97,11 +97,13 @@ export class Tree {
       this.#drawing.append(cell);
     }
     cell.className = `cell ${node.kind} tier-${node.tier}${node.inUse ? ' running' : ''}${node.pinned && node.kind === 'file' ? ' pinned' : ''}`;
-    cell.lastElementChild!.textContent = `${this.#name(node)} · ${formatCount(node.tokens)}`;
+    const shown = `${this.#name(node)} · ${formatCount(node.tokens)}`;
+    cell.lastElementChild!.textContent = shown;
     cell.setAttribute('aria-level', String(level + 1));
     cell.setAttribute('aria-posinset', String(index + 1));
     cell.setAttribute('aria-setsize', String(siblings));
-    cell.setAttribute('aria-label', this.#describe(node));
+    // Whoever speaks to the machine says what is written.
+    cell.setAttribute('aria-label', `${shown}: ${this.#describe(node)}`);
     cell.setAttribute('aria-selected', String(key === this.#inside));
     Object.assign(cell.style, { left: `${left * 100}%`, width: `${width * 100}%`, top: `${level * ROW_PX}px` });
   }
