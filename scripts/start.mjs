@@ -10,7 +10,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { prepareCodeServer } from '../test/vscode/setup.ts';
 
-const SAMPLE = ['README.md', 'src/config.ts', 'src/documentMirror.ts', 'engine/scheduler.ts', 'engine/sampler.ts', 'engine/cache'];
+const SAMPLE = ['README.md', 'src/config.ts', 'src/client/documentMirror.ts', 'engine/scheduler.ts', 'engine/sampler.ts', 'engine/cache'];
 const SETTINGS = {
   'workbench.startupEditor': 'none',
   'security.workspace.trust.enabled': false,

@@ -23,7 +23,7 @@ const known = new WeakMap<vscode.TextDocument, { version: number; symbols: CodeS
 export async function symbolsOf(document: vscode.TextDocument): Promise<CodeSymbol[]> {
   const { version } = document;
   const last = known.get(document);
-  if (last?.version === version) return last.symbols;
+  if (last && last.version === version) return last.symbols;
   const symbols = await ask(document);
   // None may mean that the language's extension is still starting.
   if (symbols.length && document.version === version) known.set(document, { version, symbols });

@@ -5,8 +5,8 @@
 import * as vscode from '../vscode.ts';
 import type { Task } from '../../engine/protocol.ts';
 import type { Settings } from '../config.ts';
-import type { DocumentMirror } from '../documentMirror.ts';
-import type { EngineHost } from '../engineHost.ts';
+import type { DocumentMirror } from '../client/documentMirror.ts';
+import type { EngineHost } from '../client/engineHost.ts';
 import { ChatContext, type ChipSizes } from './chatContext.ts';
 import type { ContextRef, Meter, UserTurn } from './chatMessages.ts';
 import { type Ask, Conversation, type ConversationChange, type SavedConversation } from './conversation.ts';

@@ -5,9 +5,9 @@
 import * as vscode from '../vscode.ts';
 import type { Task } from '../../engine/protocol.ts';
 import type { Settings } from '../config.ts';
-import type { DocumentMirror } from '../documentMirror.ts';
+import type { DocumentMirror } from '../client/documentMirror.ts';
 import type { EditPreview } from '../edit/editPreview.ts';
-import type { EngineHost } from '../engineHost.ts';
+import type { EngineHost } from '../client/engineHost.ts';
 import type { Log } from '../log.ts';
 import { describeModel, locateModel } from '../models/locate.ts';
 import { Chat, type ChatChange } from './chat.ts';

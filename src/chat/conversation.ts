@@ -4,7 +4,7 @@
  * question).
  */
 import type { ChatMessage, Priority, SamplingParams, Task } from '../../engine/protocol.ts';
-import type { EngineClient } from '../engineClient.ts';
+import type { EngineClient } from '../client/engineClient.ts';
 import type { AssistantTurn, ContextRef, Turn, UserTurn } from './chatMessages.ts';
 import { footerOf } from './footer.ts';
 

@@ -5,7 +5,7 @@
 import * as vscode from '../vscode.ts';
 import type { Snippet } from '../../engine/protocol.ts';
 import type { Settings } from '../config.ts';
-import { isTooLarge, tooLarge } from '../documentSize.ts';
+import { isTooLarge, tooLarge } from '../client/documentSize.ts';
 import type { ContextRef } from './chatMessages.ts';
 import { refId, toRange } from './contextRefs.ts';
 import { filesIn } from './fileFinder.ts';

@@ -3,7 +3,7 @@
  * loaded and no answer is being written. Never loads a model for it.
  */
 import type { PromptSize } from '../../engine/protocol.ts';
-import { EngineError } from '../connection.ts';
+import { EngineError } from '../client/connection.ts';
 import { formatCount } from '../format.ts';
 import type { Translate } from '../translate.ts';
 import type { ChipSizes } from './chatContext.ts';

@@ -5,8 +5,8 @@
 import * as vscode from '../vscode.ts';
 import type { ChatMessage, ChatTask, Task } from '../../engine/protocol.ts';
 import type { Settings } from '../config.ts';
-import type { DocumentMirror } from '../documentMirror.ts';
-import type { EngineClient } from '../engineClient.ts';
+import type { DocumentMirror } from '../client/documentMirror.ts';
+import type { EngineClient } from '../client/engineClient.ts';
 import type { ContextRef } from './chatMessages.ts';
 import { selectionRef, toRange } from './contextRefs.ts';
 import type { Prepared } from './conversation.ts';

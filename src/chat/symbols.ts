@@ -2,6 +2,7 @@
  * Definitions in a document, as its language's extension names them; where that does not answer in time, the lines that
  * look like one.
  */
+import { symbolsOf as namedByLanguage } from '../symbols.ts';
 import * as vscode from '../vscode.ts';
 import { methodName } from './applyBlock.ts';
 
@@ -10,29 +11,12 @@ export interface NamedRange {
   range: vscode.Range;
 }
 
-/** A language server that is still starting is not waited for. */
-const PATIENCE_MS = 1200;
+/** A file of definitions alone is no source that anyone asks about. */
 const MAX_SYMBOLS = 5000;
 
 /** All definitions, outer ones before those in them. */
 export async function symbolsOf(document: vscode.TextDocument): Promise<NamedRange[]> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, PATIENCE_MS, undefined);
-  });
-  const asked = vscode.commands.executeCommand<(vscode.DocumentSymbol | vscode.SymbolInformation)[] | undefined>('vscode.executeDocumentSymbolProvider', document.uri);
-  const symbols = await Promise.race([Promise.resolve(asked).catch(() => undefined), late]);
-  clearTimeout(timer);
-  const kinds = vscode.SymbolKind;
-  const definitions = new Set<number>([kinds.Class, kinds.Constructor, kinds.Enum, kinds.Function, kinds.Interface, kinds.Method, kinds.Module, kinds.Namespace, kinds.Struct]);
-  const found: NamedRange[] = [];
-  const add = (symbol: vscode.DocumentSymbol | vscode.SymbolInformation) => {
-    if (found.length >= MAX_SYMBOLS) return;
-    const range = 'location' in symbol ? symbol.location.range : symbol.range;
-    if (definitions.has(symbol.kind)) found.push({ name: symbol.name.replace(/\(.*$/, ''), range });
-    if ('children' in symbol) for (const child of symbol.children) add(child);
-  };
-  for (const symbol of symbols ?? []) add(symbol);
+  const found: NamedRange[] = (await namedByLanguage(document)).slice(0, MAX_SYMBOLS);
   return found.length ? found : byIndentation(document);
 }
 

@@ -7,8 +7,8 @@ import * as vscode from '../vscode.ts';
 import { isSecret } from '../completion/filter.ts';
 import type { Settings } from '../config.ts';
 import { followsInstructions } from '../edit/ability.ts';
-import type { EngineHost } from '../engineHost.ts';
-import { failureOf } from '../failure.ts';
+import type { EngineHost } from '../client/engineHost.ts';
+import { failureOf } from '../client/failure.ts';
 import { diffFiles } from './diffFiles.ts';
 import { chooseRepository, openRepositories, type Repository } from './git.ts';
 

@@ -1,7 +1,7 @@
 /** Whether anything may be offered at all, before any text is read: settings, filters, snooze, battery and the engine's state. */
 import type * as vscode from 'vscode';
 import type { Settings } from '../config.ts';
-import type { EngineClient } from '../engineClient.ts';
+import type { EngineClient } from '../client/engineClient.ts';
 import type { Battery } from './battery.ts';
 import { excluded } from './filter.ts';
 import type { CompletionRecord, SilentReason } from './record.ts';

@@ -2,7 +2,7 @@
  * Whether the machine runs on battery, as the engine tells: asked at most once a minute to pause completions, more rarely for
  * work that nobody waits for, and never again where there is no battery.
  */
-import type { EngineClient } from '../engineClient.ts';
+import type { EngineClient } from '../client/engineClient.ts';
 import { silence } from './trigger.ts';
 
 const ASK_EVERY_MS = 60_000;

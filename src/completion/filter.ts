@@ -1,7 +1,7 @@
 /** Which documents are completed. */
 import * as vscode from '../vscode.ts';
 import type { Config } from '../config.ts';
-import { isTooLarge } from '../documentSize.ts';
+import { isTooLarge } from '../client/documentSize.ts';
 import { isWanted } from './languages.ts';
 import type { SilentReason } from './record.ts';
 

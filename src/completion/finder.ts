@@ -4,7 +4,7 @@
  */
 import type * as vscode from 'vscode';
 import type { Settings } from '../config.ts';
-import type { Done } from '../connection.ts';
+import type { Done } from '../client/connection.ts';
 import type { Completion, CompletionCache } from './cache.ts';
 import type { LateDisplay } from './lateDisplay.ts';
 import { carryOver, type Insertion, type Place } from './place.ts';

@@ -3,7 +3,7 @@
  * editor is made to ask again. Such a question arrives as if the user had asked by hand; a mark tells it apart.
  */
 import * as vscode from '../vscode.ts';
-import type { Done } from '../connection.ts';
+import type { Done } from '../client/connection.ts';
 import { carryOver, type Place } from './place.ts';
 import type { Run } from './run.ts';
 

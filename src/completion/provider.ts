@@ -5,8 +5,8 @@
 import * as vscode from '../vscode.ts';
 import type { Snippet } from '../../engine/protocol.ts';
 import type { Settings } from '../config.ts';
-import type { DocumentMirror } from '../documentMirror.ts';
-import type { EngineClient } from '../engineClient.ts';
+import type { DocumentMirror } from '../client/documentMirror.ts';
+import type { EngineClient } from '../client/engineClient.ts';
 import type { Log } from '../log.ts';
 import { Ahead } from './ahead.ts';
 import { Alternatives, otherInsertions } from './alternatives.ts';

@@ -2,7 +2,7 @@
  * One request to the engine, which may outlive the editor's question for it: typing along what it writes keeps it alive.
  * Owns its text and who waits for it; when it is started and given up is runs.ts.
  */
-import type { Done } from '../connection.ts';
+import type { Done } from '../client/connection.ts';
 import { carryOver, type Insertion, type Place, placeAfter, type Standing, standing, withLineEnds } from './place.ts';
 
 /** `ask`: for a question of the editor; `other`: one more candidate at the same place; `ahead`: for after an acceptance. */

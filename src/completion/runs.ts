@@ -5,8 +5,8 @@
 import * as vscode from '../vscode.ts';
 import type { SamplingParams, Snippet } from '../../engine/protocol.ts';
 import type { Settings } from '../config.ts';
-import type { DocumentMirror } from '../documentMirror.ts';
-import type { EngineClient } from '../engineClient.ts';
+import type { DocumentMirror } from '../client/documentMirror.ts';
+import type { EngineClient } from '../client/engineClient.ts';
 import { type CompletionCache, samePlace } from './cache.ts';
 import { onItsWay, type Place } from './place.ts';
 import { type Purpose, Run } from './run.ts';

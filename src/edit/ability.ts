@@ -1,7 +1,7 @@
 /** Whether the model can do what an instruction says. One that cannot would produce noise: it is not even asked. */
 import * as vscode from '../vscode.ts';
-import type { EngineHost } from '../engineHost.ts';
-import { failureOf } from '../failure.ts';
+import type { EngineHost } from '../client/engineHost.ts';
+import { failureOf } from '../client/failure.ts';
 
 /** Loads the model; says so in one message, with a way to another one, when it cannot. `cannot` takes the model's name. */
 export async function followsInstructions(host: EngineHost, cannot: (name: string) => string): Promise<boolean> {

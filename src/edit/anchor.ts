@@ -3,7 +3,7 @@
  * editor. Whether what is there now is still what was there is asked of the text itself, so that an edit inside the range
  * that is undone again does no harm.
  */
-import { type ContentChange, toEdits } from '../documentEdits.ts';
+import { type ContentChange, toEdits } from '../client/documentEdits.ts';
 
 /** UTF-16 code units, the end exclusive. */
 export interface OffsetRange {

@@ -2,8 +2,8 @@
 import * as vscode from '../vscode.ts';
 import { CommitMessage } from '../commit/commitMessage.ts';
 import type { Settings } from '../config.ts';
-import type { DocumentMirror } from '../documentMirror.ts';
-import type { EngineHost } from '../engineHost.ts';
+import type { DocumentMirror } from '../client/documentMirror.ts';
+import type { EngineHost } from '../client/engineHost.ts';
 import type { EditPreview } from './editPreview.ts';
 import { EditSelection } from './editSelection.ts';
 

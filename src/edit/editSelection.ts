@@ -1,10 +1,10 @@
 /** `Kvasir: Edit Selection`: from the instruction to a diff that streams; accepting it is editPreview.ts's business. */
 import * as vscode from '../vscode.ts';
 import { DOCUMENTS } from '../completion/filter.ts';
-import type { Done } from '../connection.ts';
-import type { DocumentMirror } from '../documentMirror.ts';
-import type { EngineHost } from '../engineHost.ts';
-import { failureOf } from '../failure.ts';
+import type { Done } from '../client/connection.ts';
+import type { DocumentMirror } from '../client/documentMirror.ts';
+import type { EngineHost } from '../client/engineHost.ts';
+import { failureOf } from '../client/failure.ts';
 import { followsInstructions } from './ability.ts';
 import type { EditPreview } from './editPreview.ts';
 import { askInstruction } from './instruction.ts';

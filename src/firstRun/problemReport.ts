@@ -5,7 +5,7 @@
  */
 import type { EngineStats, ModelInfo } from '../../engine/protocol.ts';
 import type { CompletionRecord } from '../completion/record.ts';
-import type { EngineState } from '../engineClient.ts';
+import type { EngineState } from '../client/engineClient.ts';
 import { formatBytes, formatCount } from '../format.ts';
 import { redact } from './redact.ts';
 

@@ -3,7 +3,7 @@ import { homedir, userInfo } from 'node:os';
 import path from 'node:path';
 import * as vscode from '../vscode.ts';
 import type { CompletionRecord } from '../completion/record.ts';
-import type { EngineHost } from '../engineHost.ts';
+import type { EngineHost } from '../client/engineHost.ts';
 import { problemReport } from './problemReport.ts';
 
 export async function reportProblem(context: vscode.ExtensionContext, host: EngineHost, completion: CompletionRecord | undefined): Promise<void> {

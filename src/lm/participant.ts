@@ -6,8 +6,8 @@ import type { ChatMessage } from '../../engine/protocol.ts';
 import * as vscode from '../vscode.ts';
 import { QuestionTasks } from '../chat/questionTask.ts';
 import type { Settings } from '../config.ts';
-import type { DocumentMirror } from '../documentMirror.ts';
-import type { EngineHost } from '../engineHost.ts';
+import type { DocumentMirror } from '../client/documentMirror.ts';
+import type { EngineHost } from '../client/engineHost.ts';
 import { aboutRequest, editorInFront } from './references.ts';
 
 /** As package.json names it. */

@@ -4,8 +4,8 @@
  */
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
-import { EngineError } from '../connection.ts';
-import type { EngineHost } from '../engineHost.ts';
+import { EngineError } from '../client/connection.ts';
+import type { EngineHost } from '../client/engineHost.ts';
 import type { Log } from '../log.ts';
 import { locateModel } from '../models/locate.ts';
 import { formatParameters } from '../models/modelItems.ts';

@@ -7,7 +7,7 @@ import path from 'node:path';
 import type { InspectedModel } from '../../engine/protocol.ts';
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
-import type { EngineHost } from '../engineHost.ts';
+import type { EngineHost } from '../client/engineHost.ts';
 import { formatBytes } from '../format.ts';
 import { expandHome, findModels, repositoryName } from './discover.ts';
 import { describeInspected, describePending, describeRecommended, describeRefused, type Speech } from './modelItems.ts';

@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
-import { type EngineHost, withoutLinks } from '../engineHost.ts';
+import { type EngineHost, withoutLinks } from '../client/engineHost.ts';
 import { expandHome } from './discover.ts';
 import { describeModel } from './locate.ts';
 

@@ -3,8 +3,8 @@
  * starts nothing; without an engine it says what would start one.
  */
 import * as vscode from '../vscode.ts';
-import type { EngineState } from '../engineClient.ts';
-import type { EngineHost } from '../engineHost.ts';
+import type { EngineState } from '../client/engineClient.ts';
+import type { EngineHost } from '../client/engineHost.ts';
 import type { CacheFigures, FromCachePage, NoFigures, ToCachePage } from './cacheMessages.ts';
 import { cachePage } from './cachePage.ts';
 import type { Figures } from './figures.ts';

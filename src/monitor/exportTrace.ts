@@ -1,6 +1,6 @@
 /** `Kvasir: Export Step Trace`: the engine's last steps as an untitled JSON document, to be saved wherever one likes. */
 import * as vscode from '../vscode.ts';
-import type { EngineClient } from '../engineClient.ts';
+import type { EngineClient } from '../client/engineClient.ts';
 
 export async function exportTrace(client: EngineClient): Promise<void> {
   let json: string | null;

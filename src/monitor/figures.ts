@@ -4,7 +4,7 @@
  */
 import * as vscode from '../vscode.ts';
 import type { EngineStats, Gpu, MachineInfo } from '../../engine/protocol.ts';
-import type { EngineHost } from '../engineHost.ts';
+import type { EngineHost } from '../client/engineHost.ts';
 import { Samples } from './samples.ts';
 
 export const POLL_MS = 500;

@@ -3,7 +3,7 @@
  * in its cache again, it is told once more. Closing a file ends its pin.
  */
 import type { EngineStats } from '../../engine/protocol.ts';
-import type { EngineClient } from '../engineClient.ts';
+import type { EngineClient } from '../client/engineClient.ts';
 
 export class Pins {
   readonly #client: Pick<EngineClient, 'notify'>;

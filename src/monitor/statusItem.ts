@@ -3,8 +3,8 @@
  * Has no timer of its own: it shows what Figures learns.
  */
 import * as vscode from '../vscode.ts';
-import type { EngineState } from '../engineClient.ts';
-import type { EngineHost } from '../engineHost.ts';
+import type { EngineState } from '../client/engineClient.ts';
+import type { EngineHost } from '../client/engineHost.ts';
 import type { Figures } from './figures.ts';
 import { escapeMarkdown, hoverMarkdown, statusText } from './hover.ts';
 import type { Pause } from './pause.ts';

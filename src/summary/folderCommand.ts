@@ -1,9 +1,9 @@
 /** `Kvasir: Summarize Folder`: which folder, its files into and out of the engine, progress with cancel, the report. */
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
-import type { DocumentMirror } from '../documentMirror.ts';
-import type { EngineHost } from '../engineHost.ts';
-import { failureOf } from '../failure.ts';
+import type { DocumentMirror } from '../client/documentMirror.ts';
+import type { EngineHost } from '../client/engineHost.ts';
+import { failureOf } from '../client/failure.ts';
 import type { Log } from '../log.ts';
 import { filesOf, type FolderFiles, MOST_FILES, relativePath } from './folderFiles.ts';
 import { type FolderReports, linkTo, reportOf } from './folderReport.ts';

@@ -3,8 +3,8 @@
  * neither the editor's files nor how the result is shown, so that it is tested with a scripted engine. Memory stays
  * bounded: a file's text is in the engine only while its summary is made.
  */
-import { EngineError } from '../connection.ts';
-import type { EngineClient } from '../engineClient.ts';
+import { EngineError } from '../client/connection.ts';
+import type { EngineClient } from '../client/engineClient.ts';
 import type { SummaryCache } from './summaryCache.ts';
 
 export interface FolderFile {

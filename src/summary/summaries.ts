@@ -1,8 +1,8 @@
 /** Everything that summarises symbols and folders, made and registered together, over one cache. Files and selections go through the chat. */
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
-import type { DocumentMirror } from '../documentMirror.ts';
-import type { EngineHost } from '../engineHost.ts';
+import type { DocumentMirror } from '../client/documentMirror.ts';
+import type { EngineHost } from '../client/engineHost.ts';
 import type { Log } from '../log.ts';
 import { FolderCommand } from './folderCommand.ts';
 import { FolderReports } from './folderReport.ts';

@@ -2,9 +2,9 @@
 import * as vscode from '../vscode.ts';
 import { Anchor } from '../edit/anchor.ts';
 import type { Settings } from '../config.ts';
-import type { DocumentMirror } from '../documentMirror.ts';
-import type { EngineHost } from '../engineHost.ts';
-import { failureOf } from '../failure.ts';
+import type { DocumentMirror } from '../client/documentMirror.ts';
+import type { EngineHost } from '../client/engineHost.ts';
+import { failureOf } from '../client/failure.ts';
 import { type CodeSymbol, symbolsOf } from '../symbols.ts';
 import type { SummaryCache } from './summaryCache.ts';
 

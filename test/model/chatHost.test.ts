@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test, vi } from 'vitest';
 import { Assistant } from '../../engine/assistant.ts';
 import type { EngineMessage } from '../../engine/protocol.ts';
-import { EngineClient, type EngineState } from '../../src/engineClient.ts';
+import { EngineClient, type EngineState } from '../../src/client/engineClient.ts';
 import { INVENTORY } from '../vscode/suite.ts';
 
 const editor = vi.hoisted(() => ({ active: undefined as unknown, documents: [] as unknown[] }));
@@ -48,7 +48,7 @@ vi.mock('../../src/vscode.ts', () => {
   };
 });
 const { Chat } = await import('../../src/chat/chat.ts');
-const { DocumentMirror } = await import('../../src/documentMirror.ts');
+const { DocumentMirror } = await import('../../src/client/documentMirror.ts');
 
 const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-chat-'));
 afterAll(() => rm(cacheDir, { recursive: true, force: true }));

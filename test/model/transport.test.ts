@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { buildSync } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { EngineClient, type EngineState, type GenerateRequest } from '../../src/engineClient.ts';
-import { engineEnvironment, ProcessTransport } from '../../src/processTransport.ts';
-import { ThreadTransport } from '../../src/threadTransport.ts';
+import { EngineClient, type EngineState, type GenerateRequest } from '../../src/client/engineClient.ts';
+import { engineEnvironment, ProcessTransport } from '../../src/client/processTransport.ts';
+import { ThreadTransport } from '../../src/client/threadTransport.ts';
 import { t } from '../unit/translate.ts';
 
 const temporary = mkdtempSync(join(tmpdir(), 'kvasir-transport-'));

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { ChipSizes } from '../../src/chat/chatContext.ts';
 import type { Meter } from '../../src/chat/chatMessages.ts';
 import { type Measured, TokenMeter } from '../../src/chat/meter.ts';
-import { EngineError } from '../../src/connection.ts';
+import { EngineError } from '../../src/client/connection.ts';
 import { t } from './translate.ts';
 
 vi.mock('../../src/vscode.ts', () => ({}));

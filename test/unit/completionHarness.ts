@@ -5,7 +5,7 @@ import { CompletionProvider } from '../../src/completion/provider.ts';
 import type { SilentReason } from '../../src/completion/record.ts';
 import { Snooze } from '../../src/completion/snooze.ts';
 import { SnippetSource } from '../../src/context/snippetSource.ts';
-import { DocumentMirror } from '../../src/documentMirror.ts';
+import { DocumentMirror } from '../../src/client/documentMirror.ts';
 import type { Log } from '../../src/log.ts';
 import { editor, FakeDocument } from './fakeEditor.ts';
 import { ScriptedEngine } from './scriptedEngine.ts';

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { type Ask, Conversation, type ConversationChange, type SavedConversation } from '../../src/chat/conversation.ts';
 import { footerOf } from '../../src/chat/footer.ts';
 import { exampleQuestions } from '../../src/chat/questions.ts';
-import type { Done } from '../../src/connection.ts';
-import type { GenerateRequest } from '../../src/engineClient.ts';
+import type { Done } from '../../src/client/connection.ts';
+import type { GenerateRequest } from '../../src/client/engineClient.ts';
 
 const DONE: Done = {
   type: 'done', requestId: '', finishReason: 'stop', text: 'Hello there', tokenIds: [], logprobs: [], diagnostics: [],

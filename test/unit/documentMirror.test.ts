@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { Documents } from '../../engine/documents.ts';
 import type { HostMessage } from '../../engine/protocol.ts';
-import type { DocumentMirror as Mirror } from '../../src/documentMirror.ts';
-import type { EngineClient } from '../../src/engineClient.ts';
+import type { DocumentMirror as Mirror } from '../../src/client/documentMirror.ts';
+import type { EngineClient } from '../../src/client/engineClient.ts';
 
 const listeners = vi.hoisted(() => ({ changed: new Set<(event: unknown) => void>(), closed: new Set<(document: unknown) => void>() }));
 vi.mock('../../src/vscode.ts', () => {
@@ -14,7 +14,7 @@ vi.mock('../../src/vscode.ts', () => {
   };
   return { l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) }, workspace: { onDidChangeTextDocument: event(listeners.changed), onDidCloseTextDocument: event(listeners.closed) } };
 });
-const { DocumentMirror } = await import('../../src/documentMirror.ts');
+const { DocumentMirror } = await import('../../src/client/documentMirror.ts');
 
 interface Change { rangeOffset: number; rangeLength: number; text: string }
 

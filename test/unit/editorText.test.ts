@@ -1,7 +1,7 @@
 /** Change events as edits, and numbers and the hover as people read them. */
 import { expect, test } from 'vitest';
 import type { EngineStats } from '../../engine/protocol.ts';
-import { lengthAfter, toEdits } from '../../src/documentEdits.ts';
+import { lengthAfter, toEdits } from '../../src/client/documentEdits.ts';
 import { formatBytes, formatShare } from '../../src/format.ts';
 import { escapeMarkdown, hoverMarkdown, statusText } from '../../src/monitor/hover.ts';
 import { t } from './translate.ts';

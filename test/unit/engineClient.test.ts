@@ -1,8 +1,8 @@
 /** The editor's client against a scripted engine: lazy start, one load, streams, aborts, and what a closing channel means. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type EngineMessage, type HostMessage, type LoadOptions, type ModelInfo, PROTOCOL_VERSION } from '../../engine/protocol.ts';
-import { EngineClient, type EngineState, type GenerateRequest } from '../../src/engineClient.ts';
-import type { Transport } from '../../src/transport.ts';
+import { EngineClient, type EngineState, type GenerateRequest } from '../../src/client/engineClient.ts';
+import type { Transport } from '../../src/client/transport.ts';
 import { t } from './translate.ts';
 
 const MODEL = { name: 'scripted', precision: 'int8', contextTokens: 128, loadMs: 1, imported: false } as ModelInfo;

@@ -1,10 +1,10 @@
 /** The engine's surroundings: settings reach it whenever they change, old notifications do nothing, and it is unloaded when nobody needs it. */
 import { afterEach, expect, test, vi } from 'vitest';
 import { type EngineMessage, type HostMessage, PROTOCOL_VERSION } from '../../engine/protocol.ts';
-import type { EngineHost as Host } from '../../src/engineHost.ts';
+import type { EngineHost as Host } from '../../src/client/engineHost.ts';
 
 const world = vi.hoisted(() => ({ engines: [] as { sent: HostMessage[]; say(message: EngineMessage): void }[], told: [] as string[], choose: (_: string | undefined) => {}, windowState: new Set<(state: { focused: boolean }) => void>(), focused: true }));
-vi.mock('../../src/threadTransport.ts', () => ({
+vi.mock('../../src/client/threadTransport.ts', () => ({
   ThreadTransport: class {
     sent: HostMessage[] = [];
     say = (_: EngineMessage): void => {};
@@ -47,7 +47,7 @@ vi.mock('../../src/vscode.ts', () => ({
     },
   },
 }));
-const { EngineHost } = await import('../../src/engineHost.ts');
+const { EngineHost } = await import('../../src/client/engineHost.ts');
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 

@@ -1,8 +1,8 @@
 /** Figures are asked for while somebody looks or something goes on, twice a second, and never otherwise; looking starts nothing. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { EngineStats, MachineInfo } from '../../engine/protocol.ts';
-import type { EngineState } from '../../src/engineClient.ts';
-import type { EngineHost } from '../../src/engineHost.ts';
+import type { EngineState } from '../../src/client/engineClient.ts';
+import type { EngineHost } from '../../src/client/engineHost.ts';
 
 vi.mock('../../src/vscode.ts', () => ({
   EventEmitter: class {

@@ -6,7 +6,7 @@ import path from 'node:path';
 import MarkdownIt from 'markdown-it';
 import { describe, expect, test, vi } from 'vitest';
 import type { Task } from '../../engine/protocol.ts';
-import { EngineError } from '../../src/connection.ts';
+import { EngineError } from '../../src/client/connection.ts';
 import { type FolderFile, summarizeFolder } from '../../src/summary/folderSummary.ts';
 import { IgnoreFile } from '../../src/summary/ignoreFile.ts';
 import { SummaryCache } from '../../src/summary/summaryCache.ts';

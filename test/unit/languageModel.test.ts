@@ -34,7 +34,7 @@ vi.mock('../../src/vscode.ts', () => {
   };
 });
 const vscode = await import('../../src/vscode.ts');
-const { EngineError } = await import('../../src/connection.ts');
+const { EngineError } = await import('../../src/client/connection.ts');
 const { LanguageModelProvider } = await import('../../src/lm/provider.ts');
 const { modelCard } = await import('../../src/lm/modelCard.ts');
 const { toChatMessages, toSampling, textOf } = await import('../../src/lm/messages.ts');

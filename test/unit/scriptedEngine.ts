@@ -4,8 +4,8 @@
  */
 import { Documents } from '../../engine/documents.ts';
 import { type EngineMessage, type ErrorCode, type HostMessage, type LoadOptions, type MachineInfo, type ModelInfo, PROTOCOL_VERSION, type Task } from '../../engine/protocol.ts';
-import { EngineClient } from '../../src/engineClient.ts';
-import type { Transport } from '../../src/transport.ts';
+import { EngineClient } from '../../src/client/engineClient.ts';
+import type { Transport } from '../../src/client/transport.ts';
 import { t } from './translate.ts';
 
 type Complete = Extract<Task, { kind: 'complete' }>;

@@ -1,6 +1,6 @@
 /** What the status bar item shows of the engine's state, of its figures and of a pause. */
 import { expect, test, vi } from 'vitest';
-import type { EngineHost } from '../../src/engineHost.ts';
+import type { EngineHost } from '../../src/client/engineHost.ts';
 import type { Figures } from '../../src/monitor/figures.ts';
 import { t } from './translate.ts';
 

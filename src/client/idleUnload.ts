@@ -2,7 +2,7 @@
  * Unloads the model when nobody has asked for anything for a while, so that an editor left open overnight holds no memory.
  * One timer while the engine is up and no request under way; none otherwise. Knows no engine: engineHost.ts says what happens.
  */
-import * as vscode from './vscode.ts';
+import * as vscode from '../vscode.ts';
 
 /** An unfocused window's user is elsewhere: the model is kept for this share of the time, counted from when the focus went. */
 const UNFOCUSED_SHARE = 1 / 3;

@@ -2,7 +2,7 @@
  * How messages travel between the editor and the engine: to a worker thread (threadTransport.ts) or to a process of its own
  * (processTransport.ts). Knows nothing of requests: connection.ts does.
  */
-import type { EngineMessage, HostMessage } from '../engine/protocol.ts';
+import type { EngineMessage, HostMessage } from '../../engine/protocol.ts';
 
 export interface Transport {
   /** Never throws; a message to a channel that has closed is lost, and `onExit` has said so or will. */

@@ -1,5 +1,5 @@
 /** One message for a request that failed: the engine's own failures have been told by engineHost.ts already. */
-import * as vscode from './vscode.ts';
+import * as vscode from '../vscode.ts';
 import type { EngineHost } from './engineHost.ts';
 
 /** Call it before the request; what it returns shows the error that the request ended with. */

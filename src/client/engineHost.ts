@@ -3,12 +3,12 @@
  * the views. Owns the client; its features talk to `client` directly.
  */
 import path from 'node:path';
-import * as vscode from './vscode.ts';
-import type { Settings, TransportName } from './config.ts';
+import * as vscode from '../vscode.ts';
+import type { Settings, TransportName } from '../config.ts';
 import { EngineClient, type EngineState } from './engineClient.ts';
 import { IdleUnload } from './idleUnload.ts';
-import type { Log } from './log.ts';
-import { locateModel, modelCacheDir } from './models/locate.ts';
+import type { Log } from '../log.ts';
+import { locateModel, modelCacheDir } from '../models/locate.ts';
 import { ProcessTransport } from './processTransport.ts';
 import { ThreadTransport } from './threadTransport.ts';
 import type { Transport } from './transport.ts';

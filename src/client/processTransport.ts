@@ -3,8 +3,8 @@
  * any moment. The process exists from construction to `dispose`; it ends by itself when this one is gone (engine/worker.ts).
  */
 import { type ChildProcess, fork } from 'node:child_process';
-import type { EngineMessage, HostMessage } from '../engine/protocol.ts';
-import type { Translate } from './translate.ts';
+import type { EngineMessage, HostMessage } from '../../engine/protocol.ts';
+import type { Translate } from '../translate.ts';
 import type { Transport } from './transport.ts';
 
 /** Where programs, libraries, temporary files and the home folder are, and the language. Nothing else of the editor's is the engine's business: tokens, its debug flags, its own channel. */

@@ -2,7 +2,7 @@
  * Keeps the engine's copies of documents equal to the editor's. A document is sent when a request first needs it, its
  * edits from then on, until it is closed. Does nothing at all before the first request.
  */
-import * as vscode from './vscode.ts';
+import * as vscode from '../vscode.ts';
 import { EngineError } from './connection.ts';
 import { lengthAfter, toEdits } from './documentEdits.ts';
 import { isTooLarge, lengthOf, tooLarge } from './documentSize.ts';

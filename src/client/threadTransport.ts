@@ -1,7 +1,7 @@
 /** The engine in a worker thread of the extension host. The thread exists from construction to `dispose`. */
 import { SHARE_ENV, Worker } from 'node:worker_threads';
-import type { EngineMessage, HostMessage } from '../engine/protocol.ts';
-import type { Translate } from './translate.ts';
+import type { EngineMessage, HostMessage } from '../../engine/protocol.ts';
+import type { Translate } from '../translate.ts';
 import type { Transport } from './transport.ts';
 
 export class ThreadTransport implements Transport {

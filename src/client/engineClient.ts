@@ -3,9 +3,9 @@
  * once after a crash and then stays down with one message. Free of the editor's API, so that it is tested with a scripted
  * engine; engineHost.ts gives it settings, folders and a way to tell the user.
  */
-import type { ChatTask, EngineStats, HostMessage, InspectedModel, LoadOptions, MachineInfo, ModelInfo, PromptSize, ReplyValue, SamplingParams } from '../engine/protocol.ts';
+import type { ChatTask, EngineStats, HostMessage, InspectedModel, LoadOptions, MachineInfo, ModelInfo, PromptSize, ReplyValue, SamplingParams } from '../../engine/protocol.ts';
 import { Connection, type Done, EngineError, type Generate, type LoadStage } from './connection.ts';
-import type { Translate } from './translate.ts';
+import type { Translate } from '../translate.ts';
 import type { Transport } from './transport.ts';
 
 export type EngineState =

@@ -3,8 +3,8 @@
  * happens to the channel, every request ends: in its result, or in an error with the reason. Owns no policy: when to
  * start, load and restart is engineClient.ts.
  */
-import { type EngineMessage, type ErrorCode, type HostMessage, PROTOCOL_VERSION, type ReplyValue } from '../engine/protocol.ts';
-import type { Translate } from './translate.ts';
+import { type EngineMessage, type ErrorCode, type HostMessage, PROTOCOL_VERSION, type ReplyValue } from '../../engine/protocol.ts';
+import type { Translate } from '../translate.ts';
 import type { Transport } from './transport.ts';
 
 export type Done = Extract<EngineMessage, { type: 'done' }>;

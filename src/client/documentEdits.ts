@@ -1,5 +1,5 @@
 /** The editor's change events as the protocol's edits. Pure. */
-import type { TextEdit } from '../engine/protocol.ts';
+import type { TextEdit } from '../../engine/protocol.ts';
 
 /** The part of vscode.TextDocumentContentChangeEvent that is needed. */
 export interface ContentChange {
