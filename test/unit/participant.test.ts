@@ -55,7 +55,7 @@ const { Participant } = await import('../../src/lm/participant.ts');
 const file = (path: string) => new (vscode.Uri as unknown as new (path: string) => never)(path);
 const lines = (first: number, last: number) => new vscode.Range(first, 0, last, 0);
 function documentOf(path: string, text: string) {
-  const document = { uri: file(path), text, languageId: 'typescript', getText: () => text, validateRange: (range: unknown) => range, offsetAt: () => 5, lineCount: 1, lineAt: () => ({ range: { end: {} } }) };
+  const document = { uri: file(path), text, languageId: 'typescript', getText: () => text, validateRange: (range: unknown) => range, offsetAt: () => 5, lineCount: 1, lineAt: () => ({ text: '', range: { end: {} } }) };
   editor.documents.push(document);
   return document;
 }
