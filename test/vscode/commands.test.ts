@@ -113,12 +113,15 @@ editorSuite('commands', { 'src/inventory.ts': INVENTORY, 'src/other.ts': 'export
     await window.openFile('src/other.ts');
     await window.runCommand('Kvasir: Add to Chat');
     await expect.poll(() => window.chat.locator('[data-part="context"]').innerText(), { timeout: PATIENCE }).toContain('other.ts');
+    // The chat takes the keyboard; what follows must not be typed into it.
+    await expect.poll(() => window.chat.getByRole('textbox', { name: 'Ask Kvasir' }).evaluate((input) => input.matches(':focus')), { timeout: PATIENCE }).toBe(true);
   });
 
   test('Kvasir: Summarize Selection summarises what is selected', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts');
     await window.press('Control+A');
+    await window.page.locator('[id="status.editor.selection"]', { hasText: 'selected' }).waitFor();
     const before = await window.answers.count();
     await window.runCommand('Kvasir: Summarize Selection');
     await expect.poll(() => window.answers.count(), { timeout: PATIENCE }).toBe(before + 1);
@@ -173,6 +176,8 @@ editorSuite('commands', { 'src/inventory.ts': INVENTORY, 'src/other.ts': 'export
       await window.goTo(line, 1);
       await window.type('x');
       await window.runCommand('Kvasir: Explain Last Completion');
+      // The page takes the file's place.
+      await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('Last completion');
       return await window.editorText();
     };
     await window.runCommand(title);
