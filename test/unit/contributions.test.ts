@@ -56,7 +56,7 @@ const SETTINGS: Record<string, [file: string, words: string]> = {
   'kvasir.completion.enable': ['test/unit/completionProvider.test.ts', 'enable: false'],
   'kvasir.completion.debounceMs': ['test/unit/completionProvider.test.ts', 'the silence is the setting’s'],
   'kvasir.completion.maxTokens': ['test/unit/completionHarness.ts', 'maxTokens'],
-  'kvasir.completion.languages': ['test/vscode/commands.test.ts', "'kvasir.completion.languages'"],
+  'kvasir.completion.languages': ['test/vscode/commands.test.ts', '"kvasir.completion.languages":["*"]'],
   'kvasir.completion.exclude': ['test/vscode/completion.test.ts', 'an excluded file gets none, though the model has something to say there'],
   'kvasir.completion.snippets': ['test/unit/snippets.test.ts', 'nothing is read and nothing followed for a model without, or while the setting is off'],
   'kvasir.completion.pauseOnBattery': ['test/unit/completionProvider.test.ts', 'on battery: by name, asked at most once a minute, explicitly asked for all the same'],

@@ -11,7 +11,26 @@ const titles = new Map(manifest.contributes.commands.map(({ command, title }) =>
 /** Not in the palette as long as there is no edit to decide on, no snooze to end, no repository and nothing selected. */
 const HIDDEN = ['kvasir.acceptEdit', 'kvasir.rejectEdit', 'kvasir.endSnooze', 'kvasir.commitMessage', 'kvasir.summarizeSelection'];
 
-editorSuite('commands', { 'src/inventory.ts': INVENTORY, 'src/other.ts': 'export const other = 1;\n' }, (editor) => {
+const FILES = {
+  'src/inventory.ts': INVENTORY,
+  'src/other.ts': 'export const other = 1;\n',
+  // So that the command about languages changes the settings of this folder, and not those of all windows.
+  '.vscode/settings.json': '{"kvasir.completion.languages":["*"]}',
+};
+
+editorSuite('commands', FILES, (editor) => {
+  /** What is said of a completion after a key at the start of a line. */
+  async function explanation(line: number): Promise<string> {
+    const window = editor();
+    await window.openFile('src/inventory.ts');
+    await window.goTo(line, 1);
+    await window.type('x');
+    await window.runCommand('Kvasir: Explain Last Completion');
+    // The page takes the file's place.
+    await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('Last completion');
+    return await window.editorText();
+  }
+
   /** Labels of the menu that is open, the innermost last. */
   const menu = () => editor().page.locator('.monaco-menu .action-label');
   async function menuItems(): Promise<string[]> {
@@ -133,11 +152,11 @@ editorSuite('commands', { 'src/inventory.ts': INVENTORY, 'src/other.ts': 'export
     await window.openFile('src/inventory.ts');
     await window.goTo(37, 1);
     await window.runCommand('Kvasir: Trigger Completion');
-    const explanation = async () => {
+    const page = async () => {
       await window.runCommand('Kvasir: Explain Last Completion');
       return await window.editorText();
     };
-    await expect.poll(explanation, { timeout: PATIENCE, interval: 500 }).toMatch(/Last completion[\s\S]*inventory\.ts:37:1/);
+    await expect.poll(page, { timeout: PATIENCE, interval: 500 }).toMatch(/Last completion[\s\S]*inventory\.ts:37:1/);
   });
 
   test('Kvasir: Show Log shows what was done, and none of the code', async () => {
@@ -168,18 +187,7 @@ editorSuite('commands', { 'src/inventory.ts': INVENTORY, 'src/other.ts': 'export
   test('Kvasir: Turn Completions On or Off for This Language turns them off, and on again', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts');
-    // So that the command changes the settings of this folder and not those of all windows.
-    window.configure({ 'kvasir.completion.languages': ['*'] });
     const title = `Kvasir: ${titles.get('kvasir.toggleLanguage')}`;
-    const explanation = async (line: number) => {
-      await window.openFile('src/inventory.ts');
-      await window.goTo(line, 1);
-      await window.type('x');
-      await window.runCommand('Kvasir: Explain Last Completion');
-      // The page takes the file's place.
-      await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('Last completion');
-      return await window.editorText();
-    };
     await window.runCommand(title);
     await expect.poll(() => explanation(37), { timeout: PATIENCE, interval: 500 }).toContain('the language is not in kvasir.completion.languages');
     await window.openFile('src/inventory.ts');

@@ -131,6 +131,19 @@ export class Editor {
     await this.#pick(`>${title}`, `[aria-label="${title}"], [aria-label^="${title}, "]`);
   }
 
+  /** Runs a command of the palette that offers a list; returns the list's row with this text once it is there. */
+  async runPicker(title: string, row: string | RegExp): Promise<Locator> {
+    await this.press('F1');
+    const input = this.page.locator('.quick-input-widget input');
+    await input.waitFor();
+    await input.fill(`>${title}`);
+    await this.page.locator('.quick-input-list .monaco-list-row.focused').and(this.page.locator(`[aria-label="${title}"], [aria-label^="${title}, "]`)).waitFor();
+    await input.press('Enter');
+    const found = this.page.locator('.quick-input-list .monaco-list-row', { hasText: row }).first();
+    await found.waitFor();
+    return found;
+  }
+
   /** Types into the quick input that is opening and takes the row on top, once it is a `row`. */
   async #pick(query: string, row: string): Promise<void> {
     const input = this.page.locator('.quick-input-widget input');

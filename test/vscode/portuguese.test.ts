@@ -26,7 +26,7 @@ editorSuite(
       const window = editor();
       const input = window.chat.getByRole('textbox', { name: bundle['Ask Kvasir'] as string });
       await input.waitFor();
-      await expect.poll(() => input.getAttribute('placeholder')).toBe(bundle['Ask about the open file']);
+      await expect.poll(() => input.getAttribute('placeholder')).toBe(bundle['Ask about your code: / for commands, @ for files']);
       await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
       await window.screenshot('portuguese-chat');
     });
