@@ -184,6 +184,15 @@ editorSuite('commands', FILES, (editor) => {
     await expect.poll(hover, { timeout: PATIENCE, interval: 500 }).toBe(0);
   });
 
+  test('Kvasir: Snooze Completions and Kvasir: End Snooze', async () => {
+    const window = editor();
+    await window.openFile('src/inventory.ts');
+    await (await window.runPicker('Kvasir: Snooze Completions', /\d+ minutes/)).click();
+    await expect.poll(() => explanation(37), { timeout: PATIENCE, interval: 500 }).toContain('completions are snoozed');
+    await window.runCommand('Kvasir: End Snooze');
+    await expect.poll(() => explanation(37), { timeout: PATIENCE, interval: 500 }).not.toContain('completions are snoozed');
+  });
+
   test('Kvasir: Turn Completions On or Off for This Language turns them off, and on again', async () => {
     const window = editor();
     await window.openFile('src/inventory.ts');
