@@ -5,7 +5,7 @@
 import type { Page } from 'playwright-core';
 
 /** What was shown from `at` (milliseconds since the epoch) until the next entry; "" is nothing. */
-export interface Shown {
+interface Shown {
   at: number;
   text: string;
 }

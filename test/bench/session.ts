@@ -26,7 +26,7 @@ export const LOOK_MS = 300;
 /** For less, nobody reaches for Tab. */
 export const LEAST_SAVED = 3;
 
-export interface SessionHeader {
+interface SessionHeader {
   session: 1;
   seed: number;
   /** Commit of this repository that the texts are of. */
