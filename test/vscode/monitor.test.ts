@@ -145,8 +145,10 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await input.fill(file);
     await window.page.waitForTimeout(500);
     await input.press('Enter');
-    await expect.poll(() => existsSync(file), { timeout: PATIENCE }).toBe(true);
-    const text = readFileSync(file, 'utf8');
+    // It is there before it is written.
+    const saved = () => (existsSync(file) ? readFileSync(file, 'utf8') : '');
+    await expect.poll(saved, { timeout: PATIENCE }).toMatch(/\]\}\s*$/);
+    const text = saved();
     const { traceEvents } = JSON.parse(text) as { traceEvents: { ph: string; name: string }[] };
     expect(traceEvents.filter(({ ph, name }) => ph === 'X' && name === 'step').length).toBeGreaterThan(1);
     expect(text).not.toMatch(/inventory|Article|report/);
