@@ -23,8 +23,14 @@ export function isSecret(document: Addressed, settings: Config['completion']): b
   return settings.exclude.some((glob) => globMatches(document, glob));
 }
 
-export function globMatches(document: Addressed, pattern: string): boolean {
-  return vscode.languages.match({ pattern }, document as vscode.TextDocument) > 0;
+/**
+ * Whether a glob of the settings fits. The editor holds it against the whole path, where `secrets.json` or `private/` would
+ * fit nothing: it is meant in any folder, and a folder for all that is in it.
+ */
+export function globMatches(document: Addressed, glob: string): boolean {
+  const anywhere = glob.startsWith('**') ? glob : `**/${glob.replace(/^\.?\//, '')}`;
+  const patterns = [glob, anywhere, `${anywhere.replace(/\/$/, '')}/**`];
+  return patterns.some((pattern) => vscode.languages.match({ pattern }, document as vscode.TextDocument) > 0);
 }
 
 type Addressed = Pick<vscode.TextDocument, 'uri' | 'languageId'>;

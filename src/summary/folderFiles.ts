@@ -3,7 +3,7 @@
  * Reads no file but .gitignore.
  */
 import * as vscode from '../vscode.ts';
-import { isSecret } from '../completion/filter.ts';
+import { globMatches, isSecret } from '../completion/filter.ts';
 import type { Config } from '../config.ts';
 import { IgnoreFile } from './ignoreFile.ts';
 
@@ -28,8 +28,7 @@ export async function filesOf(folder: vscode.Uri, settings: Config['completion']
   const pattern = (glob: string) => new vscode.RelativePattern(folder, glob);
   const found = await vscode.workspace.findFiles(pattern('**/*'), simple.length ? `{${simple.join(',')}}` : undefined, MOST_LISTED, token);
   const ignored = await ignoreFiles(folder, found);
-  const matches = (uri: vscode.Uri, glob: string) => vscode.languages.match({ pattern: glob }, { uri, languageId: '' } as vscode.TextDocument) > 0;
-  const wanted = found.filter((uri) => !excluded.some((glob) => matches(uri, glob)) && !ignored(uri) && !/\/\.gitignore$/.test(uri.path));
+  const wanted = found.filter((uri) => !excluded.some((glob) => globMatches({ uri, languageId: '' }, glob)) && !ignored(uri) && !/\/\.gitignore$/.test(uri.path));
   const secret = (uri: vscode.Uri) => isSecret({ uri, languageId: '' }, settings);
   const files = wanted.filter((uri) => !secret(uri)).sort((a, b) => (a.path < b.path ? -1 : 1));
   return { files: files.slice(0, MOST_FILES), secrets: wanted.filter(secret).map((uri) => relativePath(folder, uri)), numMore: Math.max(0, files.length - MOST_FILES) };

@@ -2,6 +2,7 @@
  * As much of the editor as ghost text needs: documents with versions, cursors, change events, tokens, settings and commands.
  * `vi.mock('../../src/vscode.ts', async () => (await import('./fakeEditor.ts')).vscodeApi)` puts it in the editor's place.
  */
+import { matchesGlob } from 'node:path/posix';
 
 type Listener<T> = (event: T) => void;
 
@@ -110,7 +111,6 @@ export const editor = {
   onCommand: (_name: string): void => {},
   picks: undefined as unknown,
   messages: [] as string[],
-  /** Globs are tested by their ending only: `**` + `/*.key` fits what ends in ".key". */
   reset(): void {
     for (const emitter of [this.changed, this.closed, this.selected, this.activated]) emitter.dispose();
     Object.assign(this, { active: undefined, documents: [], tabs: [], notebooks: [], commands: [], onCommand: () => {}, picks: undefined, messages: [] });
@@ -155,7 +155,7 @@ export const vscodeApi = {
   TabInputTextDiff: class {},
   TabInputNotebook,
   l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
-  languages: { match: ({ pattern }: { pattern: string }, { uri }: FakeDocument) => (uri.path.endsWith(pattern.replace(/^.*\*/, '')) ? 1 : 0) },
+  languages: { match: ({ pattern }: { pattern: string }, { uri }: FakeDocument) => Number(matchesGlob(uri.path, pattern)) },
   commands: {
     executeCommand: async (...command: unknown[]) => {
       editor.commands.push(command);
