@@ -55,9 +55,9 @@ async function addToChat(view: ChatView, uri: vscode.Uri | undefined, uris: vsco
     void vscode.window.showInformationMessage(vscode.l10n.t('Open a file to add to the chat.'));
     return;
   }
-  const selection = named.length === 1 && editor && !editor.selection.isEmpty && editor.document.uri.toString() === String(named[0]) ? [selectionRef(editor.document, editor.selection)] : [];
-  const files = await Promise.all(named.map(async (each) => fileRef(each, await kindOf(each))));
-  view.chat.context.add(selection.length ? selection : files);
+  // Only the explorer says what else is selected in it.
+  const fromEditor = !Array.isArray(uris) && editor && !editor.selection.isEmpty && editor.document.uri.toString() === String(named[0]);
+  view.chat.context.add(fromEditor ? [selectionRef(editor.document, editor.selection)] : await Promise.all(named.map(async (each) => fileRef(each, await kindOf(each)))));
   await view.open();
 }
 

@@ -66,9 +66,10 @@ export class ChatContext implements vscode.Disposable {
 
   /** What is attached: the active file, the selection, then what was added. */
   get refs(): ContextRef[] {
-    const own = this.document ? [fileRef(this.document.uri)] : [];
     const selection = this.#selection;
-    return [...own, ...(selection ? [selection] : []), ...this.#added.filter((ref) => refId(ref) !== own[0]?.uri)];
+    const own = [...(this.document ? [fileRef(this.document.uri)] : []), ...(selection ? [selection] : [])];
+    const ids = new Set(own.map(refId));
+    return [...own, ...this.#added.filter((ref) => !ids.has(refId(ref)))];
   }
 
   chips(sizes: ChipSizes): Chip[] {
@@ -85,7 +86,7 @@ export class ChatContext implements vscode.Disposable {
   }
 
   attach(id: string, attached: boolean): void {
-    if (id === 'selection') this.#refused = this.#selectionKey();
+    if (this.#selection && id === refId(this.#selection)) this.#refused = id;
     else if (id === this.#editor?.document.uri.toString()) {
       this.#fileWanted = attached;
       this.#allowed = attached ? this.#editor.document : undefined;
@@ -125,14 +126,10 @@ export class ChatContext implements vscode.Disposable {
 
   get #selection(): ContextRef | undefined {
     const editor = this.#editor;
-    if (!editor || editor.selection.isEmpty || this.#selectionKey() === this.#refused) return undefined;
+    if (!editor || editor.selection.isEmpty) return undefined;
     if (isSecret(editor.document, this.#settings.current.completion) && editor.document !== this.#allowed) return undefined;
-    return selectionRef(editor.document, editor.selection);
-  }
-
-  #selectionKey(): string {
-    const { start, end } = this.#editor?.selection ?? {};
-    return `${this.#editor?.document.uri} ${start?.line}:${start?.character}-${end?.line}:${end?.character}`;
+    const ref = selectionRef(editor.document, editor.selection);
+    return refId(ref) === this.#refused ? undefined : ref;
   }
 
   #update(): void {

@@ -2,9 +2,9 @@
 import * as vscode from '../vscode.ts';
 import type { ContextRef, TextRange } from './chatMessages.ts';
 
-/** Equal for references to the same thing; there is at most one selection. */
-export function refId(ref: ContextRef): string {
-  return ref.kind === 'selection' ? 'selection' : ref.uri;
+/** Equal for references to the same thing. */
+export function refId({ uri, range }: ContextRef): string {
+  return range ? `${uri} ${range.startLine}:${range.startCharacter}-${range.endLine}:${range.endCharacter}` : uri;
 }
 
 export function fileRef(uri: vscode.Uri, kind: 'file' | 'folder' = 'file'): ContextRef {
