@@ -102,9 +102,10 @@ export class Assistant {
     ];
   }
 
-  /** Unregisters everything, then stops the engine; settles when that has freed its memory. */
+  /** Unregisters everything, then stops the engine; settles when that has freed its memory and the conversations are written. */
   async stop(): Promise<void> {
-    for (const disposable of this.#disposables) disposable.dispose();
+    const written = Promise.allSettled(this.#disposables.map((disposable) => disposable.dispose() as unknown));
     await this.#host.stop();
+    await written;
   }
 }

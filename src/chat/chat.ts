@@ -90,14 +90,12 @@ export class Chat implements vscode.Disposable {
     this.#meter.watch(watched);
   }
 
+  /** Ignored while another question is being answered. */
   async ask(text: string, refs: readonly ContextRef[] = this.context.refs): Promise<void> {
     const question = text.trim();
-    const conversation = this.#current;
-    if (!question || conversation.asking) return;
+    if (!question || this.#current.asking) return;
     this.#draft = '';
-    // A plain question is there at once.
-    const context = parseSlash(question) ? await this.#tasks.contextFor(question, refs) : [...refs];
-    await conversation.run(this.#askOf(question, context, false));
+    await this.#current.run(this.#askOf(question, [...refs], false));
   }
 
   /** Asks the last question again. */
@@ -120,8 +118,7 @@ export class Chat implements vscode.Disposable {
     if (!text.trim()) return;
     const dropped = conversation.dropFrom(id);
     if (!dropped) return;
-    const context = await this.#tasks.contextFor(text, dropped.context.filter(({ symbol }) => symbol === undefined));
-    await conversation.run(this.#askOf(text.trim(), context, false));
+    await conversation.run(this.#askOf(text.trim(), dropped.context.filter(({ symbol }) => symbol === undefined), false));
   }
 
   /** Adds a turn whose answer is `task`'s, made where the request is sent. */
@@ -202,7 +199,13 @@ export class Chat implements vscode.Disposable {
   }
 
   #askOf(question: string, context: ContextRef[], anyway: boolean): Ask {
-    return { question, context, prepare: (history) => this.#tasks.prepare(question, context, history, anyway), priority: 'chat', ...this.#sampling() };
+    const prepare: Ask['prepare'] = async (history, about) => {
+      // The question is there at once; the language's extension may take its time to say where a definition is.
+      const refs = parseSlash(question) ? await this.#tasks.contextFor(question, context) : context;
+      if (refs !== context) about(refs);
+      return this.#tasks.prepare(question, refs, history, anyway);
+    };
+    return { question, context, prepare, priority: 'chat', ...this.#sampling() };
   }
 
   #sampling(): { sampling?: { maxTokens: number } } {

@@ -61,7 +61,11 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
     this.#pageReady = false;
     view.webview.options = { enableScripts: true, localResourceRoots: ['dist', 'media'].map((folder) => vscode.Uri.joinPath(this.#context.extensionUri, folder)) };
     const received = view.webview.onDidReceiveMessage((message: ToHost) => void this.#receive(message));
-    const shown = view.onDidChangeVisibility(() => this.chat.watch(view.visible));
+    const shown = view.onDidChangeVisibility(() => {
+      // A hidden page is thrown away; it says `ready` when it is there again.
+      if (!view.visible) this.#pageReady = false;
+      this.chat.watch(view.visible);
+    });
     view.onDidDispose(() => {
       received.dispose();
       shown.dispose();
@@ -94,12 +98,14 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
   /** Asks in the shown conversation. */
   async ask(question: string, refs: readonly ContextRef[]): Promise<void> {
     await this.reveal();
-    await this.chat.ask(question, refs);
+    if (this.chat.current.asking) void vscode.window.showInformationMessage(vscode.l10n.t('Kvasir is still answering. Stop that answer, or wait for its end.'));
+    else await this.chat.ask(question, refs);
   }
 
-  dispose(): void {
-    void this.chat.dispose();
+  /** Settles when the conversations are written. */
+  async dispose(): Promise<void> {
     for (const subscription of this.#subscriptions) subscription.dispose();
+    await this.chat.dispose();
   }
 
   async #receive(message: ToHost): Promise<void> {

@@ -22,8 +22,8 @@ export interface Ask {
   /** Shown as the user's turn. */
   question: string;
   context: ContextRef[];
-  /** Runs before the request; `refused` names a model that is too small for the question. `history` is what was said before. */
-  prepare(history: ChatMessage[]): Promise<Prepared | { refused: string }>;
+  /** Runs before the request; `refused` names a model that is too small for the question. `history` is what was said before, `about` is told what the question is about, where that had to be looked for. */
+  prepare(history: ChatMessage[], about: (context: ContextRef[]) => void): Promise<Prepared | { refused: string }>;
   priority: Priority;
   sampling?: SamplingParams;
 }
@@ -106,9 +106,13 @@ export class Conversation {
     this.#asks.set(question.id, ask);
     this.#turns.push(question, answer);
     this.#touch({ type: 'turns' });
+    const about = (context: ContextRef[]) => {
+      question.context = context;
+      if (this.#turns.includes(question)) this.#touch({ type: 'turns' });
+    };
     try {
       const aborted = new Promise<null>((resolve) => abort.signal.addEventListener('abort', () => resolve(null), { once: true }));
-      const prepared = await Promise.race([ask.prepare(history), aborted]);
+      const prepared = await Promise.race([ask.prepare(history, about), aborted]);
       if (prepared === null || abort.signal.aborted) answer.notes = [this.#options.notes.stopped];
       else if ('refused' in prepared) answer.refused = prepared.refused;
       else {

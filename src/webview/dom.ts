@@ -29,12 +29,12 @@ export function fill(parent: Element, ...children: Child[]): void {
 
 /** Shows for a moment that something was copied. */
 export function confirmCopy(copy: HTMLButtonElement, copied: string): void {
-  const { title } = copy;
   copy.replaceChildren(icon('check'));
   copy.title = copied;
   setTimeout(() => {
     copy.replaceChildren(icon('copy'));
-    copy.title = title;
+    // Not the title of before: a second click comes while that says "Copied".
+    copy.title = copy.getAttribute('aria-label') ?? '';
   }, 1500);
 }
 

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { ToHost, ToPage } from '../../src/chat/chatMessages.ts';
 
-const editor = vi.hoisted(() => ({ changed: (_: unknown): void => {}, active: undefined as unknown }));
+const editor = vi.hoisted(() => ({ changed: (_: unknown): void => {}, active: undefined as unknown, messages: [] as string[] }));
 vi.mock('../../src/vscode.ts', () => {
   const event = () => ({ dispose() {} });
   return {
@@ -21,9 +21,22 @@ vi.mock('../../src/vscode.ts', () => {
     l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
     env: { language: 'en' },
     languages: { match: () => 1 },
-    window: { get activeTextEditor() { return editor.active; }, visibleTextEditors: [], onDidChangeActiveTextEditor: event, onDidChangeTextEditorSelection: event },
+    SymbolKind: {},
+    Range: class {
+      start: unknown;
+      end: unknown;
+      constructor(line: number, character: number, endLine: number, endCharacter: number) {
+        this.start = { line, character };
+        this.end = { line: endLine, character: endCharacter };
+      }
+      contains = () => true;
+    },
+    // A language's extension that never answers.
+    commands: { executeCommand: (name: string) => (name.startsWith('vscode.') ? new Promise(() => {}) : Promise.resolve()) },
+    window: { showInformationMessage: async (message: string) => void editor.messages.push(message), get activeTextEditor() { return editor.active; }, visibleTextEditors: [], onDidChangeActiveTextEditor: event, onDidChangeTextEditorSelection: event },
     workspace: {
       asRelativePath: () => 'b.ts',
+      openTextDocument: async () => (editor.active as { document: unknown }).document,
       get textDocuments() { return editor.active ? [(editor.active as { document: unknown }).document] : []; },
       onDidChangeTextDocument: (listener: (event: unknown) => void) => {
         editor.changed = listener;
@@ -34,11 +47,12 @@ vi.mock('../../src/vscode.ts', () => {
 });
 vi.mock('../../src/chat/chatPage.ts', () => ({ chatPage: () => '' }));
 const { ChatView } = await import('../../src/chat/chatView.ts');
+const { refId, selectionRef } = await import('../../src/chat/contextRefs.ts');
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => {
   vi.useRealTimers();
-  editor.active = undefined;
+  Object.assign(editor, { active: undefined, messages: [] });
 });
 
 const DONE = { finishReason: 'stop', text: 'Yes.', usage: { promptTokens: 10, cachedTokens: 5 }, timings: { ttftMs: 1, tpotMs: 1 }, diagnostics: [] };
@@ -61,12 +75,14 @@ function chatOf(workspaceState: Map<string, unknown>, options: { state?: unknown
   const view = new ChatView(context as never, host as never, mirror as never, settings as never, {} as never, {} as never);
   const posted: ToPage[] = [];
   let send = (_: ToHost): void => {};
+  let hide = (): void => {};
   const openPage = () => {
-    view.resolveWebviewView({ visible: true, onDidChangeVisibility: event, onDidDispose: event, webview: { postMessage: (message: ToPage) => posted.push(structuredClone(message)), onDidReceiveMessage: (listener: typeof send) => { send = listener; return event(); } } } as never);
+    const shown = { visible: true, onDidChangeVisibility: (listener: () => void) => { hide = () => { shown.visible = false; listener(); }; return event(); }, onDidDispose: event, webview: { postMessage: (message: ToPage) => posted.push(structuredClone(message)), onDidReceiveMessage: (listener: typeof send) => { send = listener; return event(); } } };
+    view.resolveWebviewView(shown as never);
     send({ type: 'ready' });
   };
   const last = <T extends ToPage['type']>(type: T) => posted.findLast((message) => message.type === type) as Extract<ToPage, { type: T }> | undefined;
-  return { view, posted, openPage, last, send: (message: ToHost) => send(message), numMeasured: () => numMeasured };
+  return { view, posted, openPage, last, send: (message: ToHost) => send(message), hide: () => hide(), numMeasured: () => numMeasured };
 }
 
 const flush = () => vi.advanceTimersByTimeAsync(0);
@@ -148,4 +164,53 @@ test('without a model nothing is measured', async () => {
   openPage();
   await vi.advanceTimersByTimeAsync(1000);
   expect([numMeasured(), last('meter')?.meter]).toEqual([0, null]);
+});
+
+function openDocument(text: string, selection: object): object {
+  const lines = text.split('\n');
+  const lineAt = (line: number) => ({ text: lines[line]!, range: { end: 0 }, firstNonWhitespaceCharacterIndex: 0, isEmptyOrWhitespace: false });
+  const document = { uri: { path: '/a/b.ts', toString: () => 'file:///a/b.ts' }, version: 1, lineCount: lines.length, lineAt, offsetAt: () => 9, getText: () => text, validateRange: (range: unknown) => range };
+  editor.active = { document, selection };
+  return document;
+}
+
+test('what has streamed while the page was hidden is there when it comes back, and so is the wish for the focus', async () => {
+  const { view, openPage, hide, posted, last } = chatOf(new Map(), { generate: ({ onChunk }) => { onChunk('Hel'); return new Promise(() => {}); } });
+  openPage();
+  hide();
+  const before = posted.length;
+  void view.chat.ask('Hi');
+  await view.open('Why?');
+  await flush();
+  // A page that is not there, or not yet, hears nothing.
+  expect(posted).toHaveLength(before);
+  openPage();
+  expect(last('conversation')?.turns).toMatchObject([{ text: 'Hi' }, { text: 'Hel' }]);
+  expect(last('focus')).toEqual({ type: 'focus', draft: 'Why?' });
+});
+
+test('a selection that is added by hand is attached once, beside others', () => {
+  const range = (line: number) => ({ isEmpty: false, start: { line, character: 0 }, end: { line: line + 1, character: 0 } });
+  const document = openDocument('a();\nb();\nc();', range(0)) as never;
+  const { context } = chatOf(new Map()).view.chat;
+  context.add([selectionRef(document, range(0) as never), selectionRef(document, range(1) as never)]);
+  expect(context.refs.map(({ name }) => name)).toEqual(['b.ts', 'b.ts:1', 'b.ts:2']);
+  expect(new Set(context.refs.map(refId)).size).toBe(3);
+  context.attach(refId(context.refs[1]!), false);
+  expect(context.refs.map(({ name }) => name)).toEqual(['b.ts', 'b.ts:2']);
+});
+
+test('a question about a definition is there before the language’s extension says where that is, also one asked anew', async () => {
+  openDocument('def flush(): pass', { isEmpty: true, active: { line: 0, character: 4 } });
+  const { view, openPage, send, last } = chatOf(new Map());
+  openPage();
+  send({ type: 'ask', text: '/explain flush' });
+  expect(last('conversation')?.turns).toMatchObject([{ text: '/explain flush' }, { state: 'streaming' }]);
+  // A command from an editor's menu in the meantime says why nothing is asked.
+  void view.ask('/doc', []);
+  await flush();
+  expect(editor.messages).toEqual([expect.stringContaining('still answering')]);
+  send({ type: 'resend', id: view.chat.current.turns[0]!.id, text: '/explain `flush`' });
+  await flush();
+  expect(last('conversation')?.turns).toMatchObject([{ text: '/explain `flush`' }, { state: 'streaming' }]);
 });
