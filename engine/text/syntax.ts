@@ -67,7 +67,7 @@ export class Syntax {
     const scan = (written: string): BlockScan => {
       const text = lf.slice(0, offset) + written + lf.slice(offset);
       const read = (whole: Tree) => scanBlock(whole, text, offset, offset + text.length - lf.length, open, missing);
-      return this.#guarded(grammar, (language) => this.#trees.withTree(docId, language, text, read)) ?? { end: undefined, nested: false };
+      return this.#guarded(grammar, (language) => this.#trees.withEdited(docId, language, lf, text, read)) ?? { end: undefined, nested: false };
     };
     return {
       inText,

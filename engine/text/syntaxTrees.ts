@@ -1,36 +1,48 @@
 /**
- * Syntax trees of the mirrored documents, brought up to date by parsing what an edit has changed. A tree is the same
- * however it came about, so nothing that is read from it depends on what was parsed before. Whether a text is parsed at
- * all depends on its size alone, never on a clock: a long parse is done in slices between which the engine steps.
+ * Syntax trees of the mirrored documents. A tree is a function of its text alone: what tree-sitter finds in broken code
+ * depends both on the tree that an incremental parse starts from and on where a parse is halted and resumed. So a text is
+ * parsed as a whole, halted after fixed numbers of steps, never by a clock; only whether others get their turn at a halt
+ * goes by time. Incremental is one step from there: a text that is read once, from the tree of the text that it is like.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Edit, type Language, Parser, type Point, type Tree } from 'web-tree-sitter';
 import { commonPrefix, commonSuffix } from './incrementalEncoding.ts';
 
-/** Texts of more UTF-16 units are not parsed: some 12,000 lines of code, whose first parse takes about 0.1 s. */
+/** Texts of more UTF-16 units are not parsed: some 12,000 lines of code, whose parse takes about 0.1 s. */
 export const LONGEST_PARSED_TEXT = 512 * 1024;
-/** Milliseconds that a parse may keep the engine from stepping. */
-const SLICE_MS = 10;
-/** Documents whose trees are kept: some 25 bytes for each character. */
+/** A parse is halted whenever tree-sitter has asked this often, each time after 100 steps: some 20,000 characters. */
+const ASKED_PER_SLICE = 64;
+/** Milliseconds that a parse may keep the engine from stepping, to the next halt. */
+const TURN_MS = 10;
+/** Trees that are kept: some 25 bytes for each character. */
 const MOST_TREES = 6;
+/** Those of one document: its text, and the one with a completion taken that is asked about ahead. */
+const MOST_TREES_OF_DOCUMENT = 2;
 
 interface Entry {
+  docId: string;
   language: Language;
   text: string;
   tree: Tree;
 }
 
 export class SyntaxTrees {
-  /** By document id, least recently used first. */
-  readonly #entries = new Map<string, Entry>();
+  readonly #turnMs: number;
+  /** Least recently used first. */
+  #entries: Entry[] = [];
   readonly #parsers = new Map<Language, Parser>();
-  /** Parses under way, by document: the next one of the same document starts from its tree. */
+  /** The last parse under way, by document: the next one of the same document waits for it. */
   readonly #parsing = new Map<string, Promise<void>>();
 
-  /** The tree of exactly this text, if `update` has made it; valid until the next call. */
+  constructor(turnMs = TURN_MS) {
+    this.#turnMs = turnMs;
+  }
+
+  /** The tree of exactly this text, if it is kept; valid until the next call. */
   get(docId: string, language: Language, text: string): Tree | undefined {
-    const entry = this.#entries.get(docId);
-    return entry?.language === language && entry.text === text ? entry.tree : undefined;
+    const at = this.#entries.findIndex((entry) => entry.docId === docId && entry.language === language && entry.text === text);
+    if (at >= 0) this.#entries.push(...this.#entries.splice(at, 1));
+    return at >= 0 ? this.#entries.at(-1)?.tree : undefined;
   }
 
   /** Parses the text, which is not too long. Undefined when it is done already, else settles when it is; `get` has the tree. */
@@ -45,42 +57,49 @@ export class SyntaxTrees {
   }
 
   #parse(docId: string, language: Language, text: string): Promise<void> | undefined {
-    const known = this.#entries.get(docId);
-    if (known && this.get(docId, language, text)) {
-      this.#keep(docId, known);
-      return undefined;
-    }
-    const old = this.#edited(docId, language, text);
-    // Its own: another text may be parsed between two slices.
-    const parser = new Parser().setLanguage(language);
-    const slice = (): boolean => {
-      const end = performance.now() + SLICE_MS;
-      const tree = parser.parse(text, old, { progressCallback: () => performance.now() > end });
-      if (!tree) return false;
-      this.#keep(docId, { language, text, tree });
-      parser.delete();
-      old?.delete();
-      return true;
+    if (this.get(docId, language, text)) return undefined;
+    const slices = parseInSlices(language, text);
+    const turn = (): boolean => {
+      const end = performance.now() + this.#turnMs;
+      do {
+        const { done, value } = slices.next();
+        if (done) {
+          this.#keep({ docId, language, text, tree: value });
+          return true;
+        }
+      } while (performance.now() < end);
+      return false;
     };
-    if (slice()) return undefined;
+    if (turn()) return undefined;
     return (async () => {
       do await nextTurn();
-      while (!slice());
+      while (!turn());
     })();
   }
 
-  /** What `read` finds in the tree of a text that is like the document's last one but for a small edit; not kept. */
+  /** What `read` finds in the tree of the text, which is made here unless `update` has. */
   withTree<T>(docId: string, language: Language, text: string, read: (tree: Tree) => T): T {
     const known = this.get(docId, language, text);
     if (known) return read(known);
+    const slices = parseInSlices(language, text);
+    for (;;) {
+      const { done, value: tree } = slices.next();
+      if (!done) continue;
+      this.#keep({ docId, language, text, tree });
+      return read(tree);
+    }
+  }
+
+  /** What `read` finds in a tree of `text`, made from that of `base`, which is like it but for a small edit; not kept. */
+  withEdited<T>(docId: string, language: Language, base: string, text: string, read: (tree: Tree) => T): T {
     let parser = this.#parsers.get(language);
     if (!parser) {
       parser = new Parser().setLanguage(language);
       this.#parsers.set(language, parser);
     }
-    const old = this.#edited(docId, language, text);
+    const old = this.withTree(docId, language, base, (tree) => edited(tree, base, text));
     const tree = parser.parse(text, old) as Tree;
-    old?.delete();
+    old.delete();
     try {
       return read(tree);
     } finally {
@@ -88,35 +107,52 @@ export class SyntaxTrees {
     }
   }
 
-  /** Frees the tree of a document, or all. */
+  /** Frees the trees of a document, or all. */
   forget(docId?: string): void {
-    for (const id of docId === undefined ? [...this.#entries.keys()] : [docId]) {
-      this.#entries.get(id)?.tree.delete();
-      this.#entries.delete(id);
+    this.#free((entry) => docId === undefined || entry.docId === docId);
+  }
+
+  #keep(entry: Entry): void {
+    const { docId, language, text } = entry;
+    this.#free((other) => other.docId === docId && other.language === language && other.text === text);
+    const [oldest, ...others] = this.#entries.filter((other) => other.docId === docId);
+    if (others.length + 1 >= MOST_TREES_OF_DOCUMENT) this.#free((other) => other === oldest);
+    else if (this.#entries.length >= MOST_TREES) this.#free((other) => other === this.#entries[0]);
+    this.#entries.push(entry);
+  }
+
+  #free(which: (entry: Entry) => boolean): void {
+    const freed = this.#entries.filter(which);
+    this.#entries = this.#entries.filter((entry) => !freed.includes(entry));
+    for (const { tree } of freed) tree.delete();
+  }
+}
+
+/** Yields at halts that depend on the text alone: a resumed parse recovers from errors in other ways than one that was not halted. */
+function* parseInSlices(language: Language, text: string): Generator<undefined, Tree> {
+  // Its own: another text may be parsed between two slices.
+  const parser = new Parser().setLanguage(language);
+  for (;;) {
+    let asked = 0;
+    const tree = parser.parse(text, null, { progressCallback: () => ++asked >= ASKED_PER_SLICE });
+    if (tree) {
+      parser.delete();
+      return tree;
     }
+    yield;
   }
+}
 
-  /** A copy of the document's tree with the edit that leads to `text` marked in it. */
-  #edited(docId: string, language: Language, text: string): Tree | null {
-    const entry = this.#entries.get(docId);
-    if (entry?.language !== language) return null;
-    const tree = entry.tree.copy();
-    const start = commonPrefix(entry.text, text);
-    const same = commonSuffix(entry.text, text, Math.min(entry.text.length, text.length) - start);
-    const oldEnd = entry.text.length - same;
-    const newEnd = text.length - same;
-    const startPosition = pointAt(text, start);
-    tree.edit(new Edit({ startIndex: start, oldEndIndex: oldEnd, newEndIndex: newEnd, startPosition, oldEndPosition: pointAt(entry.text, oldEnd), newEndPosition: pointAt(text, newEnd) }));
-    return tree;
-  }
-
-  #keep(docId: string, entry: Entry): void {
-    const old = this.#entries.get(docId);
-    if (old && old !== entry) old.tree.delete();
-    this.#entries.delete(docId);
-    this.#entries.set(docId, entry);
-    if (this.#entries.size > MOST_TREES) this.forget(this.#entries.keys().next().value as string);
-  }
+/** A copy of the tree of `base` with the edit that leads to `text` marked in it. */
+function edited(known: Tree, base: string, text: string): Tree {
+  const tree = known.copy();
+  const start = commonPrefix(base, text);
+  const same = commonSuffix(base, text, Math.min(base.length, text.length) - start);
+  const oldEnd = base.length - same;
+  const newEnd = text.length - same;
+  const startPosition = pointAt(text, start);
+  tree.edit(new Edit({ startIndex: start, oldEndIndex: oldEnd, newEndIndex: newEnd, startPosition, oldEndPosition: pointAt(base, oldEnd), newEndPosition: pointAt(text, newEnd) }));
+  return tree;
 }
 
 function pointAt(text: string, offset: number): Point {

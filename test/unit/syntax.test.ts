@@ -2,9 +2,10 @@
 import { mkdtempSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { Parser, type Tree } from 'web-tree-sitter';
+import { type Language, Parser, type Tree } from 'web-tree-sitter';
 import { SourceDocument } from '../../engine/text/sourceDocument.ts';
 import { type PlaceSyntax, Syntax } from '../../engine/text/syntax.ts';
 import { GRAMMARS, Grammars, grammarFolder, grammarFor } from '../../engine/text/syntaxGrammars.ts';
@@ -23,6 +24,12 @@ async function at(extension: string, marked: string): Promise<PlaceSyntax> {
   syntax.forget();
   if (!('scan' in place)) throw new Error(`no syntax for .${extension}: ${place.note}`);
   return place;
+}
+
+function languageOf(name: string): Language {
+  const language = grammars.get(name);
+  if (!language) throw new Error(`${name} is not loaded`);
+  return language;
 }
 
 /** Every node with its place. */
@@ -201,47 +208,98 @@ const SAMPLES: Record<string, string> = {
 };
 const PIECES = ['{', '}', '(', ')', '\n', '\n  ', 'if (a) {', '"', '`', "'", '// c\n', '/*', '*/', '# ', 'foo(bar)', '=>', 'a', 'return ', 'end\n', 'def f():\n', '"""', '<p>', '${', 'é🙂', ';', ': '];
 
+/** Gives others a turn at every halt, and at none: the clock's extremes. */
+const ALWAYS = 0;
+const NEVER = Number.POSITIVE_INFINITY;
+
 describe('a tree', () => {
-  it.each(Object.keys(SAMPLES))('of %s is the same from edits as from the whole text', (name) => {
-    const language = grammars.get(name);
-    if (!language) throw new Error(`${name} is not loaded`);
+  it.each(Object.keys(SAMPLES))('of %s depends on the text alone, whatever was parsed before', async (name) => {
+    const language = languageOf(name);
     const sample = SAMPLES[name] as string;
     const edit = fc.record({ at: fc.nat(sample.length + 50), remove: fc.nat(20), insert: fc.constantFrom('', ...PIECES) });
-    fc.assert(
-      fc.property(fc.array(edit, { minLength: 1, maxLength: 12 }), (edits) => {
-        const trees = new SyntaxTrees();
+    await fc.assert(
+      fc.asyncProperty(fc.array(edit, { minLength: 1, maxLength: 12 }), async (edits) => {
+        const used = new SyntaxTrees();
         let text = sample;
-        for (const { at: from, remove, insert } of [{ at: 0, remove: 0, insert: '' }, ...edits]) {
-          text = text.slice(0, from) + insert + text.slice(from + remove);
-          trees.update('a', language, text);
-          const incremental = trees.withTree('a', language, text, outline);
-          expect(new SyntaxTrees().withTree('b', language, text, outline)).toBe(incremental);
+        for (const { at: from, remove, insert } of edits) {
+          const base = text;
+          text = base.slice(0, from) + insert + base.slice(from + remove);
+          const fresh = new SyntaxTrees();
+          expect(used.withEdited('a', language, base, text, outline)).toBe(fresh.withEdited('b', language, base, text, outline));
+          await used.update('a', language, text);
+          expect(used.withTree('a', language, text, outline)).toBe(fresh.withTree('b', language, text, outline));
+          fresh.forget();
         }
-        trees.forget();
+        used.forget();
       }),
-      { numRuns: 40, seed: 17 },
+      { numRuns: 25, seed: 17 },
     );
   });
 
+  it('of a long, broken text depends on it alone, whatever is done between its slices', async () => {
+    const language = languageOf('typescript');
+    const sample = (SAMPLES.typescript as string).repeat(20);
+    const edit = fc.record({ at: fc.nat(sample.length), remove: fc.nat(20), insert: fc.constantFrom('', ...PIECES) });
+    await fc.assert(
+      fc.asyncProperty(fc.array(edit, { minLength: 1, maxLength: 4 }), async (edits) => {
+        const [sliced, whole] = [new SyntaxTrees(ALWAYS), new SyntaxTrees(NEVER)];
+        let text = sample;
+        const texts = edits.map(({ at: from, remove, insert }) => {
+          text = text.slice(0, from) + insert + text.slice(from + remove);
+          return text;
+        });
+        const parsing = texts.map((next) => sliced.update('long', language, next));
+        expect(parsing[0]).toBeDefined();
+        let done = false;
+        const all = Promise.all(parsing).then(() => {
+          done = true;
+        });
+        for (let turn = 0; !done; turn++) {
+          expect(sliced.withEdited('other', language, 'let a = ;', `let a = ${turn};`, (tree) => tree.rootNode.toString())).toContain('lexical_declaration');
+          await nextTurn();
+        }
+        await all;
+        const tree = sliced.get('long', language, text);
+        expect(tree).toBeDefined();
+        expect(whole.update('whole', language, text)).toBeUndefined();
+        expect(outline(tree as Tree)).toBe(whole.withTree('whole', language, text, outline));
+        for (const trees of [sliced, whole]) trees.forget();
+      }),
+      { numRuns: 12, seed: 5 },
+    );
+  });
+
+  it('of a long text without errors is none the worse for the halts', () => {
+    const text = readFileSync('engine/text/layout.ts', 'utf8').repeat(12);
+    const language = languageOf('typescript');
+    const parser = new Parser().setLanguage(language);
+    const unhalted = parser.parse(text) as Tree;
+    expect(unhalted.rootNode.hasError).toBe(false);
+    const trees = new SyntaxTrees(ALWAYS);
+    expect(trees.update('a', language, text)).toBeDefined();
+    expect(trees.withTree('a', language, text, outline)).toBe(outline(unhalted));
+    unhalted.delete();
+    parser.delete();
+    trees.forget();
+  });
+
   it('of a long text is made in slices, between which others are read', async () => {
-    const language = grammars.get('typescript');
-    if (!language) throw new Error('typescript is not loaded');
+    const language = languageOf('typescript');
     const text = (SAMPLES.typescript as string).repeat(80);
-    const trees = new SyntaxTrees();
+    const trees = new SyntaxTrees(ALWAYS);
     const parsing = trees.update('long', language, text);
     expect(parsing).toBeDefined();
     expect(trees.get('long', language, text)).toBeUndefined();
     expect(trees.withTree('other', language, 'let a;', (tree) => tree.rootNode.toString())).toContain('lexical_declaration');
-    // Two edits in between: each starts from the tree before, and the last one stays.
-    const edited = [`// a\n${text}`, `// ab\n${text}`];
-    await Promise.all(edited.map((next) => trees.update('long', language, next)));
+    // Two edits in between: the last one and the one before stay.
+    const [first, last] = [`// a\n${text}`, `// ab\n${text}`];
+    await Promise.all([first, last].map((next) => trees.update('long', language, next)));
     await parsing;
-    const [, last] = edited as [string, string];
-    expect(outline(trees.get('long', language, last) as Tree)).toBe(new SyntaxTrees().withTree('whole', language, last, outline));
+    for (const next of [first, last]) expect(outline(trees.get('long', language, next) as Tree)).toBe(new SyntaxTrees().withTree('whole', language, next, outline));
+    expect(trees.get('long', language, text)).toBeUndefined();
+    expect(trees.get('other', language, 'let a;')).toBeDefined();
     trees.forget();
-    await trees.update('long', language, text);
-    expect(outline(trees.get('long', language, text) as Tree)).toBe(new SyntaxTrees().withTree('whole', language, text, outline));
-    trees.forget();
+    expect(trees.get('long', language, last)).toBeUndefined();
   });
 
   it('answers alike whatever was asked before', async () => {
