@@ -1,7 +1,7 @@
 /**
  * Where a block of code of an answer belongs in a file. Pure: offsets and texts. In this order: the selection; the
- * definition that has the block's name; the lines between the block's first and last; the whole file, if the block is
- * another version of it; else the cursor.
+ * whole file, if the block is another version of it; the definitions that the block has, where they follow one another;
+ * the lines between the block's first and last; else the cursor.
  */
 
 export interface Place {
@@ -23,30 +23,47 @@ const MODIFIERS = '(?:(?:export|default|public|private|protected|static|abstract
 const DEFINITION = new RegExp(`^\\s*${MODIFIERS}(?:function\\*?|class|interface|enum|struct|trait|def|func|fn|type|const|let|var)\\s+(?:\\([^)]*\\)\\s*)?([A-Za-z_$][\\w$]*)`);
 /** A method of a class. */
 const METHOD = new RegExp(`^\\s*${MODIFIERS}([A-Za-z_$][\\w$]*)\\s*(?:<[^>]*>)?\\([^;]*\\{`);
+/** A line of a comment, or a decorator. */
+const COMMENT = /^\s*(?:\/\*|\*|\/\/|#|@)/;
 const NO_NAMES = new Set(['if', 'for', 'while', 'switch', 'return', 'catch', 'with', 'match', 'else', 'try', 'do']);
 
 /** `text` and `block` with LF or CRLF line ends. */
 export function placeBlock(text: string, block: string, { selection, symbols }: PlaceOptions): Place {
   const code = block.replace(/\r\n/g, '\n').replace(/^\n+|\s+$/g, '');
   if (selection.start < selection.end) return replaceLines(text, selection.start, selection.end, code);
-  const name = firstName(code);
-  const named = symbols.filter((symbol) => symbol.name === name);
-  // Of two with one name, the one that the cursor is in.
-  const symbol = named.find(({ start, end }) => start <= selection.start && selection.start <= end) ?? (named.length === 1 ? named[0] : undefined);
-  if (symbol) return replaceLines(text, withComment(text, symbol.start, code), symbol.end, code);
-  const region = regionOf(text, code);
+  const known = definedNames(code).flatMap((name) => {
+    const named = symbols.filter((symbol) => symbol.name === name);
+    // Of two with one name, the one that the cursor is in.
+    return named.find(({ start, end }) => start <= selection.start && selection.start <= end) ?? (named.length === 1 ? named : []);
+  }).sort((a, b) => a.start - b.start);
+  const [first, last] = [known[0], known.at(-1)];
+  if ((known.length > 1 || !startsWithDefinition(code)) && isVersionOf(text, code)) return { start: 0, end: text.length, text: `${code}\n` };
+  // What stands between two definitions must not be lost.
+  const together = known.every(({ start }, i) => {
+    const before = known[i - 1]?.end ?? start;
+    return before <= start && text.slice(before, start).split('\n').every((line) => !line.trim() || COMMENT.test(line));
+  });
+  if (first && last && together) return replaceLines(text, withComment(text, first.start, code), last.end, code);
+  const region = first ? undefined : regionOf(text, code);
   if (region) return replaceLines(text, region.start, region.end, code);
   if (isVersionOf(text, code)) return { start: 0, end: text.length, text: `${code}\n` };
   return replaceLines(text, selection.start, selection.start, code);
 }
 
-/** Name of the first thing that the block defines. */
-export function firstName(code: string): string | undefined {
-  for (const line of code.split('\n')) {
+/** Names of the outermost things that the block defines. */
+export function definedNames(code: string): string[] {
+  const found = code.split('\n').flatMap((line) => {
     const name = DEFINITION.exec(line)?.[1] ?? methodName(line);
-    if (name !== undefined) return name;
-  }
-  return undefined;
+    return name === undefined ? [] : [{ name, indent: line.search(/\S/) }];
+  });
+  const least = Math.min(...found.map(({ indent }) => indent));
+  return [...new Set(found.filter(({ indent }) => indent === least).map(({ name }) => name))];
+}
+
+/** Whether nothing but a comment comes before the first definition. */
+function startsWithDefinition(code: string): boolean {
+  const line = code.split('\n').find((each) => !COMMENT.test(each) && each.trim()) ?? '';
+  return (DEFINITION.exec(line)?.[1] ?? methodName(line)) !== undefined;
 }
 
 /** The name in a line such as `async flush(path) {`. */
@@ -75,12 +92,12 @@ function replaceLines(text: string, start: number, end: number, code: string): P
 
 /** The start of the comment above a definition where the block brings one of its own. */
 function withComment(text: string, start: number, code: string): number {
-  if (!/^\s*(?:\/\*|\/\/|#|@)/.test(code)) return start;
+  if (!COMMENT.test(code)) return start;
   let at = text.lastIndexOf('\n', start - 1) + 1;
   const indentAt = at;
   for (;;) {
     const above = text.lastIndexOf('\n', at - 2) + 1;
-    if (at === 0 || !/^\s*(?:\/\*|\*|\/\/|#|@)/.test(text.slice(above, at))) break;
+    if (at === 0 || !COMMENT.test(text.slice(above, at))) break;
     at = above;
   }
   if (at === indentAt) return start;
