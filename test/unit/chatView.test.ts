@@ -57,7 +57,7 @@ afterEach(() => {
 
 const DONE = { finishReason: 'stop', text: 'Yes.', usage: { promptTokens: 10, cachedTokens: 5 }, timings: { ttftMs: 1, tpotMs: 1 }, diagnostics: [] };
 
-function chatOf(workspaceState: Map<string, unknown>, options: { state?: unknown; generate?: (request: { onChunk(text: string): void }) => Promise<unknown> } = {}) {
+function chatOf(workspaceState: Map<string, unknown>, options: { state?: unknown; maxTokens?: number; generate?: (request: { onChunk(text: string): void; sampling?: unknown }) => Promise<unknown> } = {}) {
   let numMeasured = 0;
   const event = () => ({ dispose() {} });
   const client = {
@@ -70,7 +70,7 @@ function chatOf(workspaceState: Map<string, unknown>, options: { state?: unknown
   };
   const host = { client, onState: event };
   const mirror = { sync: (document: { uri: unknown }) => String(document.uri) };
-  const settings = { current: { completion: { exclude: [] }, chat: { maxTokens: 0 }, model: '' }, onDidChange: event };
+  const settings = { current: { completion: { exclude: [] }, chat: { maxTokens: options.maxTokens ?? 0 }, model: '' }, onDidChange: event };
   const context = { extensionUri: {}, extensionPath: '', workspaceState: { get: (key: string) => workspaceState.get(key), update: async (key: string, value: unknown) => void workspaceState.set(key, structuredClone(value)) } };
   const view = new ChatView(context as never, host as never, mirror as never, settings as never, {} as never, {} as never);
   const posted: ToPage[] = [];
@@ -213,4 +213,11 @@ test('a question about a definition is there before the language’s extension s
   send({ type: 'resend', id: view.chat.current.turns[0]!.id, text: '/explain `flush`' });
   await flush();
   expect(last('conversation')?.turns).toMatchObject([{ text: '/explain `flush`' }, { state: 'streaming' }]);
+});
+
+test.each([[0, undefined], [50, { maxTokens: 50 }]])('kvasir.chat.maxTokens %d asks for %j', async (maxTokens, sampling) => {
+  const asked: unknown[] = [];
+  const { view } = chatOf(new Map(), { maxTokens, generate: async (request) => { asked.push(request.sampling); return DONE; } });
+  await view.chat.ask('Hi');
+  expect(asked).toEqual([sampling]);
 });

@@ -176,6 +176,12 @@ describe('complaint: CPU hot on every keystroke', () => {
     await wait(20);
     expect(h.asks.length).toBe(2);
   });
+
+  test.each([[0, undefined], [7, 7]])('kvasir.completion.maxTokens %d asks for %j', async (maxTokens, asked) => {
+    const h = harness('x|\n', { maxTokens });
+    await show(h, 'y');
+    expect(h.asks[0]?.message.sampling?.maxTokens).toBe(asked);
+  });
 });
 
 describe('complaint: cancel that does not stop compute', () => {

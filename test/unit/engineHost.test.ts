@@ -96,6 +96,18 @@ test('a ceiling set while the model loads reaches the engine when it is ready, 0
   expect(world.engines.length).toBe(1);
 });
 
+test('the number of threads reaches the engine; another number ends it, and the next request starts it with that', async () => {
+  const { host, set } = hostOf();
+  set({ threads: 3 });
+  host.client.ready().catch(() => {});
+  expect((await greet()).threads).toBe(3);
+  set({ threads: 5 });
+  await settle();
+  host.client.ready().catch(() => {});
+  expect((await greet()).threads).toBe(5);
+  expect(world.engines.length).toBe(2);
+});
+
 test('Restart of a notification older than switching off does nothing; a model’s words are no link', async () => {
   const { host } = hostOf();
   host.client.ready().catch(() => {});
