@@ -69,15 +69,26 @@ class Player {
     } else if (event.do === 'write') await this.#write(event);
     else if (event.do === 'save') await this.#save();
     else if (this.#assistant) {
+      const answer = this.#window.answers.nth(await this.#window.answers.count());
       if (event.do === 'ask') {
         await this.#window.runCommand('Kvasir: Open Chat');
         await this.#window.ask(event.text);
       } else await this.#window.runCommand('Kvasir: Summarize File');
-      // Back to the text while the answer is being written.
-      await this.#window.press('Control+1');
-      await this.#window.page.locator('.editor-instance .monaco-editor.focused').waitFor();
+      await answer.waitFor();
+      await this.#backToTheText();
     }
     this.#last = now();
+  }
+
+  /** While the answer is being written. The chat may take the keyboard a moment after it has been opened. */
+  async #backToTheText(): Promise<void> {
+    const focused = this.#window.page.locator('.editor-instance .monaco-editor.focused');
+    for (const end = now() + 60_000; now() < end; ) {
+      await this.#window.press('Control+1');
+      await sleep(300);
+      if (await focused.count()) return;
+    }
+    throw new Error('the keyboard does not come back from the chat to the text');
   }
 
   async #write(event: WriteEvent): Promise<void> {
