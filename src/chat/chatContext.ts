@@ -34,8 +34,9 @@ export class ChatContext implements vscode.Disposable {
     this.#editor = codeEditor(vscode.window.activeTextEditor);
     this.#subscriptions = [
       vscode.window.onDidChangeActiveTextEditor((editor) => {
-        // The last code editor stays meant while an output pane or nothing at all is active, until it is closed.
-        this.#editor = codeEditor(editor) ?? (this.#editor && vscode.window.visibleTextEditors.includes(this.#editor) ? this.#editor : undefined);
+        // The last file stays meant while an output pane, a diff against it or nothing at all is active, until it is closed.
+        const last = this.#editor?.document;
+        this.#editor = codeEditor(editor) ?? vscode.window.visibleTextEditors.find(({ document }) => document === last);
         this.#update();
       }),
       vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => {

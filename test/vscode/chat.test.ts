@@ -179,6 +179,8 @@ editorSuite('chat', FILES, (editor) => {
     await block.getByRole('button', { name: 'Apply to the file, as a diff' }).click();
     await window.page.locator('.diff-editor, .monaco-diff-editor').first().waitFor();
     await window.page.locator('.monaco-diff-editor .modified .view-line', { hasText: 'return 42' }).waitFor();
+    // The file stays attached while its diff is in front.
+    await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
     await window.screenshot('chat-diff');
     await window.runCommand('Kvasir: Accept Edit');
     await window.openFile('src/inventory.ts');
@@ -221,9 +223,12 @@ editorSuite('chat', FILES, (editor) => {
     await poll(() => questions().count()).toBe(0);
     await askToTheEnd('What does `compute` do?');
     await input().fill('half a thou');
+    // A browser writes to its disk when it comes to it.
+    await window.page.waitForTimeout(2000);
     await window.page.reload();
     await window.page.locator('.monaco-workbench').waitFor();
     await poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('What does compute do?')]);
+    expect(await editor().answers.last().locator('[data-part="footer"]').count(), 'not taken for interrupted').toBe(1);
     expect(await input().inputValue()).toBe('half a thou');
     await window.runCommand('Kvasir: Export Conversation');
     await window.page.locator('.tab.active', { hasText: 'Untitled' }).waitFor();
