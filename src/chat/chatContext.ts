@@ -19,7 +19,8 @@ export class ChatContext implements vscode.Disposable {
   readonly #settings: Settings;
   readonly #changed = new vscode.EventEmitter<void>();
   readonly #subscriptions: vscode.Disposable[];
-  #editor: vscode.TextEditor | undefined;
+  /** The text editor that was active last. */
+  #last: vscode.TextEditor | undefined;
   #fileWanted = true;
   /** A secret that the user has attached by hand. */
   #allowed: vscode.TextDocument | undefined;
@@ -31,19 +32,19 @@ export class ChatContext implements vscode.Disposable {
 
   constructor(settings: Settings) {
     this.#settings = settings;
-    this.#editor = codeEditor(vscode.window.activeTextEditor);
+    this.#last = codeEditor(vscode.window.activeTextEditor);
     this.#subscriptions = [
       vscode.window.onDidChangeActiveTextEditor((editor) => {
-        // The last file stays meant while an output pane, a diff against it or nothing at all is active, until it is closed.
-        const last = this.#editor?.document;
-        this.#editor = codeEditor(editor) ?? vscode.window.visibleTextEditors.find(({ document }) => document === last);
+        this.#last = codeEditor(editor) ?? this.#last;
         this.#update();
       }),
+      // A diff comes to the front without a text editor of ours.
+      vscode.window.tabGroups.onDidChangeTabs(() => this.#update()),
       vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => {
-        if (textEditor === this.#editor) this.#updateSoon();
+        if (textEditor === this.editor) this.#updateSoon();
       }),
       vscode.workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
-        if (document === this.#editor?.document && contentChanges.length) this.#updateSoon();
+        if (document === this.editor?.document && contentChanges.length) this.#updateSoon();
       }),
     ];
   }
@@ -53,14 +54,18 @@ export class ChatContext implements vscode.Disposable {
     return this.#changed.event;
   }
 
-  /** The editor that a question is about and code is inserted into. */
+  /** The editor that a question is about and code is meant for: the last one, while it or a diff of its file is to be seen. */
   get editor(): vscode.TextEditor | undefined {
-    return this.#editor;
+    const last = this.#last;
+    if (!last || last === vscode.window.activeTextEditor || vscode.window.visibleTextEditors.includes(last)) return last;
+    const input = vscode.window.tabGroups.activeTabGroup.activeTab?.input;
+    const shown = input instanceof vscode.TabInputTextDiff ? [input.original, input.modified] : [];
+    return shown.some((uri) => uri.toString() === last.document.uri.toString()) ? last : undefined;
   }
 
   /** The active file where it is attached. */
   get document(): vscode.TextDocument | undefined {
-    const document = this.#editor?.document;
+    const document = this.editor?.document;
     if (!document || !this.#fileWanted) return undefined;
     return isSecret(document, this.#settings.current.completion) && document !== this.#allowed ? undefined : document;
   }
@@ -74,7 +79,7 @@ export class ChatContext implements vscode.Disposable {
   }
 
   chips(sizes: ChipSizes): Chip[] {
-    const document = this.#editor?.document;
+    const document = this.editor?.document;
     const chips = this.refs.map((ref) => ({ id: refId(ref), kind: ref.kind, name: ref.name, path: ref.path, attached: true, ...(sizes.get(refId(ref)) ?? { tokens: null, omitted: null }) }));
     if (!document || chips.some(({ id }) => id === document.uri.toString())) return chips;
     const { kind, name, path, uri } = fileRef(document.uri);
@@ -88,9 +93,9 @@ export class ChatContext implements vscode.Disposable {
 
   attach(id: string, attached: boolean): void {
     if (this.#selection && id === refId(this.#selection)) this.#refused = id;
-    else if (id === this.#editor?.document.uri.toString()) {
+    else if (id === this.editor?.document.uri.toString()) {
       this.#fileWanted = attached;
-      this.#allowed = attached ? this.#editor.document : undefined;
+      this.#allowed = attached ? this.editor.document : undefined;
     }
     if (!attached) this.#added = this.#added.filter((ref) => refId(ref) !== id);
     this.#update();
@@ -99,16 +104,16 @@ export class ChatContext implements vscode.Disposable {
   /** Attaches by name; the active file becomes attached again. */
   add(refs: readonly ContextRef[]): void {
     for (const ref of refs) {
-      if (ref.uri === this.#editor?.document.uri.toString() && ref.kind === 'file') {
+      if (ref.uri === this.editor?.document.uri.toString() && ref.kind === 'file') {
         this.#fileWanted = true;
-        this.#allowed = this.#editor.document;
+        this.#allowed = this.editor.document;
       } else this.#added = [...this.#added.filter((other) => refId(other) !== refId(ref)), ref];
     }
     this.#update();
   }
 
   find(id: string): ContextRef | undefined {
-    const document = this.#editor?.document;
+    const document = this.editor?.document;
     return this.refs.find((ref) => refId(ref) === id) ?? (document?.uri.toString() === id ? fileRef(document.uri) : undefined);
   }
 
@@ -126,7 +131,7 @@ export class ChatContext implements vscode.Disposable {
   }
 
   get #selection(): ContextRef | undefined {
-    const editor = this.#editor;
+    const editor = this.editor;
     if (!editor || editor.selection.isEmpty) return undefined;
     if (isSecret(editor.document, this.#settings.current.completion) && editor.document !== this.#allowed) return undefined;
     const ref = selectionRef(editor.document, editor.selection);

@@ -20,7 +20,7 @@ export class CodeBlocks {
   /** `editor` is the one that the conversation is about. */
   async run(action: CodeAction, text: string, language: string, editor: vscode.TextEditor | undefined): Promise<void> {
     if (action === 'newFile') return newFile(text, language);
-    if (!editor || editor.document.isClosed || !vscode.window.visibleTextEditors.some(({ document }) => document === editor.document)) {
+    if (!editor || editor.document.isClosed) {
       void vscode.window.showInformationMessage(vscode.l10n.t('Open the file that the code is meant for.'));
       return;
     }

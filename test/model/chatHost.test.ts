@@ -33,13 +33,14 @@ vi.mock('../../src/vscode.ts', () => {
       contains = (other: { start: { line: number }; end: { line: number } }) => this.start.line <= other.start.line && other.end.line <= this.end.line;
     },
     SymbolKind: {},
+    TabInputTextDiff: class {},
     EndOfLine: { LF: 1, CRLF: 2 },
     Uri: { parse: (path: string) => ({ path, toString: () => path }) },
     l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
     env: { language: 'en' },
     languages: { match: () => 1 },
     commands: { executeCommand: async () => undefined },
-    window: { get activeTextEditor() { return editor.active; }, visibleTextEditors: [], onDidChangeActiveTextEditor: event, onDidChangeTextEditorSelection: event },
+    window: { get activeTextEditor() { return editor.active; }, visibleTextEditors: [], tabGroups: { onDidChangeTabs: event, activeTabGroup: {} }, onDidChangeActiveTextEditor: event, onDidChangeTextEditorSelection: event },
     workspace: {
       get textDocuments() { return editor.documents; },
       openTextDocument: async ({ path }: { path: string }) => editor.documents.find((document) => String((document as { uri: unknown }).uri) === path),

@@ -17,6 +17,7 @@ vi.mock('../../src/vscode.ts', () => {
       }
       dispose(): void {}
     },
+    TabInputTextDiff: class {},
     Uri: { joinPath: () => ({}), parse: (text: string) => ({ toString: () => text }) },
     l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
     env: { language: 'en' },
@@ -33,7 +34,7 @@ vi.mock('../../src/vscode.ts', () => {
     },
     // A language's extension that never answers.
     commands: { executeCommand: (name: string) => (name.startsWith('vscode.') ? new Promise(() => {}) : Promise.resolve()) },
-    window: { showInformationMessage: async (message: string) => void editor.messages.push(message), get activeTextEditor() { return editor.active; }, visibleTextEditors: [], onDidChangeActiveTextEditor: event, onDidChangeTextEditorSelection: event },
+    window: { showInformationMessage: async (message: string) => void editor.messages.push(message), get activeTextEditor() { return editor.active; }, visibleTextEditors: [], tabGroups: { onDidChangeTabs: event, activeTabGroup: {} }, onDidChangeActiveTextEditor: event, onDidChangeTextEditorSelection: event },
     workspace: {
       asRelativePath: () => 'b.ts',
       openTextDocument: async () => (editor.active as { document: unknown }).document,
