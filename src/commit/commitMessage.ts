@@ -24,6 +24,8 @@ interface Change {
 export class CommitMessage {
   readonly #host: EngineHost;
   readonly #settings: Settings;
+  /** Roots of the repositories whose message is being written; the notification of that says so. */
+  readonly #writing = new Set<string>();
 
   constructor(host: EngineHost, settings: Settings) {
     this.#host = host;
@@ -64,6 +66,9 @@ export class CommitMessage {
 
   async #write(repository: Repository, { diff, notes }: Change): Promise<void> {
     const { inputBox } = repository;
+    const root = repository.rootUri.toString();
+    if (this.#writing.has(root)) return;
+    this.#writing.add(root);
     const before = inputBox.value;
     const abort = new AbortController();
     let written = before;
@@ -76,6 +81,7 @@ export class CommitMessage {
     const restore = () => {
       if (inputBox.value === written) inputBox.value = before;
     };
+    const said = [...notes];
     try {
       const subjects = await recentSubjects(repository);
       const done = await vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: vscode.l10n.t('Kvasir is writing a commit message'), cancellable: true }, (_, token) => {
@@ -90,15 +96,22 @@ export class CommitMessage {
           signal: abort.signal,
         });
       });
-      if (abort.signal.aborted) return restore();
-      if (!done.text) throw new Error(done.diagnostics.join('; ') || vscode.l10n.t('the model gave no message'));
-      put(done.text);
-      if (done.finishReason === 'length') notes.push(vscode.l10n.t('the message is cut off after {0} tokens', done.usage.completionTokens));
-      await offerBefore([...notes, ...done.diagnostics], before, restore);
+      if (!abort.signal.aborted && !done.text) throw new Error(done.diagnostics.join('; ') || vscode.l10n.t('the model gave no message'));
+      if (!abort.signal.aborted) put(done.text);
+      if (abort.signal.aborted) {
+        restore();
+        said.length = 0;
+      } else {
+        if (done.finishReason === 'length') said.push(vscode.l10n.t('the message is cut off after {0} tokens', done.usage.completionTokens));
+        said.push(...done.diagnostics);
+      }
     } catch (error) {
       restore();
       throw error;
+    } finally {
+      this.#writing.delete(root);
     }
+    await offerBefore(said, before, inputBox);
   }
 }
 
@@ -108,12 +121,13 @@ async function recentSubjects(repository: Repository): Promise<string[]> {
   return commits.map(({ message }) => message.split('\n', 1)[0] as string);
 }
 
-/** Says what there is to say, with a way back to what stood in the box. */
-async function offerBefore(notes: readonly string[], before: string, restore: () => void): Promise<void> {
+/** Says what there is to say, with a way back to what stood in the box if that is no longer there. */
+async function offerBefore(notes: readonly string[], before: string, inputBox: Repository['inputBox']): Promise<void> {
   const again = vscode.l10n.t('Restore Previous Message');
-  const said = before.trim() ? [...notes, vscode.l10n.t('what stood in the box was replaced')] : notes;
+  const replaced = before.trim() !== '' && inputBox.value !== before;
+  const said = replaced ? [...notes, vscode.l10n.t('what stood in the box was replaced')] : notes;
   if (!said.length) return;
   const message = `Kvasir: ${said.join('; ')}.`;
-  const chosen = before.trim() ? await vscode.window.showInformationMessage(message, again) : await vscode.window.showInformationMessage(message);
-  if (chosen === again) restore();
+  const chosen = replaced ? await vscode.window.showInformationMessage(message, again) : await vscode.window.showInformationMessage(message);
+  if (chosen === again) inputBox.value = before;
 }

@@ -8,11 +8,12 @@ import type { Task } from '../../engine/protocol.ts';
 import { diffFiles } from '../../src/commit/diffFiles.ts';
 import { t } from './translate.ts';
 
-const editor = vi.hoisted(() => ({ messages: [] as string[], choose: undefined as string | undefined, repositories: [] as unknown[], executed: [] as string[], cancel: () => {} }));
+const editor = vi.hoisted(() => ({ messages: [] as string[], choose: undefined as string | undefined, repositories: [] as unknown[], executed: [] as string[], cancel: () => {}, onSay: undefined as (() => string) | undefined }));
 vi.mock('../../src/vscode.ts', () => {
   const say = async (message: string, ...buttons: string[]) => {
     editor.messages.push(message);
-    return buttons.find((button) => button === editor.choose);
+    const chosen = editor.onSay?.() ?? editor.choose;
+    return buttons.find((button) => button === chosen);
   };
   return {
     l10n: { t },
@@ -31,12 +32,12 @@ vi.mock('../../src/vscode.ts', () => {
 const { CommitMessage } = await import('../../src/commit/commitMessage.ts');
 
 beforeEach(() => {
-  Object.assign(editor, { messages: [], choose: undefined, executed: [] });
+  Object.assign(editor, { messages: [], choose: undefined, executed: [], onSay: undefined });
 });
 
 const fileDiff = (name: string) => `diff --git a/${name} b/${name}\nindex 1..2 100644\n--- a/${name}\n+++ b/${name}\n@@ -1 +1 @@\n-one\n+two\n`;
 
-function setUp({ staged = '', working = '', before = '', canEdit = true, pieces = ['Add ', 'two'], finishReason = 'stop', onPiece = (_: number) => {} } = {}) {
+function setUp({ staged = '', working = '', before = '', canEdit = true, pieces = ['Add ', 'two'], finishReason = 'stop', onPiece = (_: number): unknown => undefined } = {}) {
   const repository = {
     rootUri: '/work',
     inputBox: { value: before },
@@ -55,7 +56,7 @@ function setUp({ staged = '', working = '', before = '', canEdit = true, pieces 
         if (signal.aborted) break;
         onChunk(piece);
         seen.push(repository.inputBox.value);
-        onPiece(i);
+        await onPiece(i);
       }
       return { text: pieces.join(''), finishReason: signal.aborted ? 'abort' : finishReason, usage: { completionTokens: 2 }, diagnostics: [] };
     },
@@ -128,6 +129,33 @@ describe('what stood in the box', () => {
     const { repository, run } = setUp({ staged: fileDiff('a.ts'), pieces: ['a', 'b', 'c'], onPiece: (i) => { if (i === 0) repository.inputBox.value = 'typed'; } });
     await run();
     expect(repository.inputBox.value).toBe('typed');
+    expect(editor.messages).toEqual([]);
+  });
+
+  test('is not lost when the user types while the message streams', async () => {
+    editor.choose = 'Restore Previous Message';
+    const { repository, run } = setUp({ staged: fileDiff('a.ts'), before: 'mine', pieces: ['a', 'b'], onPiece: (i) => { if (i === 0) repository.inputBox.value += '!'; } });
+    await run();
+    expect(editor.messages).toEqual(['Kvasir: what stood in the box was replaced.']);
+    expect(repository.inputBox.value).toBe('mine');
+  });
+
+  test('comes back also when the user had typed on in the new message', async () => {
+    const { repository, run } = setUp({ staged: fileDiff('a.ts'), before: 'mine' });
+    editor.onSay = () => {
+      repository.inputBox.value += ' and three';
+      return 'Restore Previous Message';
+    };
+    await run();
+    expect(repository.inputBox.value).toBe('mine');
+  });
+
+  test('is what was there before the first of two commands at a time', async () => {
+    const { repository, tasks, run } = setUp({ staged: fileDiff('a.ts'), before: 'mine', onPiece: () => (tasks.length === 1 ? run() : undefined) });
+    editor.choose = 'Restore Previous Message';
+    await run();
+    expect(tasks).toHaveLength(1);
+    expect(repository.inputBox.value).toBe('mine');
   });
 });
 
