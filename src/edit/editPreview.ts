@@ -27,6 +27,8 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
   #following: vscode.Disposable[] = [];
   #edit: PendingEdit | undefined;
   #uri: vscode.Uri | undefined;
+  /** Being accepted: a second press of the button would replace the range once more. */
+  #accepting: PendingEdit | undefined;
   #numShown = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -68,11 +70,12 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
   /** Replaces the range by the new text in one undo step; says so and keeps the new text where that is not possible. */
   async accept(): Promise<boolean> {
     const edit = this.#edit;
-    if (!edit) return false;
+    if (!edit || edit === this.#accepting) return false;
     if (edit.streaming) {
       void vscode.window.showInformationMessage(vscode.l10n.t('Kvasir is still writing this edit.'));
       return false;
     }
+    this.#accepting = edit;
     try {
       const document = await vscode.workspace.openTextDocument(edit.uri);
       const range = edit.locate(document, vscode.l10n.t('The text that this edit replaces was changed in the meantime. Undo that change, or copy the new text.'));
@@ -85,6 +88,7 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
       if (edit.uri.scheme !== 'vscode-notebook-cell') await vscode.window.showTextDocument(document, { selection: new vscode.Range(start, start), preview: false });
       return true;
     } catch (error) {
+      this.#accepting = undefined;
       await this.#offerText(edit, error instanceof Error ? error.message : String(error));
       return false;
     }
@@ -133,6 +137,7 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
     for (const subscription of this.#following) subscription.dispose();
     this.#following = [];
     this.#edit = undefined;
+    this.#accepting = undefined;
     this.#uri = undefined;
     this.#setContext();
   }

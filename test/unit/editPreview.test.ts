@@ -131,6 +131,15 @@ test('accepted: one replacement, the diff closed, nothing listened to any more',
   expect(editor.changed.size + editor.tabsClosed.size).toBe(0);
 });
 
+test('accepted twice at a time: replaced once', async () => {
+  const preview = new EditPreview();
+  const document = documentOf(TEXT);
+  await show(preview, document, 'longer_than_two();');
+  expect(await Promise.all([preview.accept(), preview.accept()])).toEqual([true, false]);
+  expect(document.text).toBe('one();\nlonger_than_two();\n');
+  expect(editor.messages).toEqual([]);
+});
+
 test('rejected, closed by hand, or another one asked for: cancelled, and the file as it was', async () => {
   const preview = new EditPreview();
   const document = documentOf(TEXT);
