@@ -134,8 +134,8 @@ function items(candidates: Candidate[], { models, machine }: Known, host: Engine
 
 function placeholder({ models, machine }: Known): string {
   const numRefused = [...models.values()].filter((answer) => 'reason' in answer).length;
-  const found = vscode.l10n.t('{0} models can run here', models.size - numRefused);
-  const not = numRefused ? vscode.l10n.t('{0} cannot', numRefused) : '';
+  const found = vscode.l10n.t('Models that can run here: {0}', models.size - numRefused);
+  const not = numRefused ? vscode.l10n.t('that cannot: {0}', numRefused) : '';
   const free = machine ? vscode.l10n.t('{0} of memory free', formatBytes(machine.availableBytes, vscode.env.language)) : '';
   return [found, not, free].filter(Boolean).join(' · ');
 }

