@@ -3,7 +3,9 @@ import { homedir, userInfo } from 'node:os';
 import path from 'node:path';
 import * as vscode from '../vscode.ts';
 import type { CompletionRecord } from '../completion/record.ts';
+import type { EngineState } from '../client/engineClient.ts';
 import type { EngineHost } from '../client/engineHost.ts';
+import { repositoryName } from '../models/discover.ts';
 import { problemReport } from './problemReport.ts';
 
 export async function reportProblem(context: vscode.ExtensionContext, host: EngineHost, completion: CompletionRecord | undefined): Promise<void> {
@@ -27,7 +29,7 @@ export async function reportProblem(context: vscode.ExtensionContext, host: Engi
     settings: changed,
     problems: [...host.problems],
     completion,
-    names: namesOfUser(),
+    names: [...namesOfUser(), ...namesOfModel(settings.get<string>('kvasir.model') ?? '', host.client.state)],
   });
   await vscode.window.showTextDocument(await vscode.workspace.openTextDocument({ language: 'markdown', content }));
 }
@@ -37,6 +39,12 @@ function namesOfUser(): string[] {
   const files = [...(vscode.workspace.workspaceFolders ?? []).map(({ uri }) => uri), ...vscode.workspace.textDocuments.map(({ uri }) => uri)].map(({ fsPath }) => fsPath);
   const home = homedir();
   return [...files, ...files.map((file) => path.basename(file)), home, loginName() ?? path.basename(home)].filter((name) => name.length > 2);
+}
+
+/** A model of the user's own may be named by a failure. */
+function namesOfModel(setting: string, state: EngineState): string[] {
+  if (!setting) return [];
+  return [setting, path.basename(setting), repositoryName(setting)?.split('/').at(-1) ?? '', state.kind === 'ready' ? state.model.name : ''].filter((name) => name.length > 2);
 }
 
 function loginName(): string | undefined {
