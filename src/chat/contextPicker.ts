@@ -2,7 +2,7 @@
 import * as vscode from '../vscode.ts';
 import type { ContextRef, Found } from './chatMessages.ts';
 import { fileRef, selectionRef } from './contextRefs.ts';
-import { type FileFinder, openFiles } from './fileFinder.ts';
+import type { FileFinder } from './fileFinder.ts';
 
 interface Item extends vscode.QuickPickItem {
   refs: ContextRef[];
@@ -20,7 +20,7 @@ export async function pickContext(finder: FileFinder, editor: vscode.TextEditor 
 }
 
 async function items(finder: FileFinder, editor: vscode.TextEditor | undefined): Promise<Item[]> {
-  const open = openFiles().map((uri) => fileRef(uri));
+  const open = finder.open().map((uri) => fileRef(uri));
   const special: Item[] = [];
   if (open.length > 1) special.push({ label: `$(files) ${vscode.l10n.t('All open editors')}`, description: String(open.length), refs: open });
   if (editor && !editor.selection.isEmpty) {

@@ -38,6 +38,11 @@ export class FileFinder {
     return [...entries.filter(({ uri }) => open.has(uri)), ...entries.filter(({ uri }) => !open.has(uri))];
   }
 
+  /** What is open in editors; a secret is attached by its own name only. */
+  open(): vscode.Uri[] {
+    return openFiles().filter((uri) => !isSecret({ uri, languageId: '' }, this.#settings.current.completion));
+  }
+
   #entries(): Promise<Found[]> {
     if (!this.#list || Date.now() - this.#list.read > FRESH_MS) this.#list = { read: Date.now(), entries: this.#read() };
     return this.#list.entries;
@@ -62,7 +67,7 @@ export async function filesIn(folder: vscode.Uri, settings: Settings, most: numb
 }
 
 /** Files open in editors, the active group's first. */
-export function openFiles(): vscode.Uri[] {
+function openFiles(): vscode.Uri[] {
   return vscode.window.tabGroups.all.flatMap(({ tabs }) => tabs.flatMap(({ input }) => (input instanceof vscode.TabInputText ? [input.uri] : [])));
 }
 
