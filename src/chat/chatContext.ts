@@ -101,13 +101,14 @@ export class ChatContext implements vscode.Disposable {
     this.#update();
   }
 
-  /** Attaches by name; the active file becomes attached again. */
+  /** Attaches by name, until it is taken out: also when the active file is another one. */
   add(refs: readonly ContextRef[]): void {
     for (const ref of refs) {
       if (ref.uri === this.editor?.document.uri.toString() && ref.kind === 'file') {
         this.#fileWanted = true;
         this.#allowed = this.editor.document;
-      } else this.#added = [...this.#added.filter((other) => refId(other) !== refId(ref)), ref];
+      }
+      this.#added = [...this.#added.filter((other) => refId(other) !== refId(ref)), ref];
     }
     this.#update();
   }

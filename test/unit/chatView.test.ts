@@ -48,7 +48,7 @@ vi.mock('../../src/vscode.ts', () => {
 });
 vi.mock('../../src/chat/chatPage.ts', () => ({ chatPage: () => '' }));
 const { ChatView } = await import('../../src/chat/chatView.ts');
-const { refId, selectionRef } = await import('../../src/chat/contextRefs.ts');
+const { fileRef, refId, selectionRef } = await import('../../src/chat/contextRefs.ts');
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => {
@@ -199,6 +199,17 @@ test('a selection that is added by hand is attached once, beside others', () => 
   expect(new Set(context.refs.map(refId)).size).toBe(3);
   context.attach(refId(context.refs[1]!), false);
   expect(context.refs.map(({ name }) => name)).toEqual(['b.ts', 'b.ts:2']);
+});
+
+test('a file that is added by hand stays attached when another one comes to the front', () => {
+  const document = openDocument('a();', { isEmpty: true, active: { line: 0, character: 0 } }) as { uri: { path: string } };
+  const { context } = chatOf(new Map()).view.chat;
+  context.add([fileRef(document.uri as never)]);
+  expect(context.refs).toHaveLength(1);
+  document.uri = { path: '/a/c.ts', toString: () => 'file:///a/c.ts' } as never;
+  expect(context.refs.map(({ uri }) => uri)).toEqual(['file:///a/c.ts', 'file:///a/b.ts']);
+  context.attach('file:///a/b.ts', false);
+  expect(context.refs.map(({ uri }) => uri)).toEqual(['file:///a/c.ts']);
 });
 
 test('a question about a definition is there before the language’s extension says where that is, also one asked anew', async () => {
