@@ -44,7 +44,7 @@ export class LateDisplay implements vscode.Disposable {
     run.late = true;
     this.#watched.set(run, { document, returned, at, onDone });
     const subscription = run.onChange(() => {
-      if (run.done || run.aborted) {
+      if (run.ended) {
         subscription.dispose();
         this.#end(run);
       } else this.#grown(run);

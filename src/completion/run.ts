@@ -54,6 +54,11 @@ export class Run {
     return this.#done;
   }
 
+  /** It goes on no more, with a result, a failure, or because it was given up. */
+  get ended(): boolean {
+    return this.#ended || this.aborted;
+  }
+
   /** What it has written so far, with the document's line ends. */
   get text(): string {
     return withLineEnds(this.#done?.text ?? this.#raw, this.#eol);
@@ -113,7 +118,7 @@ export class Run {
           if (this.#failure !== undefined) {
             reject(this.#failure);
             leave('ended');
-          } else if (this.#ended || this.aborted) leave('ended');
+          } else if (this.ended) leave('ended');
           else if (this.standing(place) === 'diverged') leave('diverged');
         };
         const timer = setTimeout(() => leave('deadline'), Math.max(0, ms));

@@ -447,6 +447,19 @@ describe('an answer that comes after the editor’s patience', () => {
     expect(editor.commands).toEqual([]);
   });
 
+  test('one that fails after its first part shows nothing more', async () => {
+    const h = harness('f(|)\n');
+    const question = h.ask();
+    await wait(60);
+    h.engine.running[0]!.chunk('x');
+    await wait(700);
+    expect(await texts(question)).toEqual(['x']);
+    h.engine.running[0]!.chunk('y');
+    h.engine.running[0]!.fail('out of memory');
+    await wait(1000);
+    expect(editor.commands).toEqual([]);
+  });
+
   test('one that grows slowly is shown in steps, not at every token', async () => {
     const h = harness('f(|)\n');
     h.ask();
