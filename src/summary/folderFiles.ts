@@ -2,10 +2,11 @@
  * Which files of a folder are summarised: what files.exclude, search.exclude and .gitignore leave, without secrets.
  * Reads no file but .gitignore.
  */
+import { posix } from 'node:path';
 import * as vscode from '../vscode.ts';
 import { globMatches, isSecret } from '../completion/filter.ts';
 import type { Config } from '../config.ts';
-import { IgnoreFile } from './ignoreFile.ts';
+import { IgnoreFiles } from './ignoreFiles.ts';
 
 /** A summary of more files is read by nobody, and takes a small machine its time. */
 export const MOST_FILES = 100;
@@ -46,22 +47,24 @@ function searchExcludes(folder: vscode.Uri): string[] {
 /** The .gitignore files from the workspace's root down to the found files. */
 async function ignoreFiles(folder: vscode.Uri, found: readonly vscode.Uri[]): Promise<(uri: vscode.Uri) => boolean> {
   const root = vscode.workspace.getWorkspaceFolder(folder)?.uri ?? folder;
-  const folders = [root.path.replace(/\/$/, '')];
-  for (const part of relativePath(root, folder).split('/').filter(Boolean)) folders.push(`${folders.at(-1)}/${part}`);
-  folders.push(...found.filter(({ path }) => path.endsWith('/.gitignore')).map(({ path }) => path.slice(0, path.lastIndexOf('/'))));
-  const read = await Promise.all([...new Set(folders)].map(async (path) => ({ path, file: await readIgnoreFile(root.with({ path: `${path}/.gitignore` })) })));
-  const present = read.filter((one) => one.file !== undefined).sort((a, b) => a.path.length - b.path.length);
-  return ({ path }) => {
-    let verdict = false;
-    // The deeper file has the last word.
-    for (const { path: of, file } of present) if (path.startsWith(`${of}/`)) verdict = file?.ignores(path.slice(of.length + 1)) ?? verdict;
-    return verdict;
-  };
+  const folders = [''];
+  const parts = relativePath(root, folder).split('/').filter(Boolean);
+  for (let depth = 1; depth <= parts.length; depth++) folders.push(parts.slice(0, depth).join('/'));
+  folders.push(...found.filter(({ path }) => path.endsWith('/.gitignore')).map((uri) => posix.dirname(relativePath(root, uri)).replace(/^\.$/, '')));
+  const texts = new Map<string, string>();
+  await Promise.all(
+    folders.map(async (path) => {
+      const text = await readText(vscode.Uri.joinPath(root, path, '.gitignore'));
+      if (text !== undefined) texts.set(path, text);
+    }),
+  );
+  const files = new IgnoreFiles(texts);
+  return (uri) => files.ignores(relativePath(root, uri));
 }
 
-async function readIgnoreFile(uri: vscode.Uri): Promise<IgnoreFile | undefined> {
+async function readText(uri: vscode.Uri): Promise<string | undefined> {
   try {
-    return new IgnoreFile(new TextDecoder().decode(await vscode.workspace.fs.readFile(uri)));
+    return new TextDecoder().decode(await vscode.workspace.fs.readFile(uri));
   } catch {
     // Most folders have none.
     return undefined;

@@ -8,7 +8,7 @@ import { describe, expect, test, vi } from 'vitest';
 import type { Task } from '../../engine/protocol.ts';
 import { EngineError } from '../../src/client/connection.ts';
 import { type FolderFile, summarizeFolder } from '../../src/summary/folderSummary.ts';
-import { IgnoreFile } from '../../src/summary/ignoreFile.ts';
+import { IgnoreFiles } from '../../src/summary/ignoreFiles.ts';
 import { SummaryCache } from '../../src/summary/summaryCache.ts';
 import { t } from './translate.ts';
 
@@ -162,25 +162,27 @@ test.each([
   ['file[0-9].ts\n# comment\n\n\\#odd', ['file1.ts', '#odd'], ['filex.ts']],
   ['fo?.ts  ', ['foo.ts'], ['fo/.ts', 'fooo.ts']],
 ])('.gitignore %j', (text, ignored, kept) => {
-  const file = new IgnoreFile(text);
-  expect(ignored.filter((name) => file.ignores(name) !== true)).toEqual([]);
-  expect(kept.filter((name) => file.ignores(name) === true)).toEqual([]);
+  const files = new IgnoreFiles(new Map([['', text]]));
+  expect(ignored.filter((name) => !files.ignores(name))).toEqual([]);
+  expect(kept.filter((name) => files.ignores(name))).toEqual([]);
 });
 
 test.skipIf(spawnSync('git', ['--version']).status !== 0)('.gitignore as git reads it', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-ignore-'));
   const text = '*.log\n!important.log\n/only-here\nbuild/\nsrc/**/gen\ndoc/*.txt\n**/deep\n[ab].ts\ntemp*\n!temporary.ts\n\\!bang\n';
-  const names = ['a.log', 'x/b.log', 'important.log', 'x/important.log', 'only-here', 'x/only-here', 'build/a', 'x/build/b', 'src/gen/a', 'src/x/y/gen/a', 'src/gentle', 'doc/a.txt', 'doc/x/a.txt', 'x/y/deep/z', 'a.ts', 'x/b.ts', 'c.ts', 'temp1', 'temporary.ts', '!bang', 'bang'];
+  // Those below may bring back a file, but none that lies in an ignored folder.
+  const texts = new Map([['', text], ['x', '!b.log\nown\n'], ['build', '!a\n']]);
+  const names = ['x/own', 'x/z/own', 'a.log', 'x/b.log', 'important.log', 'x/important.log', 'only-here', 'x/only-here', 'build/a', 'x/build/b', 'src/gen/a', 'src/x/y/gen/a', 'src/gentle', 'doc/a.txt', 'doc/x/a.txt', 'x/y/deep/z', 'a.ts', 'x/b.ts', 'c.ts', 'temp1', 'temporary.ts', '!bang', 'bang'];
   try {
     execFileSync('git', ['init', '--quiet'], { cwd: folder });
-    writeFileSync(path.join(folder, '.gitignore'), text);
     for (const name of names) {
       mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
       writeFileSync(path.join(folder, name), '');
     }
+    for (const [at, rules] of texts) writeFileSync(path.join(folder, at, '.gitignore'), rules);
     const { stdout } = spawnSync('git', ['check-ignore', '--stdin'], { cwd: folder, input: names.join('\n'), encoding: 'utf8' });
-    const file = new IgnoreFile(text);
-    expect(names.filter((name) => file.ignores(name) === true)).toEqual(stdout.trim().split('\n'));
+    const files = new IgnoreFiles(texts);
+    expect(names.filter((name) => files.ignores(name))).toEqual(stdout.trim().split('\n'));
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
