@@ -10,6 +10,14 @@ const FILES = { 'src/inventory.ts': INVENTORY, 'src/large.ts': LARGE, 'src/price
 const poll: typeof expect.poll = (get) => expect.poll(get, { timeout: PATIENCE / 3 });
 const BLOCK = 'Use this:\n```ts\ntotalValue(): number {\n  return 42;\n}\n```';
 
+const HOSTILE = '<img src=x onerror="globalThis.obeyed=1"> [a](command:workbench.action.quit) [b](javascript:globalThis.obeyed=1) [c](https://example.com) <command:x.y>\n\n```ts"><img/src=x/onerror=globalThis.obeyed=1>\n"</code><img src=x onerror=globalThis.obeyed=1>";\n```\n';
+/** What the test uses of the page's globals. */
+interface HostilePage {
+  obeyed?: number;
+  MessageEvent: new (type: 'message', options: { data: unknown }) => object;
+  dispatchEvent(event: object): void;
+}
+
 editorSuite('chat', FILES, (editor) => {
   const violations: string[] = [];
   const chat = () => editor().chat;
@@ -243,6 +251,18 @@ editorSuite('chat', FILES, (editor) => {
     await poll(() => questions().first().innerText()).toContain(first);
     await window.runCommand('Kvasir: Clear Chat');
     await poll(() => questions().count()).toBe(0);
+  });
+
+  test('what a model writes is shown, never obeyed: no command in a link, no picture, no markup', async () => {
+    const turns = [{ id: 't1', role: 'user', text: HOSTILE, context: [] }, { id: 't2', role: 'assistant', text: HOSTILE, state: 'done', notes: [] }];
+    await chat().locator('body').evaluate((_, data) => {
+      const page = globalThis as unknown as HostilePage;
+      page.dispatchEvent(new page.MessageEvent('message', { data }));
+    }, { type: 'conversation', id: 'hostile', turns });
+    await poll(() => lastAnswer().locator('.body a').evaluateAll((links) => links.map((link) => link.getAttribute('href')))).toEqual([null, 'https://example.com', null]);
+    expect(await lastAnswer().locator('.body').innerText()).toContain('<img src=x onerror="globalThis.obeyed=1">');
+    expect(await chat().locator('.turn').locator('img, script, iframe, form, style, [onerror], [style]').count()).toBe(0);
+    expect(await chat().locator('body').evaluate(() => (globalThis as unknown as HostilePage).obeyed)).toBeUndefined();
   });
 
   test('nothing was refused by the page’s content security policy, and nothing popped up', async () => {
