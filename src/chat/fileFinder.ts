@@ -13,9 +13,12 @@ const EXCLUDED = '**/{node_modules,.git,.venv,__pycache__}/**';
 const MAX_FILES = 8000;
 const FRESH_MS = 15_000;
 const MAX_FOUND = 12;
+const MAX_BEYOND = 50;
 
 export class FileFinder {
   readonly #settings: Settings;
+  /** The workspace has more than the list. */
+  #cutOff = false;
   #list: { read: number; entries: Promise<Found[]> } | undefined;
 
   constructor(settings: Settings) {
@@ -24,7 +27,8 @@ export class FileFinder {
 
   /** The best matches; with nothing to match, what is open in editors. */
   async find(query: string): Promise<Found[]> {
-    const entries = await this.#entries();
+    const listed = await this.#entries();
+    const entries = !this.#cutOff ? listed : [...listed, ...(await this.#beyond(query, listed))];
     const open = new Set(openFiles().map(String));
     if (!query) return [...entries.filter(({ uri }) => open.has(uri)), ...entries.filter(({ uri }) => !open.has(uri))].slice(0, MAX_FOUND);
     const scored = entries.map((entry) => ({ entry, score: rank(query, entry.detail ? `${entry.detail}/${entry.name}` : entry.name) + (open.has(entry.uri) ? 1 : 0) }));
@@ -48,8 +52,22 @@ export class FileFinder {
     return this.#list.entries;
   }
 
+  /** Files of that name in a folder with more than the list takes. */
+  async #beyond(query: string, listed: readonly Found[]): Promise<Found[]> {
+    if (!/^[\w.-]{2,}$/.test(query)) return [];
+    const anyCase = query.replace(/[a-z]/gi, (letter) => `[${letter.toLowerCase()}${letter.toUpperCase()}]`);
+    const known = new Set(listed.map(({ uri }) => uri));
+    return (await this.#files(`**/*${anyCase}*`, MAX_BEYOND)).map((uri) => entry(uri, 'file')).filter(({ uri }) => !known.has(uri));
+  }
+
+  async #files(glob: string, most: number): Promise<vscode.Uri[]> {
+    const found = await vscode.workspace.findFiles(glob, EXCLUDED, most);
+    if (most === MAX_FILES) this.#cutOff = found.length === most;
+    return found.filter((uri) => !isSecret({ uri, languageId: '' }, this.#settings.current.completion));
+  }
+
   async #read(): Promise<Found[]> {
-    const files = (await vscode.workspace.findFiles('**/*', EXCLUDED, MAX_FILES)).filter((uri) => !isSecret({ uri, languageId: '' }, this.#settings.current.completion));
+    const files = await this.#files('**/*', MAX_FILES);
     const folders = new Map<string, vscode.Uri>();
     for (const uri of files) {
       const root = vscode.workspace.getWorkspaceFolder(uri)?.uri;

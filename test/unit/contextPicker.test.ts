@@ -1,7 +1,7 @@
-/** The list behind the chat's "+": all open editors are attached together, but a secret among them only by its own name. */
+/** What may be attached: all open editors together, but a secret among them only by its own name; and a file of any name, however many there are. */
 import { expect, test, vi } from 'vitest';
 
-const world = vi.hoisted(() => ({ choose: '' }));
+const world = vi.hoisted(() => ({ choose: '', files: ['/a.ts', '/b.ts', '/.env'] }));
 vi.mock('../../src/vscode.ts', () => {
   const uri = (path: string): object => ({ path, toString: () => path, with: (change: { path: string }) => uri(change.path) });
   class TabInputText {
@@ -19,7 +19,7 @@ vi.mock('../../src/vscode.ts', () => {
       tabGroups: { all: [{ tabs: ['/a.ts', '/.env', '/b.ts'].map((path) => ({ input: new TabInputText(path) })) }] },
       showQuickPick: async (items: Promise<{ label: string }[]>) => (await items).filter(({ label }) => label.includes(world.choose)),
     },
-    workspace: { asRelativePath: ({ path }: { path: string }) => path.slice(1), findFiles: async () => ['/a.ts', '/b.ts', '/.env'].map(uri), getWorkspaceFolder: () => undefined },
+    workspace: { asRelativePath: ({ path }: { path: string }) => path.slice(1), findFiles: async (glob: string) => (glob === '**/*' ? world.files : world.files.length > 8 && glob === '**/*[tT][aA][rR][gG]*' ? ['/Target.ts'] : []).map(uri), getWorkspaceFolder: () => undefined },
   };
 });
 const { FileFinder } = await import('../../src/chat/fileFinder.ts');
@@ -29,4 +29,10 @@ test.each([['All open editors', ['a.ts', 'b.ts']], ['b.ts', ['b.ts']], ['.env', 
   world.choose = label;
   const refs = await pickContext(new FileFinder({ current: { completion: { exclude: ['**/.env'] } } } as never), undefined);
   expect(refs.map(({ name }) => name)).toEqual(names);
+});
+
+test('a file that the list is too short for is found by its name', async () => {
+  world.files = Array.from({ length: 8000 }, (_, i) => `/build/f${i}.o`);
+  const finder = new FileFinder({ current: { completion: { exclude: [] } } } as never);
+  expect((await finder.find('targ')).map(({ name }) => name)).toEqual(['Target.ts']);
 });
