@@ -82,7 +82,9 @@ export class FolderCommand implements vscode.Disposable {
       read: () => readSource(uri),
       open: (text) => {
         const open = openDocument(uri);
-        if (open?.getText() === text) return this.#mirror.sync(open);
+        // The mirror keeps the engine's copy of an open file: another text under its name would be completed in.
+        if (open && open.getText() !== text) throw new Error(vscode.l10n.t('{0} was changed before it could be read. Try again.', relativePath(folder, uri)));
+        if (open) return this.#mirror.sync(open);
         this.#host.client.notify({ type: 'documentChanged', docId, version: 1, path: uri.path, text });
         return docId;
       },
