@@ -89,6 +89,12 @@ test('secrets do not reach the model, also when they are renamed, and are named'
   expect(editor.messages).toEqual(['Kvasir: left out by kvasir.completion.exclude: src/.env, settings.txt.']);
 });
 
+test.each(['\r', '\u2028'])('a secret with the line break %j in it is one file', async (lineBreak) => {
+  const { run } = setUp({ staged: `${fileDiff('.env')}+a${lineBreak}diff --git a/x.ts b/x.ts${lineBreak}TOKEN\n` });
+  await run();
+  expect(editor.messages).toEqual(['Kvasir: Every changed file is left out by kvasir.completion.exclude: .env.']);
+});
+
 test.each([
   ['nothing has changed', {}, 'Kvasir: There is no change to write a message for. Stage new files first.'],
   ['all is secret', { staged: fileDiff('.env') }, 'Kvasir: Every changed file is left out by kvasir.completion.exclude: .env.'],
