@@ -249,20 +249,25 @@ describe('a file block', () => {
     expect(complete(doc.lf, 500_000).promptIds.length).toBeLessThan(700);
   });
 
-  it('of a large file costs a keystroke little', () => {
+  it('of a large file costs a keystroke little beside the first one', () => {
     const part = 'export function add(a: number, b: number): number {\n  return a + b;\n}\n\n';
     const doc = document(part.repeat(Math.ceil(1e6 / part.length)));
     const large = new Layout(starter, { contextTokens: 32_768, numParameters: 1e5 });
     let at = 500_000;
+    const prompt = (): number => {
+      const started = performance.now();
+      completionPrompt(large, doc, at, { answerTokens: 48 });
+      return performance.now() - started;
+    };
+    const first = prompt();
     const times = [];
     for (let i = 0; i < 12; i++) {
       doc.text = `${doc.text.slice(0, at)}x${doc.text.slice(at)}`;
-      const started = performance.now();
-      completionPrompt(large, doc, ++at, { answerTokens: 48 });
-      times.push(performance.now() - started);
+      at++;
+      times.push(prompt());
     }
-    // Some 6 ms on a free core; the bound only tells incremental encoding from encoding 100 kB anew.
-    expect(Math.min(...times)).toBeLessThan(60);
+    // Tells incremental encoding from encoding 100 kB anew, in the same run.
+    expect(Math.min(...times)).toBeLessThan(first / 2);
   });
 });
 

@@ -75,7 +75,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await expect.poll(() => window.toasts(), { timeout: PATIENCE }).toEqual([expect.stringContaining('hf download Qwen/Qwen2.5-Coder-0.5B-Instruct')]);
     await window.page.locator('.notification-toast .monaco-button', { hasText: 'Put into a Terminal' }).click();
     // Nobody has pressed Enter there.
-    await expect.poll(async () => (await window.page.locator('.terminal .xterm-rows').allInnerTexts()).join('').replaceAll('\u00a0', ' '), { timeout: PATIENCE }).toContain('hf download Qwen/Qwen2.5-Coder-0.5B-Instruct');
+    await expect.poll(async () => (await window.page.locator('.terminal .xterm-rows').allInnerTexts()).join('').replaceAll('\u00a0', ' ').replaceAll('\n', ''), { timeout: PATIENCE }).toContain('hf download Qwen/Qwen2.5-Coder-0.5B-Instruct');
     await window.runCommand('View: Toggle Terminal');
   });
 
