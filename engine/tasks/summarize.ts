@@ -26,7 +26,18 @@ export function prepareSummarize(layout: Layout, doc: SourceDocument, range?: Su
     throw new RequestError('badRequest', t('range {0}-{1} lies outside {2}, which has {3} characters', range.start, range.end, doc.path, doc.text.length));
   }
   const messages = [{ role: 'user' as const, content: question(layout, doc, range) }];
-  return prepareAnswer(layout, { docs: [doc], messages, cursor: range?.start ?? 0 }, { maxTokens: summary.maxTokens, temperature: 0 }, sampling);
+  const prepared = prepareAnswer(layout, { docs: [doc], messages, cursor: range?.start ?? 0 }, { maxTokens: summary.maxTokens, temperature: 0 }, sampling);
+  const name = range?.label;
+  return name === undefined || name === '' ? prepared : { ...prepared, shape: contradicted(prepared.shape, name) };
+}
+
+/** Whoever asked has found the definition: small models overlook what stands in the file, and say so with confidence. */
+function contradicted(shape: PreparedRequest['shape'], name: string): PreparedRequest['shape'] {
+  return (rawText, finished) => {
+    const shaped = shape(rawText, finished);
+    const denies = finished && /^there is no\b/i.test(shaped.text) && shaped.text.includes(name);
+    return denies ? { ...shaped, note: t('the model is wrong: `{0}` is defined in this file', name) } : shaped;
+  };
 }
 
 function question(layout: Layout, doc: SourceDocument, range: SummarizeRange | undefined): string {

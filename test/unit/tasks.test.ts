@@ -214,6 +214,13 @@ describe('a summary', () => {
     expect(prompt(range)).toBe(`<|file_sep|>src/a.ts\n${doc.lf}<|im_start|>user\n${question}<|im_end|>\n<|im_start|>assistant\n`);
   });
 
+  it('of a definition that is there says so when the model denies it', () => {
+    const { shape } = prepareSummarize(layout, doc, { start: 0, end: 5, label: 'Window' });
+    expect(shape('There is no `Window` in model/rope.ts.', true).note).toBe('the model is wrong: `Window` is defined in this file');
+    expect(shape('There is no limit to what `Other` holds.', true).note).toBeUndefined();
+    expect(prepareSummarize(layout, doc).shape('There is no `Window` here.', true).note).toBeUndefined();
+  });
+
   it('refuses a range outside the text', () => {
     expect(() => prepareSummarize(layout, doc, { start: 5, end: 500 })).toThrow(/range 5-500 lies outside src\/a\.ts/);
   });
