@@ -212,6 +212,12 @@ export class EngineClient {
     this.#loading = null;
   }
 
+  #dropConnection(): void {
+    const connection = this.#connection;
+    this.#connection = null;
+    void connection?.close(this.#options.t('the model could not be loaded'));
+  }
+
   #connected(): Connection {
     // Stopped between the load's end and the request's turn.
     if (!this.#connection) throw this.#stopped();
@@ -246,6 +252,8 @@ export class EngineClient {
       // After a crash or a stop the state is no longer this attempt's to set.
       if (generation === this.#generation) {
         this.#loading = null;
+        // A library that could not be loaded stays so in its thread, also when it has been mended: the next attempt has a new one.
+        if (error instanceof EngineError && error.code === 'engineFailed') this.#dropConnection();
         this.#fail(error instanceof Error ? error.message : String(error), true);
       }
       throw error;

@@ -75,11 +75,11 @@ export class CommitMessage {
     let text = '';
     const put = (value: string) => {
       // The user types: the box is theirs again.
-      if (inputBox.value !== written) abort.abort();
+      if (!same(inputBox.value, written)) abort.abort();
       else inputBox.value = written = value;
     };
     const restore = () => {
-      if (inputBox.value === written) inputBox.value = before;
+      if (same(inputBox.value, written)) inputBox.value = before;
     };
     const said = [...notes];
     try {
@@ -130,4 +130,10 @@ async function offerBefore(notes: readonly string[], before: string, inputBox: R
   const message = `Kvasir: ${said.join('; ')}.`;
   const chosen = replaced ? await vscode.window.showInformationMessage(message, again) : await vscode.window.showInformationMessage(message);
   if (chosen === again) inputBox.value = before;
+}
+
+/** The box has its own line ends, and leaves out control characters: what counts is what can be read. */
+function same(a: string, b: string): boolean {
+  const read = (text: string) => text.replace(/[^\p{L}\p{N}\p{P}\p{S}]/gu, '');
+  return read(a) === read(b);
 }

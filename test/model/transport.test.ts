@@ -1,8 +1,8 @@
 /** Both transports around the engine's real bundle with the built-in model: the same answers, and what happens when either side dies. */
 import { spawn } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join, resolve, resolve } from 'node:path';
 import { buildSync } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EngineClient, type EngineState, type GenerateRequest } from '../../src/client/engineClient.ts';
@@ -79,7 +79,7 @@ describe.each(['thread', 'process'] as const)('in a %s', (kind) => {
     for (const { pid } of processes) await expect.poll(() => isAlive(pid!)).toBe(false);
   });
 
-  test('without its native library the load fails in one sentence; the engine itself stays', async () => {
+  test('without its native library the load fails in one sentence; with it there, the next request works', async () => {
     const alone = join(temporary, `without-library-${kind}`);
     mkdirSync(alone);
     copyFileSync(script, join(alone, 'worker.js'));
@@ -88,7 +88,9 @@ describe.each(['thread', 'process'] as const)('in a %s', (kind) => {
     await expect(client.generate(SHORT)).rejects.toThrow(expect.objectContaining({ code: 'engineFailed', message: expect.stringMatching(reason) }));
     expect(states.filter((state) => state.kind === 'failed')).toHaveLength(1);
     await expect(client.generate(SHORT)).rejects.toThrow(reason);
-    expect(processes.length).toBe(kind === 'process' ? 1 : 0);
+    expect(processes.length).toBe(kind === 'process' ? 2 : 0);
+    symlinkSync(resolve('node_modules'), join(alone, 'node_modules'));
+    expect((await client.generate(SHORT)).tokenIds).toHaveLength(4);
     await client.dispose('test');
   });
 });

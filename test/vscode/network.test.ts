@@ -53,7 +53,7 @@ editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
     try {
       await without.openFile('src/inventory.ts');
       // The editor gives each window a socket with an id of its own in its name.
-      const kinds = (pid: number) => [...new Set(namedSockets(pid).map((socket) => socket.replace(/[\da-f]{8}-[\da-f-]{27}/, 'ID').replace(/\d+/g, '#')))];
+      const kinds = (pid: number) => [...new Set(namedSockets(pid).map((socket) => socket.replace(/[\da-f]{8}-[\da-f-]{27}/, 'ID').replace(/(?<=vscode-git-)[\da-f]+/, 'ID').replace(/\d+/g, '#')))];
       // The editor's own extensions start in their own time.
       const more = () => {
         const others = kinds(without.extensionHost);
