@@ -25,6 +25,8 @@ editorSuite('commands', FILES, (editor) => {
     await window.openFile('src/inventory.ts');
     await window.goTo(line, 1);
     await window.type('x');
+    // The editor asks a moment after a key, and not at all once the focus has gone to the palette.
+    await window.page.waitForTimeout(500);
     await window.runCommand('Kvasir: Explain Last Completion');
     // The page takes the file's place.
     await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('Last completion');
