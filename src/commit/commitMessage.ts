@@ -75,11 +75,11 @@ export class CommitMessage {
     let text = '';
     const put = (value: string) => {
       // The user types: the box is theirs again.
-      if (!same(inputBox.value, written)) abort.abort();
+      if (!isOurs(inputBox.value, written)) abort.abort();
       else inputBox.value = written = value;
     };
     const restore = () => {
-      if (same(inputBox.value, written)) inputBox.value = before;
+      if (isOurs(inputBox.value, written)) inputBox.value = before;
     };
     const said = [...notes];
     try {
@@ -132,8 +132,11 @@ async function offerBefore(notes: readonly string[], before: string, inputBox: R
   if (chosen === again) inputBox.value = before;
 }
 
-/** The box has its own line ends, and leaves out control characters: what counts is what can be read. */
-function same(a: string, b: string): boolean {
+/**
+ * Whether the box still holds what we wrote. The editor tells what it holds a moment later, so that may be an earlier part; and it
+ * has its own line ends and leaves out control characters: what counts is what can be read.
+ */
+function isOurs(value: string, written: string): boolean {
   const read = (text: string) => text.replace(/[^\p{L}\p{N}\p{P}\p{S}]/gu, '');
-  return read(a) === read(b);
+  return read(value) === read(written) || (read(value) !== '' && read(written).startsWith(read(value)));
 }

@@ -131,6 +131,12 @@ describe('what stood in the box', () => {
     expect(repository.inputBox.value).toBe('mine');
   });
 
+  test('is the whole message also where the editor tells late what it holds', async () => {
+    const { repository, run } = setUp({ staged: fileDiff('a.ts'), pieces: ['Fix ', 'the ', 'rope'], onPiece: (i) => { if (i === 1) repository.inputBox.value = 'Fix'; } });
+    await run();
+    expect(repository.inputBox.value).toBe('Fix the rope');
+  });
+
   test('is what the user types while the message streams', async () => {
     const { repository, run } = setUp({ staged: fileDiff('a.ts'), pieces: ['a', 'b', 'c'], onPiece: (i) => { if (i === 0) repository.inputBox.value = 'typed'; } });
     await run();
