@@ -92,7 +92,7 @@ const COMPLAINTS: Complaint[] = [
   {
     complaint: 'a native module that fails to load takes the whole extension down',
     seen: 'continue #1233',
-    held: [['test/model/transport.test.ts', 'without its native library the load fails in one sentence; the engine itself stays']],
+    held: [['test/model/transport.test.ts', 'without its native library the load fails in one sentence; with it there, the next request works']],
   },
   {
     complaint: 'freezes and memory of the extension host',
