@@ -3,6 +3,7 @@
  * and sees (ghost text, status bar, chat, toasts). Waits on what the window shows, never on time. Starts no process:
  * server.ts did; what the extension host holds is read through `extensionHost` and processes.ts.
  */
+import { expect } from 'vitest';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type Browser, chromium, type FrameLocator, type Locator, type Page } from 'playwright-core';
@@ -126,16 +127,25 @@ export class Editor {
 
   /** Runs a command of the palette by its exact title, such as "Kvasir: Open Chat". */
   async runCommand(title: string): Promise<void> {
-    await this.press('F1');
+    await this.#openPalette();
     // A keybinding may follow the title.
     await this.#pick(`>${title}`, `[aria-label="${title}"], [aria-label^="${title}, "]`);
   }
 
+  /** A page that takes the focus at the same moment closes the palette again, or keeps its key. */
+  async #openPalette(): Promise<void> {
+    const input = this.page.locator('.quick-input-widget input');
+    await expect.poll(async () => {
+      if (!(await input.isVisible())) await this.press('F1');
+      await this.page.waitForTimeout(150);
+      return input.isVisible();
+    }, { timeout: PATIENCE, interval: 300 }).toBe(true);
+  }
+
   /** Runs a command of the palette that offers a list; returns the list's row with this text once it is there. */
   async runPicker(title: string, row: string | RegExp): Promise<Locator> {
-    await this.press('F1');
+    await this.#openPalette();
     const input = this.page.locator('.quick-input-widget input');
-    await input.waitFor();
     await input.fill(`>${title}`);
     await this.page.locator('.quick-input-list .monaco-list-row.focused').and(this.page.locator(`[aria-label="${title}"], [aria-label^="${title}, "]`)).waitFor();
     await input.press('Enter');
