@@ -241,13 +241,9 @@ editorSuite('chat', FILES, (editor) => {
     await window.runCommand('Kvasir: Export Conversation');
     await window.page.locator('.tab.active', { hasText: 'Untitled' }).waitFor();
     await poll(() => window.editorText()).toMatch(/## What does `compute` do\?[\s\S]*tokens reused/);
-    await window.press('F1');
-    await window.page.locator('.quick-input-widget input').fill('>Kvasir: Open Conversation');
-    await window.page.locator('.quick-input-list .monaco-list-row.focused[aria-label^="Kvasir: Open Conversation"]').waitFor();
-    await window.press('Enter');
-    await window.page.locator('.quick-input-list .monaco-list-row', { hasText: first }).waitFor();
+    const conversation = await window.runPicker('Kvasir: Open Conversation', first);
     await window.screenshot('chat-conversations');
-    await window.page.locator('.quick-input-list .monaco-list-row', { hasText: first }).click();
+    await conversation.click();
     await poll(() => questions().first().innerText()).toContain(first);
     await window.runCommand('Kvasir: Clear Chat');
     await poll(() => questions().count()).toBe(0);

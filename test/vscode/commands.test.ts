@@ -48,11 +48,8 @@ editorSuite('commands', FILES, (editor) => {
     const window = editor();
     await window.openFile('src/inventory.ts');
     await window.goTo(37, 1);
-    await window.press('F1');
-    const input = window.page.locator('.quick-input-widget input');
-    await input.fill('>Kvasir: ');
+    const input = await window.palette('>Kvasir: ');
     const rows = window.page.locator('.quick-input-list .monaco-list-row');
-    await rows.first().waitFor();
     const seen = new Set<string>();
     // Only what fits is drawn.
     for (let presses = 0; presses < titles.size + 5; presses++) {

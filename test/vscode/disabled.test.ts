@@ -22,11 +22,8 @@ editorSuite('disabled', { 'src/inventory.ts': INVENTORY, 'src/other.ts': INVENTO
     }
     expect(engine()).toEqual({ threads: [], processes: [] });
     expect(await window.page.locator('.activitybar .action-label[aria-label^="Kvasir"]').count()).toBe(0);
-    await window.press('F1');
-    const input = window.page.locator('.quick-input-widget input');
-    await input.fill('>Kvasir: ');
     // The palette finds similar words, too.
-    await window.page.locator('.quick-input-list .monaco-list-row').first().waitFor();
+    await window.palette('>Kvasir: ');
     expect(await window.page.locator('.quick-input-list .monaco-list-row[aria-label^="Kvasir: "]').count()).toBe(0);
     await window.press('Escape');
   });

@@ -3,7 +3,6 @@
  * and sees (ghost text, status bar, chat, toasts). Waits on what the window shows, never on time. Starts no process:
  * server.ts did; what the extension host holds is read through `extensionHost` and processes.ts.
  */
-import { expect } from 'vitest';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type Browser, chromium, type FrameLocator, type Locator, type Page } from 'playwright-core';
@@ -100,19 +99,14 @@ export class Editor {
 
   /** Brings a file of the folder to the front, with the keyboard in it. */
   async openFile(name: string): Promise<void> {
-    await this.press('Control+P');
-    await this.#pick(this.file(name), `[aria-label^="${path.basename(name)}"]`);
+    await (await this.#quickInput('Control+P', this.file(name), `[aria-label^="${path.basename(name)}"]`)).press('Enter');
     await this.page.locator(`.tab.active[data-resource-name="${path.basename(name)}"]`).first().waitFor();
     await this.page.locator('.editor-instance .monaco-editor.focused').waitFor();
   }
 
   /** Puts the cursor at a 1-based line and column. */
   async goTo(line: number, column: number): Promise<void> {
-    await this.press('Control+G');
-    const input = this.page.locator('.quick-input-widget input');
-    await input.waitFor();
-    await input.fill(`:${line}:${column}`);
-    await input.press('Enter');
+    await (await this.#quickInput('Control+G', `:${line}:${column}`, '[aria-label]')).press('Enter');
     await this.page.locator('[id="status.editor.selection"]', { hasText: `Ln ${line}, Col ${column}` }).waitFor();
     await this.page.locator('.editor-instance .monaco-editor.focused').waitFor();
   }
@@ -127,41 +121,51 @@ export class Editor {
 
   /** Runs a command of the palette by its exact title, such as "Kvasir: Open Chat". */
   async runCommand(title: string): Promise<void> {
-    await this.#openPalette();
-    // A keybinding may follow the title.
-    await this.#pick(`>${title}`, `[aria-label="${title}"], [aria-label^="${title}, "]`);
+    await this.startCommand(title);
+    await this.page.locator('.quick-input-widget').waitFor({ state: 'hidden' });
   }
 
-  /** A page that takes the focus at the same moment closes the palette again, or keeps its key. */
-  async #openPalette(): Promise<void> {
-    const input = this.page.locator('.quick-input-widget input');
-    await expect.poll(async () => {
-      if (!(await input.isVisible())) await this.press('F1');
-      await this.page.waitForTimeout(150);
-      return input.isVisible();
-    }, { timeout: PATIENCE, interval: 300 }).toBe(true);
+  /** Runs a command of the palette that asks something itself, in the palette's place. */
+  async startCommand(title: string): Promise<void> {
+    // A keybinding may follow the title.
+    await (await this.#quickInput('F1', `>${title}`, `[aria-label="${title}"], [aria-label^="${title}, "]`)).press('Enter');
   }
 
   /** Runs a command of the palette that offers a list; returns the list's row with this text once it is there. */
   async runPicker(title: string, row: string | RegExp): Promise<Locator> {
-    await this.#openPalette();
-    const input = this.page.locator('.quick-input-widget input');
-    await input.fill(`>${title}`);
-    await this.page.locator('.quick-input-list .monaco-list-row.focused').and(this.page.locator(`[aria-label="${title}"], [aria-label^="${title}, "]`)).waitFor();
-    await input.press('Enter');
+    await this.startCommand(title);
     const found = this.page.locator('.quick-input-list .monaco-list-row', { hasText: row }).first();
     await found.waitFor();
     return found;
   }
 
-  /** Types into the quick input that is opening and takes the row on top, once it is a `row`. */
-  async #pick(query: string, row: string): Promise<void> {
-    const input = this.page.locator('.quick-input-widget input');
-    await input.waitFor();
-    await input.fill(query);
-    await this.page.locator('.quick-input-list .monaco-list-row.focused').and(this.page.locator(row)).waitFor();
-    await input.press('Enter');
-    await this.page.locator('.quick-input-widget').waitFor({ state: 'hidden' });
+  /** The palette's input with this text in it, once its list has a row. */
+  palette(text: string): Promise<Locator> {
+    return this.#quickInput('F1', text, '[aria-label]');
+  }
+
+  /**
+   * Opens the quick input by its key and types the query; returns its input once the row on top is a `row`. A page that takes the
+   * focus at the same moment closes the input again, or keeps its key: then all over again, as a user would.
+   */
+  async #quickInput(key: string, query: string, row: string): Promise<Locator> {
+    const input = this.page.locator('.quick-input-widget input').first();
+    const top = this.page.locator('.quick-input-list .monaco-list-row.focused').and(this.page.locator(row)).first();
+    for (const end = performance.now() + PATIENCE; ; ) {
+      try {
+        if (!(await input.isVisible())) await this.press(key);
+        await input.fill(query, { timeout: 2000 });
+        // Under load the list may be long in coming; it is waited for as long as its input is open.
+        while (!(await top.isVisible())) {
+          if (!(await input.isVisible())) throw new Error('the quick input closed');
+          if (performance.now() > end) throw new Error(`no row for "${query}"`);
+          await this.page.waitForTimeout(50);
+        }
+        return input;
+      } catch (error) {
+        if (performance.now() > end) throw error;
+      }
+    }
   }
 
   /** What the suggestion shown at the cursor would insert, "" where none is shown. Tabs appear as the spaces VS Code draws. */

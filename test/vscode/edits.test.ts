@@ -39,10 +39,7 @@ editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT, 'sr
   /** Runs the command, which goes on with an input of its own, and returns that once it asks. */
   async function editSelection(): Promise<Locator> {
     const { page } = editor();
-    await editor().press('F1');
-    await input().fill('>Kvasir: Edit Selection');
-    await page.locator('.quick-input-list .monaco-list-row.focused[aria-label^="Kvasir: Edit Selection"]').waitFor();
-    await input().press('Enter');
+    await editor().startCommand('Kvasir: Edit Selection');
     await page.locator('.quick-input-title', { hasText: 'Kvasir: Edit' }).waitFor();
     return input();
   }

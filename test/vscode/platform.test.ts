@@ -42,11 +42,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
   const row = (text: RegExp) => editor().page.locator('.quick-input-list .monaco-list-row', { hasText: text });
   async function openList(window: Editor, filter = ''): Promise<void> {
     const input = window.page.locator('.quick-input-widget input');
-    // Not by runCommand, which waits until the palette is gone: the list takes its place.
-    await window.press('F1');
-    await input.fill('>Kvasir: Choose Model');
-    await window.page.locator('.quick-input-list .monaco-list-row.focused[aria-label^="Kvasir: Choose Model"]').waitFor();
-    await input.press('Enter');
+    await window.startCommand('Kvasir: Choose Model');
     await window.page.locator('.quick-input-widget input[placeholder*="can run here"]').waitFor();
     await input.fill(filter);
   }
