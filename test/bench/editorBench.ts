@@ -24,12 +24,15 @@ export interface Quiet {
   restPercent: number;
   /** Milliseconds of processor time in those seconds by the name of the thread, where it was any. */
   restThreads: Record<string, number>;
+  /** Milliseconds of processor time by the name of the thread, second by second. */
+  eachSecond: Record<string, number>[];
 }
 
 export interface EditorBench {
   withKvasir: { figures: EditorFigures; eventLoop: EventLoopDelay; quiet: Quiet; cpuSeconds: number };
   without: { eventLoop: EventLoopDelay; quiet: Quiet; cpuSeconds: number };
-  raw: Replay;
+  /** Every key and every ghost text with its time, and the extension's log, which has no code in it. */
+  raw: Replay & { log: string };
 }
 
 const SAMPLE_MS = 250;
@@ -43,11 +46,11 @@ export async function editorBench({ session = readSession(), watchedSeconds = 40
   const vsix = process.env.KVASIR_VSIX ?? buildPackage(path.resolve('.cache'), `${process.platform}-${process.arch}`);
   const { log, played, ...withKvasir } = await play(files, session, watchedSeconds, vsix);
   const { log: _, played: __, ...without } = await play(files, session, watchedSeconds);
-  return { withKvasir: { figures: editorFigures(played, readLog(log)), ...withKvasir }, without, raw: played };
+  return { withKvasir: { figures: editorFigures(played, readLog(log)), ...withKvasir }, without, raw: { ...played, log } };
 }
 
 /** One run in a server of its own, with the extension in it or without. */
-async function play(files: EditorFiles, session: Session, watchedSeconds: number, vsix?: string): Promise<{ played: Replay; eventLoop: EventLoopDelay; quiet: Quiet; cpuSeconds: number; log: string }> {
+export async function play(files: EditorFiles, session: Session, watchedSeconds: number, vsix?: string): Promise<{ played: Replay; eventLoop: EventLoopDelay; quiet: Quiet; cpuSeconds: number; log: string }> {
   const { address, stop } = await startServer(files, vsix);
   try {
     const window = await Editor.open(address, { ...Object.fromEntries(session.files.map(({ file, text }) => [file, text])), ...HELPER_FILES });
@@ -66,21 +69,35 @@ async function play(files: EditorFiles, session: Session, watchedSeconds: number
 /** Watches an extension host after the session: nothing is typed any more. */
 async function watch(pid: number, seconds: number): Promise<Quiet> {
   const started = performance.now();
-  const samples: { at: number; all: number; threads: Map<string, number> }[] = [];
+  const samples: Sample[] = [];
   while (performance.now() - started < seconds * 1000) {
     samples.push({ at: (performance.now() - started) / 1000, ...cpuMs(pid) });
     await sleep(SAMPLE_MS);
   }
   const last = samples.at(-1)!;
   /** The last moment at which a second began in which more than 1% was used. */
-  const lastBusy = (used: (sample: (typeof samples)[number]) => number): number => {
+  const lastBusy = (used: (sample: Sample) => number): number => {
     const busy = samples.findLast((sample) => used(samples.find(({ at }) => at >= sample.at + 1) ?? last) - used(sample) > 10);
     return busy ? busy.at + 1 : 0;
   };
   const engineEndsAfter = lastBusy(({ threads }) => [...threads].reduce((sum, [name, ms]) => sum + (ENGINE_THREADS.test(name) ? ms : 0), 0));
   const tail = samples.find(({ at }) => at >= last.at - 10)!;
-  const restThreads = Object.fromEntries([...last.threads].map(([name, ms]) => [name, ms - (tail.threads.get(name) ?? 0)] as const).filter(([, ms]) => ms > 0));
-  return { restThreads, engineEndsAfter, zeroAfter: Math.max(0, lastBusy(({ all }) => all) - engineEndsAfter), restPercent: (last.all - tail.all) / (last.at - tail.at) / 10 };
+  const eachSecond = Array.from({ length: Math.floor(last.at) }, (_, from) => {
+    const [first, next] = [from, from + 1].map((second) => samples.find(({ at }) => at >= second) ?? last) as [Sample, Sample];
+    return usedBetween(first, next);
+  });
+  return { restThreads: usedBetween(tail, last), eachSecond, engineEndsAfter, zeroAfter: Math.max(0, lastBusy(({ all }) => all) - engineEndsAfter), restPercent: (last.all - tail.all) / (last.at - tail.at) / 10 };
+}
+
+interface Sample {
+  at: number;
+  all: number;
+  threads: Map<string, number>;
+}
+
+/** Milliseconds by the name of the thread, where it was any. */
+function usedBetween(first: Sample, last: Sample): Record<string, number> {
+  return Object.fromEntries([...last.threads].map(([name, ms]) => [name, ms - (first.threads.get(name) ?? 0)] as const).filter(([, ms]) => ms > 0));
 }
 
 function logFile(folder: string): string | undefined {
