@@ -21,19 +21,16 @@ export class Availability {
   }
 
   /** Why nothing is offered in this document, whatever its text; undefined where something may be. */
-  async refusal(document: vscode.TextDocument, record: CompletionRecord): Promise<SilentReason | undefined> {
+  async refusal(document: vscode.TextDocument, trigger: CompletionRecord['trigger']): Promise<SilentReason | undefined> {
     const settings = this.#settings.current.completion;
-    const byItself = record.trigger === 'typing';
+    const byItself = trigger === 'typing';
     if (byItself && !settings.enable) return 'automatic completions are off (kvasir.completion.enable)';
     if (byItself && this.#snooze.active) return 'completions are snoozed';
     const reason = excluded(document, settings);
     if (reason) return reason;
     const { state } = this.#client;
     if (state.kind === 'ready' && !state.model.canComplete) return 'the model cannot complete';
-    if (state.kind === 'failed' && record.trigger !== 'explicit') {
-      record.detail = state.message;
-      return 'the engine is down';
-    }
+    if (state.kind === 'failed' && trigger !== 'explicit') return 'the engine is down';
     if (byItself && settings.pauseOnBattery && (await this.#battery.ask())) return 'the machine runs on battery (kvasir.completion.pauseOnBattery)';
     return undefined;
   }

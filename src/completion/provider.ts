@@ -22,6 +22,7 @@ import { Runs } from './runs.ts';
 import { addedBy } from './selection.ts';
 import type { Snooze } from './snooze.ts';
 import { Trigger } from './trigger.ts';
+import { Warmup } from './warmup.ts';
 
 export const ACCEPTED_COMMAND = 'kvasir.completionAccepted';
 
@@ -36,6 +37,7 @@ export interface CompletionParts {
 }
 
 export class CompletionProvider implements vscode.InlineCompletionItemProvider {
+  readonly #client: EngineClient;
   readonly #log: CompletionLog;
   readonly #availability: Availability;
   readonly #cache = new CompletionCache();
@@ -44,17 +46,20 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
   readonly #finder: Finder;
   readonly #alternatives: Alternatives;
   readonly #ahead: Ahead;
+  readonly #warmup: Warmup;
   readonly #disposed = new AbortController();
   last: CompletionRecord | undefined;
 
   constructor({ client, mirror, settings, log, snooze, snippets }: CompletionParts) {
     const battery = new Battery(client);
+    this.#client = client;
     this.#log = new CompletionLog(log);
     this.#availability = new Availability(client, settings, snooze, battery);
     this.#runs = new Runs(client, mirror, settings, this.#cache, snippets);
     this.#finder = new Finder(this.#runs, this.#cache, this.#late, new Trigger(), settings);
     this.#alternatives = new Alternatives(this.#finder, this.#runs, this.#cache);
     this.#ahead = new Ahead(this.#runs, this.#cache, battery);
+    this.#warmup = new Warmup(this.#runs, client, this.#availability, battery);
   }
 
   async provideInlineCompletionItems(document: vscode.TextDocument, position: vscode.Position, context: vscode.InlineCompletionContext, token: vscode.CancellationToken): Promise<vscode.InlineCompletionItem[]> {
@@ -67,8 +72,12 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
     if (token.isCancellationRequested || this.#disposed.signal.aborted) end();
     try {
       const { version } = document;
-      record.reason = await this.#availability.refusal(document, record);
-      if (record.reason) return [];
+      record.reason = await this.#availability.refusal(document, record.trigger);
+      if (record.reason) {
+        const { state } = this.#client;
+        if (state.kind === 'failed') record.detail = state.message;
+        return [];
+      }
       if (document.version !== version) {
         record.reason = 'superseded by further typing';
         return [];
@@ -112,6 +121,7 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
   dispose(): void {
     this.#disposed.abort();
     this.#ahead.dispose();
+    this.#warmup.dispose();
     this.#late.dispose();
     this.#runs.dispose();
     this.forget();

@@ -5,8 +5,8 @@
 import type { Done } from '../client/connection.ts';
 import { carryOver, type Insertion, type Place, placeAfter, type Standing, standing, withLineEnds } from './place.ts';
 
-/** `ask`: for a question of the editor; `other`: one more candidate at the same place; `ahead`: for after an acceptance. */
-export type Purpose = 'ask' | 'other' | 'ahead';
+/** `ask`: for a question of the editor; `other`: one more candidate at the same place; `ahead`: for after an acceptance; `warm`: for its prompt alone. */
+export type Purpose = 'ask' | 'other' | 'ahead' | 'warm';
 
 /** Why waiting has ended. */
 export type Outcome = 'ended' | 'diverged' | 'deadline' | 'cancelled';
@@ -39,6 +39,11 @@ export class Run {
     this.place = placeAfter(origin, given);
     this.purpose = purpose;
     this.#eol = eol;
+  }
+
+  /** Its text is what a question at its place is answered with. */
+  get answers(): boolean {
+    return this.purpose === 'ask' || this.purpose === 'ahead';
   }
 
   get signal(): AbortSignal {

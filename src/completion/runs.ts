@@ -63,10 +63,12 @@ export class Runs implements vscode.Disposable {
           const snippets = this.#snippets(document, origin.offset);
           return { kind: 'complete', docId: this.#mirror.sync(document), offset: origin.offset, ...(given ? { inserted: given } : {}), ...(snippets.length ? { snippets } : {}) };
         },
-        priority: purpose === 'ahead' ? 'summary' : 'completion',
+        priority: purpose === 'ahead' || purpose === 'warm' ? 'summary' : 'completion',
         sampling: { ...(maxTokens ? { maxTokens } : {}), ...sampling },
         onChunk: (text) => {
           run.add(text);
+          // Its prompt is in the cache.
+          if (purpose === 'warm') run.abort();
           // What has been typed ahead of it may turn out to be another text.
           if (!this.#fits(run)) run.abort();
         },
@@ -78,7 +80,7 @@ export class Runs implements vscode.Disposable {
       })
       .then((done) => {
         run.end(done);
-        if (!run.aborted && done.finishReason !== 'abort' && run.text && purpose !== 'other') this.#cache.add({ ...run.place, insert: run.text, ahead: purpose === 'ahead' });
+        if (!run.aborted && done.finishReason !== 'abort' && run.text && run.answers) this.#cache.add({ ...run.place, insert: run.text, ahead: purpose === 'ahead' });
       })
       // Reported where it is waited for, and in any case by the engine's state.
       .catch((error: unknown) => run.fail(error));
@@ -87,7 +89,7 @@ export class Runs implements vscode.Disposable {
 
   /** The request that serves `place`, best one that has written as far already. */
   join(place: Place): Run | undefined {
-    const running = [...this.#live.keys()].filter((run) => run.purpose !== 'other' && !run.aborted);
+    const running = [...this.#live.keys()].filter((run) => run.answers && !run.aborted);
     return running.find((run) => run.standing(place) === 'agrees') ?? running.find((run) => run.standing(place) === 'undecided');
   }
 

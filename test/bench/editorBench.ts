@@ -15,16 +15,16 @@ import { type EventLoopDelay, HELPER_FILES, whileMeasured } from './eventLoop.ts
 import { type Replay, replay } from './editorReplay.ts';
 import { readSession, type Session } from './session.ts';
 
+/** Processor time after the session: nothing is typed any more. */
 export interface Quiet {
-  /** Seconds from the session's end to the engine's last work, queued idle work included. */
-  engineEndsAfter: number;
-  /** Seconds from there until the extension host used no more than 1% of a processor in any second. */
-  zeroAfter: number;
-  /** Of one processor, over the last ten seconds. */
-  restPercent: number;
-  /** Milliseconds of processor time in those seconds by the name of the thread, where it was any. */
-  restThreads: Record<string, number>;
-  /** Milliseconds of processor time by the name of the thread, second by second. */
+  /** Seconds that were watched. */
+  seconds: number;
+  /** Milliseconds of the engine's threads in the first five seconds, queued idle work included, and in all the others. */
+  engineFirstMs: number;
+  engineLaterMs: number;
+  /** Of one processor, the whole extension host, after the first five seconds. */
+  laterPercent: number;
+  /** Milliseconds by the name of the thread, second by second. */
   eachSecond: Record<string, number>[];
 }
 
@@ -36,6 +36,8 @@ export interface EditorBench {
 }
 
 const SAMPLE_MS = 250;
+/** By then everything has to have ended. */
+const SETTLE_SECONDS = 5;
 const ENGINE_THREADS = /^kvasir/;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -74,19 +76,16 @@ async function watch(pid: number, seconds: number): Promise<Quiet> {
     samples.push({ at: (performance.now() - started) / 1000, ...cpuMs(pid) });
     await sleep(SAMPLE_MS);
   }
-  const last = samples.at(-1)!;
-  /** The last moment at which a second began in which more than 1% was used. */
-  const lastBusy = (used: (sample: Sample) => number): number => {
-    const busy = samples.findLast((sample) => used(samples.find(({ at }) => at >= sample.at + 1) ?? last) - used(sample) > 10);
-    return busy ? busy.at + 1 : 0;
+  const at = (second: number): Sample => samples.find((sample) => sample.at >= second) ?? (samples.at(-1) as Sample);
+  const engineMs = (from: number, to: number): number => Object.entries(usedBetween(at(from), at(to))).reduce((sum, [name, ms]) => sum + (ENGINE_THREADS.test(name) ? ms : 0), 0);
+  const [end, settled] = [at(seconds), at(SETTLE_SECONDS)];
+  return {
+    seconds,
+    engineFirstMs: engineMs(0, SETTLE_SECONDS),
+    engineLaterMs: engineMs(SETTLE_SECONDS, seconds),
+    laterPercent: (end.all - settled.all) / (end.at - settled.at) / 10,
+    eachSecond: Array.from({ length: Math.floor(end.at) }, (_, second) => usedBetween(at(second), at(second + 1))),
   };
-  const engineEndsAfter = lastBusy(({ threads }) => [...threads].reduce((sum, [name, ms]) => sum + (ENGINE_THREADS.test(name) ? ms : 0), 0));
-  const tail = samples.find(({ at }) => at >= last.at - 10)!;
-  const eachSecond = Array.from({ length: Math.floor(last.at) }, (_, from) => {
-    const [first, next] = [from, from + 1].map((second) => samples.find(({ at }) => at >= second) ?? last) as [Sample, Sample];
-    return usedBetween(first, next);
-  });
-  return { restThreads: usedBetween(tail, last), eachSecond, engineEndsAfter, zeroAfter: Math.max(0, lastBusy(({ all }) => all) - engineEndsAfter), restPercent: (last.all - tail.all) / (last.at - tail.at) / 10 };
 }
 
 interface Sample {

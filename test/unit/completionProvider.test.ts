@@ -683,3 +683,87 @@ describe('several candidates when asked by hand', () => {
     expect(h.reason).toBe('the model has nothing to add here');
   });
 });
+
+describe('where the cursor comes to rest', () => {
+  const warm = (h: InstanceType<typeof Harness>) => h.engine.requests.filter(({ message }) => message.priority === 'summary');
+  /** The model is loaded. */
+  async function loaded(marked: string) {
+    const h = harness(marked);
+    await Promise.all([h.client.ready(), wait(1)]);
+    return h;
+  }
+  const text = 'let a = |;\nlet b = 2;\nlet c = 3;\n';
+
+  test('the prompt there is computed, in the lowest class, and given up at its first word', async () => {
+    const h = await loaded(text);
+    editor.select(h.document, 22);
+    await wait(300);
+    expect(h.engine.requests).toEqual([]);
+    await wait(200);
+    expect(warm(h).map(({ task }) => task)).toEqual([{ kind: 'complete', docId: h.document.uri.toString(), offset: 22 }]);
+    warm(h)[0]!.chunk('let');
+    await wait(1);
+    expect(warm(h)[0]!.aborted).toBe(true);
+    // Its word was the prompt's end, not an answer.
+    const question = h.ask();
+    await wait(60);
+    h.engine.running[0]!.done('d');
+    await wait(1);
+    expect(await texts(question)).toEqual(['d']);
+  });
+
+  test('a question ends it, and so does the cursor that leaves', async () => {
+    const h = await loaded(text);
+    editor.select(h.document, 22);
+    await wait(500);
+    h.type('x');
+    await wait(60);
+    expect(warm(h)[0]!.aborted).toBe(true);
+    editor.select(h.document, 10);
+    await wait(500);
+    expect(warm(h).length).toBe(2);
+    editor.select(h.document, 25);
+    expect(warm(h)[1]!.aborted).toBe(true);
+  });
+
+  test('not while typing, for a selection, for one that passes by, in a secret, on battery, snoozed, without a model or with one that is slow', async () => {
+    const none = async (prepare: (h: InstanceType<typeof Harness>) => unknown) => {
+      const h = await loaded(text);
+      h.engine.onRequest = answers('');
+      await prepare(h);
+      await wait(1000);
+      expect(warm(h)).toEqual([]);
+    };
+    await none((h) => h.type('x'));
+    await none((h) => editor.select(h.document, 10, 20));
+    await none(async (h) => {
+      for (let at = 10; at < 20; at++) {
+        editor.select(h.document, at);
+        await wait(100);
+      }
+      h.type('x');
+    });
+    await none((h) => {
+      h.settings.current.completion.exclude.push('**/*');
+      editor.select(h.document, 22);
+    });
+    await none((h) => {
+      h.engine.machine.onBattery = true;
+      editor.select(h.document, 22);
+    });
+    await none((h) => {
+      h.snooze.start(5);
+      editor.select(h.document, 22);
+    });
+    const unloaded = harness(text);
+    editor.select(unloaded.document, 22);
+    await wait(1000);
+    expect(unloaded.engine.sent).toEqual([]);
+    const slow = harness(text);
+    slow.engine.model = { ...slow.engine.model, parameters: 1.5e9 };
+    await Promise.all([slow.client.ready(), wait(1)]);
+    editor.select(slow.document, 22);
+    await wait(1000);
+    expect(slow.engine.requests).toEqual([]);
+  });
+});

@@ -121,7 +121,7 @@ export const editor = {
   },
   /** Puts the cursors there and tells the listeners. */
   select(document: FakeDocument, ...offsets: number[]): void {
-    const selections = offsets.map((offset) => ({ active: document.positionAt(offset) }));
+    const selections = offsets.map((offset) => ({ active: document.positionAt(offset), isEmpty: true }));
     const textEditor = { document, selection: selections[0] as { active: Position }, selections };
     const other = this.active?.document !== document;
     this.active = textEditor;
@@ -155,7 +155,10 @@ export const vscodeApi = {
   TabInputTextDiff: class {},
   TabInputNotebook,
   l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
-  languages: { match: ({ pattern }: { pattern: string }, { uri }: FakeDocument) => Number(matchesGlob(uri.path, pattern)) },
+  languages: {
+    match: (selector: { pattern?: string; scheme?: string } | { pattern?: string; scheme?: string }[], { uri }: FakeDocument) =>
+      Number([selector].flat().some(({ pattern, scheme }) => (pattern === undefined || matchesGlob(uri.path, pattern)) && (scheme === undefined || scheme === uri.scheme))),
+  },
   commands: {
     executeCommand: async (...command: unknown[]) => {
       editor.commands.push(command);
