@@ -10,8 +10,8 @@ import { ASK_RARELY_MS, type Battery } from './battery.ts';
 import { DOCUMENTS } from './filter.ts';
 import type { Runs } from './runs.ts';
 
-/** Whoever looks through a file moves on before. */
-const REST_MS = 400;
+/** Whoever looks through a file by keys moves on before; whoever types does so from a few tenths of a second on. */
+const REST_MS = 200;
 /** A prompt of about a thousand tokens is then 1e12 multiply-adds: about a second of two laptop cores in int8, as for a file block. */
 const MOST_PARAMETERS = 1e9;
 

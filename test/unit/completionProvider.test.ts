@@ -697,7 +697,7 @@ describe('where the cursor comes to rest', () => {
   test('the prompt there is computed, in the lowest class, and given up at its first word', async () => {
     const h = await loaded(text);
     editor.select(h.document, 22);
-    await wait(300);
+    await wait(150);
     expect(h.engine.requests).toEqual([]);
     await wait(200);
     expect(warm(h).map(({ task }) => task)).toEqual([{ kind: 'complete', docId: h.document.uri.toString(), offset: 22 }]);
