@@ -81,7 +81,7 @@ export type Task =
       snippets?: Snippet[];
     }
   | ChatTask
-  | { kind: 'summarize'; docId: string; /** A symbol's or selection's range and name; none is the whole file. */ range?: { start: number; end: number; label?: string } }
+  | SummarizeTask
   | { kind: 'summarizeFolder'; path: string; docIds: string[]; /** Of files whose summaries the host has. */ summaries?: { path: string; text: string }[] }
   /** New text for a range of a document. */
   | { kind: 'edit'; docId: string; range: { start: number; end: number }; instruction: string }
@@ -97,6 +97,13 @@ export interface ChatTask {
   cursor?: number;
   /** In the tail: selections (with `startLine`) behind the last question, files that are not open behind the first. */
   snippets?: Snippet[];
+}
+
+export interface SummarizeTask {
+  kind: 'summarize';
+  docId: string;
+  /** A symbol's or selection's range and name; none is the whole file. */
+  range?: { start: number; end: number; label?: string };
 }
 
 /** Replaces [start, end) of the text before the message's first edit by `text`; edits are ordered last to first and do not overlap. */
@@ -161,8 +168,8 @@ export type HostMessage =
   /** Of a text, or of a mirrored document's file block. */
   | { type: 'countTokens'; requestId: string; text: string }
   | { type: 'countTokens'; requestId: string; docId: string }
-  /** What a chat task's prompt would take, part by part, without running it. */
-  | { type: 'measure'; requestId: string; task: ChatTask; sampling?: SamplingParams }
+  /** What a question's prompt would take, part by part, without running it. */
+  | { type: 'measure'; requestId: string; task: ChatTask | SummarizeTask; sampling?: SamplingParams }
   /** What a model folder is, without loading it; needs no model. */
   | { type: 'inspect'; requestId: string; modelDir: string }
   /**
@@ -214,6 +221,7 @@ export type EngineMessage =
       type: 'done';
       requestId: string;
       finishReason: FinishReason;
+      /** The chunks together, without the copies at the end of an answer that only repeats itself. */
       text: string;
       tokenIds: number[];
       logprobs: number[];
@@ -238,13 +246,13 @@ export type ReplyValue =
   | { kind: 'trace'; json: string }
   | { kind: 'ok' };
 
-/** What a chat task's prompt takes; nothing is left out without a note here. */
+/** What a question's prompt takes; nothing is left out without a note here. */
 export interface PromptSize {
   contextTokens: number;
   /** Kept free for the answer. */
   answerTokens: number;
   promptTokens: number;
-  /** In the order of `docIds`, then of `snippets`. */
+  /** In the order of `docIds`, then of `snippets`; of a summary, its document alone. */
   parts: { path: string; tokens: number; /** Tokens of it that do not fit and are left out. */ omittedTokens: number }[];
   /** What is left out, in words; the same as the answer's diagnostics will say. */
   notes: string[];

@@ -6,7 +6,7 @@ import type { Documents } from './documents.ts';
 import { RequestError } from './errors.ts';
 import type { FileLedger } from './fileLedger.ts';
 import type { LoadedModel } from './loadedModel.ts';
-import type { ChatTask, EngineMessage, HostMessage, Priority, PromptSize, SamplingParams, Task, Usage } from './protocol.ts';
+import type { ChatTask, EngineMessage, HostMessage, Priority, PromptSize, SamplingParams, SummarizeTask, Task, Usage } from './protocol.ts';
 import { type Outcome, Request } from './request.ts';
 import { Sequence } from './sequence.ts';
 import { type ChatOptions, measureChat, prepareChat } from './tasks/chat.ts';
@@ -15,7 +15,7 @@ import { completedDocument, prepareComplete } from './tasks/complete.ts';
 import { prepareEdit } from './tasks/edit.ts';
 import type { PreparedRequest } from './tasks/preparedRequest.ts';
 import { prepareRaw } from './tasks/raw.ts';
-import { type FileSummary, prepareSummarize, summarizeFolder } from './tasks/summarize.ts';
+import { type FileSummary, measureSummarize, prepareSummarize, summarizeFolder } from './tasks/summarize.ts';
 import { SourceDocument } from './text/sourceDocument.ts';
 import type { Syntax } from './text/syntax.ts';
 
@@ -113,8 +113,9 @@ export class Requests {
     );
   }
 
-  /** What the prompt of a chat task would take. @throws RequestError for one that `start` would refuse. */
-  measure(task: ChatTask, sampling: SamplingParams | undefined, { layout }: LoadedModel): PromptSize {
+  /** What the prompt would take. @throws RequestError for a task that `start` would refuse. */
+  measure(task: ChatTask | SummarizeTask, sampling: SamplingParams | undefined, { layout }: LoadedModel): PromptSize {
+    if (task.kind === 'summarize') return measureSummarize(layout, this.#documents.get(task.docId), task.range, sampling);
     return measureChat(layout, this.#chatOptions(task), sampling);
   }
 
@@ -215,7 +216,8 @@ export class Requests {
         });
         add(outcome);
         notes.push(...prepared.notes);
-        return { path: document.path, text: prepared.shape(raw, true).text };
+        const { text, kept = text } = prepared.shape(raw, true);
+        return { path: document.path, text: kept };
       } catch (error) {
         notes.push(`${docId}: ${error instanceof Error ? error.message : String(error)}`);
         return undefined;

@@ -25,14 +25,12 @@ export function prepareChat(layout: Layout, options: ChatOptions, sampling?: Sam
 
 /** What `prepareChat` would make of it; throws what that throws. */
 export function measureChat(layout: Layout, options: ChatOptions, sampling?: SamplingParams): PromptSize {
-  const answerTokens = answerRoom(sampling?.maxTokens ?? chatDefaults(layout).maxTokens, layout.contextTokens);
-  const { promptIds, parts, notes } = promptOf(layout, options, answerTokens);
-  return { contextTokens: layout.contextTokens, answerTokens, promptTokens: promptIds.length, parts, notes };
+  return measureAnswer(layout, options, chatDefaults(layout), sampling);
 }
 
 /** The same for any question about a document, with a task's own sampling. */
 export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: SamplingParams, sampling?: SamplingParams): PreparedRequest {
-  const prompt = promptOf(layout, options, answerRoom(sampling?.maxTokens ?? defaults.maxTokens ?? 256, layout.contextTokens));
+  const prompt = promptOf(layout, options, roomFor(layout, defaults, sampling));
   return {
     promptIds: prompt.promptIds,
     blockTokens: prompt.numBlockTokens,
@@ -42,6 +40,17 @@ export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: Sa
     shape: shapeAnswer,
     notes: prompt.notes,
   };
+}
+
+/** What `prepareAnswer` would make of it; throws what that throws. */
+export function measureAnswer(layout: Layout, options: ChatOptions, defaults: SamplingParams, sampling?: SamplingParams): PromptSize {
+  const answerTokens = roomFor(layout, defaults, sampling);
+  const { promptIds, parts, notes } = promptOf(layout, options, answerTokens);
+  return { contextTokens: layout.contextTokens, answerTokens, promptTokens: promptIds.length, parts, notes };
+}
+
+function roomFor({ contextTokens }: Layout, defaults: SamplingParams, sampling?: SamplingParams): number {
+  return answerRoom(sampling?.maxTokens ?? defaults.maxTokens ?? 256, contextTokens);
 }
 
 function chatDefaults(layout: Layout): { maxTokens: number; temperature: number; repetitionPenalty: number } {
@@ -72,10 +81,25 @@ function lf(text: string): string {
 /** Small models may repeat a phrase for ever; tables and rulers repeat too, but not for so long. */
 const minCopies = (period: number): number => Math.max(5, 72 / period);
 
-/** The answer without line breaks at its start and white space at its end; ends one that goes round in circles. */
+/** The answer without line breaks at its start and white space at its end; ends one that goes round in circles and keeps one round of it. */
 export function shapeAnswer(rawText: string, finished: boolean): Shaped {
-  const text = rawText.trimEnd().replace(/^\s*\n/, '');
-  if (finished) return { text, stop: true, ...(text === '' ? { note: t('the model gave no answer') } : {}) };
-  if (runaway(rawText, minCopies) !== undefined) return { text, stop: true, note: t('stopped where the answer only repeats itself') };
-  return { text, stop: false };
+  const text = trimmed(rawText);
+  if (finished && text === '') return { text, stop: true, note: t('the model gave no answer') };
+  const circle = runaway(rawText, minCopies);
+  if (circle === undefined) return { text, stop: finished };
+  const note = t('stopped where the answer only repeats itself');
+  return { text, stop: true, note, ...(finished ? { kept: trimmed(rawText.slice(0, endOfRound(rawText, circle))) } : {}) };
+}
+
+/** Where the first round ends, at the end of a word: what goes round may begin within one. */
+function endOfRound(text: string, { start, period }: { start: number; period: number }): number {
+  // Only the end of the text was looked at.
+  let first = start;
+  while (first > 0 && text[first - 1] === text[first - 1 + period]) first--;
+  const end = first + period;
+  return /\s/.test(text[end - 1] as string) ? end : end + (/^\S*(?=\s)/.exec(text.slice(end, end + period))?.[0].length ?? 0);
+}
+
+function trimmed(rawText: string): string {
+  return rawText.trimEnd().replace(/^\s*\n/, '');
 }

@@ -3,11 +3,11 @@
  * from its files' summaries. Pure: who runs the requests of a folder is not decided here.
  */
 import { t } from '@vscode/l10n';
-import type { SamplingParams } from '../protocol.ts';
+import type { PromptSize, SamplingParams } from '../protocol.ts';
 import { fenced } from '../text/attachedFiles.ts';
 import type { Layout } from '../text/layout.ts';
 import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
-import { prepareAnswer } from './chat.ts';
+import { type ChatOptions, measureAnswer, prepareAnswer } from './chat.ts';
 import type { PreparedRequest } from './preparedRequest.ts';
 import { RequestError } from '../errors.ts';
 
@@ -21,14 +21,25 @@ export interface SummarizeRange {
 
 /** Throws `badRequest` for a range outside the text or a model that cannot summarise. */
 export function prepareSummarize(layout: Layout, doc: SourceDocument, range?: SummarizeRange, sampling?: SamplingParams): PreparedRequest {
+  const { options, defaults } = asked(layout, doc, range);
+  const prepared = prepareAnswer(layout, options, defaults, sampling);
+  const name = range?.label;
+  return name === undefined || name === '' ? prepared : { ...prepared, shape: contradicted(prepared.shape, name) };
+}
+
+/** What `prepareSummarize` would make of it; throws what that throws. */
+export function measureSummarize(layout: Layout, doc: SourceDocument, range?: SummarizeRange, sampling?: SamplingParams): PromptSize {
+  const { options, defaults } = asked(layout, doc, range);
+  return measureAnswer(layout, options, defaults, sampling);
+}
+
+function asked(layout: Layout, doc: SourceDocument, range: SummarizeRange | undefined): { options: ChatOptions; defaults: SamplingParams } {
   const { summary } = summarizer(layout);
   if (range !== undefined && !(range.start >= 0 && range.start <= range.end && range.end <= doc.text.length)) {
     throw new RequestError('badRequest', t('range {0}-{1} lies outside {2}, which has {3} characters', range.start, range.end, doc.path, doc.text.length));
   }
   const messages = [{ role: 'user' as const, content: question(layout, doc, range) }];
-  const prepared = prepareAnswer(layout, { docs: [doc], messages, cursor: range?.start ?? 0 }, { maxTokens: summary.maxTokens, temperature: 0 }, sampling);
-  const name = range?.label;
-  return name === undefined || name === '' ? prepared : { ...prepared, shape: contradicted(prepared.shape, name) };
+  return { options: { docs: [doc], messages, cursor: range?.start ?? 0 }, defaults: { maxTokens: summary.maxTokens, temperature: 0 } };
 }
 
 /** Whoever asked has found the definition: small models overlook what stands in the file, and say so with confidence. */

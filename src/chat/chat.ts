@@ -34,6 +34,7 @@ export class Chat implements vscode.Disposable {
   readonly #live = new Map<string, Conversation>();
   #current: Conversation;
   #draft = '';
+  #disposed = false;
   /** Stays shown while an answer is being written. */
   #lastMeasured: Measured | null = null;
   meter: Meter | null = null;
@@ -60,7 +61,8 @@ export class Chat implements vscode.Disposable {
       this.context,
       this.context.onDidChange(() => this.#meter.changed()),
       host.onState(({ kind }) => {
-        if (kind === 'ready' || kind === 'stopped') this.#meter.changed();
+        // Its progress comes many times a second.
+        if (kind !== 'starting') this.#meter.changed();
       }),
     ];
   }
@@ -108,7 +110,10 @@ export class Chat implements vscode.Disposable {
     const refused = answer.refused !== undefined;
     const again = conversation.askOf(question.id);
     conversation.dropFrom(question.id);
-    const ask = again?.priority === 'summary' ? again : this.#askOf(question.text, (question as UserTurn).context, anyway || !refused);
+    const { context } = question as UserTurn;
+    // A command that lacked a file is tried again with the one that is open now.
+    const refs = context.length || !parseSlash(question.text) ? context : this.context.refs;
+    const ask = again?.priority === 'summary' ? again : this.#askOf(question.text, refs, anyway || !refused);
     await conversation.run(other ? { ...ask, sampling: { ...ask.sampling, ...OTHER_ANSWER } } : ask);
   }
 
@@ -143,20 +148,26 @@ export class Chat implements vscode.Disposable {
     this.#announce();
   }
 
-  /** Takes a conversation out for good. */
-  delete(id: string): void {
-    this.#live.get(id)?.clear();
+  /** Takes a conversation out and stops what is being written in it. Returns what puts it back, and shows it if it was shown; undefined for an empty one. */
+  delete(id: string): (() => void) | undefined {
+    const live = this.#live.get(id);
+    const saved = live?.saved ?? this.#store.find(id);
+    const shown = live === this.#current;
+    // From here on nobody follows it.
     this.#live.delete(id);
+    live?.stop();
     this.#store.delete(id);
-    if (this.#current.id === id) {
+    if (shown) {
       this.#current = this.#open(empty());
       this.#store.show(this.#current.id);
       this.#announce();
     }
+    return saved?.turns.length ? () => this.#restore(live ?? saved, shown) : undefined;
   }
 
   /** Writes what has not been written. */
   async dispose(): Promise<void> {
+    this.#disposed = true;
     for (const subscription of this.#subscriptions) subscription.dispose();
     this.#meter.dispose();
     // As they are: what is being written now counts as interrupted when it is seen again.
@@ -166,6 +177,15 @@ export class Chat implements vscode.Disposable {
     for (const conversation of running) conversation.stop();
     this.#changed.dispose();
     await saved;
+  }
+
+  #restore(deleted: Conversation | SavedConversation, shown: boolean): void {
+    if (this.#disposed) return;
+    const saved = deleted instanceof Conversation ? deleted.saved : deleted;
+    // Its stopped answers may not have heard of it yet, and it knows what was asked.
+    if (deleted instanceof Conversation && (shown || deleted.busy)) this.#live.set(saved.id, deleted);
+    this.#store.restore(saved);
+    if (shown) this.show(saved);
   }
 
   #open(saved: SavedConversation): Conversation {
@@ -214,7 +234,8 @@ export class Chat implements vscode.Disposable {
   }
 
   async #measure(): Promise<Measured | null> {
-    if (this.#current.busy) return this.#lastMeasured;
+    if (this.#current.busy && this.#host.client.state.kind === 'ready') return this.#lastMeasured;
+    this.#lastMeasured = null;
     const asked = await this.#tasks.measure(this.#draft.trim(), this.context.refs, this.#current.history());
     const size = asked && (await this.#host.client.measure(asked.task, this.#sampling().sampling));
     this.#lastMeasured = asked && size ? { size, owners: asked.gathered.owners, notes: asked.gathered.notes } : null;

@@ -7,10 +7,12 @@ import type { SavedConversation } from './conversation.ts';
 import { titleOf, toMarkdown } from './exportChat.ts';
 import type { SlashName } from './slash.ts';
 import { symbolAt } from './symbols.ts';
+import { UndoOffer } from './undoOffer.ts';
 
 /** Registers them; dispose what it returns. */
 export function registerChatCommands(view: ChatView): vscode.Disposable[] {
   const { chat } = view;
+  const undo = new UndoOffer();
   const command = (name: string, run: (...args: never[]) => unknown) => vscode.commands.registerCommand(name, run);
   const about = (name: SlashName) => command(`kvasir.${name}`, (uri?: unknown, range?: unknown, message?: unknown) => askAbout(view, name, uri, range, message));
   return [
@@ -19,9 +21,9 @@ export function registerChatCommands(view: ChatView): vscode.Disposable[] {
       chat.newChat();
       return view.open();
     }),
-    command('kvasir.showConversations', () => showConversations(view)),
+    command('kvasir.showConversations', () => showConversations(view, undo)),
     command('kvasir.exportChat', () => exportChat(chat.current.saved)),
-    command('kvasir.clearChat', () => chat.delete(chat.current.id)),
+    command('kvasir.clearChat', () => undo.show(vscode.l10n.t('The conversation is deleted.'), chat.delete(chat.current.id))),
     command('kvasir.addToChat', (uri?: vscode.Uri, uris?: vscode.Uri[]) => addToChat(view, uri, uris)),
     about('explain'),
     about('fix'),
@@ -75,7 +77,7 @@ interface Item extends vscode.QuickPickItem {
 }
 
 /** A list of all conversations; each can be shown or deleted. */
-async function showConversations(view: ChatView): Promise<void> {
+async function showConversations(view: ChatView, undo: UndoOffer): Promise<void> {
   const pick = vscode.window.createQuickPick<Item>();
   const remove = { iconPath: new vscode.ThemeIcon('trash'), tooltip: vscode.l10n.t('Delete') };
   const fill = () => {
@@ -89,10 +91,20 @@ async function showConversations(view: ChatView): Promise<void> {
   };
   pick.placeholder = vscode.l10n.t('Choose a conversation');
   pick.matchOnDescription = true;
+  // One after the other is deleted.
+  pick.keepScrollPosition = true;
   fill();
+  let open = true;
   pick.onDidTriggerItemButton(({ item }) => {
-    if (item.conversation) view.chat.delete(item.conversation.id);
+    if (!item.conversation) return;
+    const restore = view.chat.delete(item.conversation.id);
     fill();
+    const putBack = restore && (() => {
+      restore();
+      if (open) fill();
+    });
+    // Of several, one may be the wrong one.
+    void undo.show(vscode.l10n.t('The conversation "{0}" is deleted.', item.label), putBack);
   });
   pick.onDidAccept(() => {
     const [item] = pick.selectedItems;
@@ -101,7 +113,10 @@ async function showConversations(view: ChatView): Promise<void> {
     pick.hide();
     void view.open();
   });
-  pick.onDidHide(() => pick.dispose());
+  pick.onDidHide(() => {
+    open = false;
+    pick.dispose();
+  });
   pick.show();
 }
 

@@ -3,7 +3,7 @@ import * as vscode from '../vscode.ts';
 import type { EditPreview } from '../edit/editPreview.ts';
 import { placeBlock } from './applyBlock.ts';
 import type { CodeAction } from './chatMessages.ts';
-import { symbolsOf } from './symbols.ts';
+import { type NamedRange, symbolsOf } from './symbols.ts';
 
 /** What models call languages that the editor knows by another id. */
 const LANGUAGE_IDS: Record<string, string> = {
@@ -28,8 +28,14 @@ export class CodeBlocks {
   }
 
   async #apply(text: string, editor: vscode.TextEditor): Promise<void> {
-    const { document, selection } = editor;
-    const symbols = selection.isEmpty ? await symbolsOf(document) : [];
+    const { document } = editor;
+    let symbols: NamedRange[] = [];
+    for (let version = -1; version !== document.version && editor.selection.isEmpty; ) {
+      // Edited while its definitions were looked for, it has them elsewhere.
+      ({ version } = document);
+      symbols = await symbolsOf(document);
+    }
+    const { selection } = editor;
     const offsets = (range: vscode.Range) => ({ start: document.offsetAt(range.start), end: document.offsetAt(range.end) });
     const place = placeBlock(document.getText(), text, { selection: offsets(selection), symbols: symbols.map(({ name, range }) => ({ name, ...offsets(range) })) });
     await this.#preview.show({ document, range: new vscode.Range(document.positionAt(place.start), document.positionAt(place.end)), title: vscode.l10n.t('code of the chat'), text: place.text });

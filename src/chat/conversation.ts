@@ -171,13 +171,6 @@ export class Conversation {
     return question;
   }
 
-  clear(): void {
-    this.stop();
-    this.#running.clear();
-    this.#turns = [];
-    this.#touch({ type: 'turns' });
-  }
-
   /** An answer that has been dropped is nobody's. */
   #changed(change: Extract<ConversationChange, { type: 'turn' | 'append' }>): void {
     const id = change.type === 'turn' ? change.turn.id : change.id;

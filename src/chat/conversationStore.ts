@@ -44,7 +44,11 @@ export class ConversationStore {
 
   /** The one that was shown last; undefined when that was an empty one. */
   get current(): SavedConversation | undefined {
-    return this.#conversations.find(({ id }) => id === this.#current);
+    return this.#current === null ? undefined : this.find(this.#current);
+  }
+
+  find(id: string): SavedConversation | undefined {
+    return this.#conversations.find((each) => each.id === id);
   }
 
   /** Which one is shown. */
@@ -64,6 +68,13 @@ export class ConversationStore {
   delete(id: string): void {
     this.#conversations = this.#conversations.filter((each) => each.id !== id);
     this.#saveSoon();
+  }
+
+  /** Puts a deleted one back to its place among the others. */
+  restore(conversation: SavedConversation): void {
+    this.delete(conversation.id);
+    const older = this.#conversations.findIndex(({ updatedAt }) => updatedAt <= conversation.updatedAt);
+    this.#conversations.splice(older < 0 ? this.#conversations.length : older, 0, conversation);
   }
 
   /** Writes what has not been written. */

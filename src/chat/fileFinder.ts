@@ -14,6 +14,8 @@ const MAX_FILES = 8000;
 const FRESH_MS = 15_000;
 const MAX_FOUND = 12;
 const MAX_BEYOND = 50;
+/** Files of a folder beyond these are not counted. */
+const MAX_COUNTED = 400;
 
 export class FileFinder {
   readonly #settings: Settings;
@@ -77,11 +79,13 @@ export class FileFinder {
   }
 }
 
-/** Up to `most` files below a folder, and how many there are (counted up to a few hundred). */
-export async function filesIn(folder: vscode.Uri, settings: Settings, most: number): Promise<{ taken: vscode.Uri[]; total: number }> {
-  const found = await vscode.workspace.findFiles(new vscode.RelativePattern(folder, '**/*'), EXCLUDED, 400);
+/** Up to `most` files below a folder, and how many there are; `more` when there are more than that, as a few hundred are counted. */
+export async function filesIn(folder: vscode.Uri, settings: Settings, most: number): Promise<{ taken: vscode.Uri[]; total: number; more: boolean }> {
+  const found = await vscode.workspace.findFiles(new vscode.RelativePattern(folder, '**/*'), EXCLUDED, MAX_COUNTED + 1);
+  const more = found.length > MAX_COUNTED;
   const files = found.filter((uri) => !isSecret({ uri, languageId: '' }, settings.current.completion)).sort((a, b) => a.path.localeCompare(b.path));
-  return { taken: files.slice(0, most), total: files.length };
+  // The one that says that there are more is not counted.
+  return { taken: files.slice(0, most), total: files.length - Number(more), more };
 }
 
 /** Files open in editors, the active group's first. */

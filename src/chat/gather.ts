@@ -39,7 +39,7 @@ export async function gather(refs: readonly ContextRef[], settings: Settings, ed
     try {
       if (ref.kind === 'selection') addSnippet(ref, await selected(ref, uri));
       else if (ref.kind === 'folder') {
-        const { taken, total } = await filesIn(uri, settings, MAX_FILES_OF_FOLDER);
+        const { taken, total, more } = await filesIn(uri, settings, MAX_FILES_OF_FOLDER);
         let numRead = 0;
         for (const file of taken) {
           // One that cannot be read (a picture, say) is missing in the count.
@@ -48,7 +48,8 @@ export async function gather(refs: readonly ContextRef[], settings: Settings, ed
           addSnippet(ref, { path: file.path, text });
           numRead++;
         }
-        if (numRead < total) notes.push(vscode.l10n.t('{0}: {1} of {2} files are taken along', ref.path, numRead, total));
+        if (more) notes.push(vscode.l10n.t('{0}: {1} of more than {2} files are taken along', ref.path, numRead, total));
+        else if (numRead < total) notes.push(vscode.l10n.t('{0}: {1} of {2} files are taken along', ref.path, numRead, total));
       } else {
         const document = openDocument(uri) ?? (documents.length === 0 ? await vscode.workspace.openTextDocument(uri) : undefined);
         if (document && isTooLarge(document)) throw new Error(tooLarge(document, vscode.l10n.t));

@@ -3,7 +3,7 @@
  * refuses what the model is too small for. Knows no conversation and no view.
  */
 import * as vscode from '../vscode.ts';
-import type { ChatMessage, ChatTask, Task } from '../../engine/protocol.ts';
+import type { ChatMessage, ChatTask, SummarizeTask } from '../../engine/protocol.ts';
 import type { Settings } from '../config.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
 import type { EngineClient } from '../client/engineClient.ts';
@@ -20,6 +20,13 @@ export interface QuestionTasksOptions {
   settings: Settings;
   /** The editor that questions are about. */
   editor(): vscode.TextEditor | undefined;
+}
+
+/** What is asked, and what it was made of. */
+interface Made {
+  task: () => ChatTask | SummarizeTask;
+  prompt: string;
+  gathered: Gathered;
 }
 
 export class QuestionTasks {
@@ -46,29 +53,39 @@ export class QuestionTasks {
     return [...refs.filter(({ kind }) => kind !== 'selection'), ref];
   }
 
-  /** Loads the model for a slash command, as what it becomes depends on the model. */
+  /** Loads the model for a slash command, as what it becomes depends on the model. Throws an Error for the user where there is nothing that a command could be about. */
   async prepare(question: string, refs: readonly ContextRef[], history: readonly ChatMessage[], anyway: boolean): Promise<Prepared | { refused: string }> {
-    const { client, settings, mirror, editor } = this.#options;
+    const { client } = this.#options;
     const command = parseSlash(question);
+    // "This file" would be none.
+    if (command && !command.rest && !refs.length) throw new Error(vscode.l10n.t('Nothing is attached to the question. Open a file, or attach one with @.'));
     const model = command ? await client.ready() : undefined;
     const canEdit = model?.canEdit ?? true;
     if (model && command && needsInstructions(command.name) && !canEdit && !anyway) return { refused: model.name };
-    const gathered = await gather(refs, settings, editor());
-    const summary = command?.name === 'summarize' ? summaryTask(command, refs, gathered, mirror) : undefined;
-    const prompt = command ? promptOf(command, refs, canEdit) : question;
-    return { task: summary ?? (() => this.#chatTask(prompt, gathered, history, canEdit)), prompt, notes: gathered.notes };
+    const { task, prompt, gathered } = await this.#made(question, refs, history, canEdit);
+    return { task, prompt, notes: gathered.notes };
   }
 
   /** The same question measured; null while no model is loaded. Throws what the answer would fail with. */
-  async measure(question: string, refs: readonly ContextRef[], history: readonly ChatMessage[]): Promise<{ task: () => ChatTask; gathered: Gathered } | null> {
-    const { client, settings, editor } = this.#options;
-    if (client.state.kind !== 'ready') return null;
-    const { canEdit } = client.state.model;
+  async measure(question: string, refs: readonly ContextRef[], history: readonly ChatMessage[]): Promise<Made | null> {
+    const { state } = this.#options.client;
+    if (state.kind !== 'ready') return null;
+    return await this.#made(question, await this.contextFor(question, refs), history, state.model.canEdit);
+  }
+
+  async #made(question: string, refs: readonly ContextRef[], history: readonly ChatMessage[], canEdit: boolean): Promise<Made> {
+    const { settings, mirror, editor } = this.#options;
     const command = parseSlash(question);
-    const context = await this.contextFor(question, refs);
-    const gathered = await gather(context, settings, editor());
-    const prompt = command ? promptOf(command, context, canEdit) : question;
-    return { task: () => this.#chatTask(prompt, gathered, command?.name === 'summarize' ? [] : history, canEdit), gathered };
+    const prompt = command ? promptOf(command, refs, canEdit) : question;
+    const summarized = command?.name === 'summarize' ? summarizedRefs(command, refs) : undefined;
+    if (command && summarized) {
+      const gathered = await gather(summarized, settings, editor());
+      const task = summaryTask(command, summarized, gathered, mirror);
+      const others = refs.filter((ref) => !summarized.includes(ref)).map(({ path }) => vscode.l10n.t('{0} is left out: {1}', path, vscode.l10n.t('a summary is of one file, or of what is selected in it')));
+      if (task) return { task, prompt, gathered: { ...gathered, notes: [...gathered.notes, ...others] } };
+    }
+    const gathered = await gather(refs, settings, editor());
+    return { task: () => this.#chatTask(prompt, gathered, history, canEdit), prompt, gathered };
   }
 
   #chatTask(prompt: string, { documents, snippets, cursor }: Gathered, history: readonly ChatMessage[], canEdit: boolean): ChatTask {
@@ -96,10 +113,18 @@ export class QuestionTasks {
   }
 }
 
-/** A summary is made by the task of that name, in the words that the model knows best. */
-function summaryTask({ rest }: SlashCommand, refs: readonly ContextRef[], { documents }: Gathered, mirror: DocumentMirror): (() => Task) | undefined {
+/** Of what is attached, what a summary is of: the first file and what is selected in it; undefined where it takes a question. */
+function summarizedRefs({ rest }: SlashCommand, refs: readonly ContextRef[]): ContextRef[] | undefined {
+  const file = refs.find(({ kind }) => kind === 'file');
+  if (!file || (rest && namedSymbol(rest) === undefined)) return undefined;
+  const selection = refs.find(({ kind, uri }) => kind === 'selection' && uri === file.uri);
+  return selection ? [file, selection] : [file];
+}
+
+/** A summary is made by the task of that name, in the words that the model knows best. Undefined for a file that cannot be read. */
+function summaryTask({ rest }: SlashCommand, refs: readonly ContextRef[], { documents }: Gathered, mirror: DocumentMirror): (() => SummarizeTask) | undefined {
   const [document] = documents;
-  if (!document || (rest && namedSymbol(rest) === undefined)) return undefined;
+  if (!document) return undefined;
   const selection = refs.find(({ kind, uri }) => kind === 'selection' && uri === document.uri.toString());
   if (!selection?.range || (selection.symbol !== undefined && !rest)) return () => ({ kind: 'summarize', docId: mirror.sync(document) });
   const range = document.validateRange(toRange(selection.range));

@@ -3,7 +3,7 @@
  * once after a crash and then stays down with one message. Free of the editor's API, so that it is tested with a scripted
  * engine; engineHost.ts gives it settings, folders and a way to tell the user.
  */
-import type { ChatTask, EngineStats, HostMessage, InspectedModel, LoadOptions, MachineInfo, ModelInfo, PromptSize, ReplyValue, SamplingParams } from '../../engine/protocol.ts';
+import type { ChatTask, EngineStats, HostMessage, InspectedModel, LoadOptions, MachineInfo, ModelInfo, PromptSize, ReplyValue, SamplingParams, SummarizeTask } from '../../engine/protocol.ts';
 import { Connection, type Done, EngineError, type Generate, type LoadStage } from './connection.ts';
 import type { Translate } from '../translate.ts';
 import type { Transport } from './transport.ts';
@@ -136,8 +136,8 @@ export class EngineClient {
     });
   }
 
-  /** What a chat's prompt would take; null while no model is loaded. */
-  async measure(task: () => ChatTask, sampling?: SamplingParams): Promise<PromptSize | null> {
+  /** What a question's prompt would take; null while no model is loaded. */
+  async measure(task: () => ChatTask | SummarizeTask, sampling?: SamplingParams): Promise<PromptSize | null> {
     if (this.#state.kind !== 'ready') return null;
     const built = task();
     return this.#use(async () => (await this.#ask('measured', (requestId) => ({ type: 'measure', requestId, task: built, ...(sampling ? { sampling } : {}) }))).size);

@@ -145,7 +145,7 @@ export class Runs implements vscode.Disposable {
     for (const { run, document } of this.#live.values()) {
       if (run.numWaiting > 0) continue;
       const cursor = editor?.document === document ? document.offsetAt(editor.selection.active) : -1;
-      const typedTo = run.origin.offset + document.getText().length - run.origin.text.length;
+      const typedTo = run.origin.offset + lengthOf(document) - run.origin.text.length;
       if (cursor < run.origin.offset || cursor > typedTo) run.abort();
     }
   }
@@ -160,6 +160,11 @@ export class Runs implements vscode.Disposable {
     const live = this.#live.get(run);
     return !live || (!live.document.isClosed && (this.#isUnchanged(run) || onItsWay(run.origin, run.given + run.text, live.document.getText())));
   }
+}
+
+/** In characters, without building the text: the cursor moves with every key. */
+function lengthOf(document: vscode.TextDocument): number {
+  return document.offsetAt(document.lineAt(document.lineCount - 1).range.end);
 }
 
 function lineEnd(document: vscode.TextDocument): '\n' | '\r\n' {

@@ -24,7 +24,7 @@ export interface ShowEdit {
 export class EditPreview implements vscode.TextDocumentContentProvider, vscode.Disposable {
   readonly #contentChanged = new vscode.EventEmitter<vscode.Uri>();
   readonly #registration: vscode.Disposable;
-  #following: vscode.Disposable[] = [];
+  #following: vscode.Disposable | undefined;
   #edit: PendingEdit | undefined;
   #uri: vscode.Uri | undefined;
   /** Being accepted: a second press of the button would replace the range once more. */
@@ -53,17 +53,27 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
 
   /** Opens the diff. Without `text` the caller goes on with `write` and `finish`, until the edit's `signal` is aborted. */
   async show({ document, range, title, text }: ShowEdit): Promise<PendingEdit> {
-    await this.reject();
     const offsets: OffsetRange = { start: document.offsetAt(range.start), end: document.offsetAt(range.end) };
-    const edit = new PendingEdit(document, offsets, title, () => this.#refresh());
+    const edit = new PendingEdit(document, offsets, title, () => this.#refresh(edit));
+    const following = this.#follow(edit);
     if (text !== undefined) edit.finish(text);
+    const number = ++this.#numShown;
+    // Takes its time, in which the document may be edited.
+    await this.reject();
+    if (number !== this.#numShown) {
+      // Another one was asked for in the meantime.
+      following.dispose();
+      edit.cancel();
+      return edit;
+    }
     this.#edit = edit;
+    this.#following = following;
     // A path of its own each time: an editor may keep the content of the last one.
-    this.#uri = document.uri.with({ scheme: SCHEME, authority: '', query: String(++this.#numShown), fragment: '' });
-    this.#follow();
+    this.#uri = document.uri.with({ scheme: SCHEME, authority: '', query: String(number), fragment: '' });
     this.#setContext();
     const name = document.uri.path.slice(document.uri.path.lastIndexOf('/') + 1);
-    await vscode.commands.executeCommand('vscode.diff', document.uri, this.#uri, `${name}: ${title}`, { preview: false, selection: new vscode.Range(range.start, range.start) });
+    const start = document.positionAt(edit.anchor.range.start);
+    await vscode.commands.executeCommand('vscode.diff', document.uri, this.#uri, `${name}: ${title}`, { preview: false, selection: new vscode.Range(start, start) });
     return edit;
   }
 
@@ -100,6 +110,8 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
   }
 
   dispose(): void {
+    // One that is about to be shown is not shown.
+    this.#numShown++;
     void this.reject();
     this.#registration.dispose();
     this.#contentChanged.dispose();
@@ -118,24 +130,24 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
     if (tabs.length) await vscode.window.tabGroups.close(tabs);
   }
 
-  #follow(): void {
-    this.#following = [
+  #follow(edit: PendingEdit): vscode.Disposable {
+    return vscode.Disposable.from(
       vscode.workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
-        if (!contentChanges.length || document.uri.toString() !== this.#edit?.uri.toString()) return;
-        this.#edit.anchor.follow(contentChanges);
-        this.#refresh();
+        if (!contentChanges.length || document.uri.toString() !== edit.uri.toString()) return;
+        edit.anchor.follow(contentChanges);
+        this.#refresh(edit);
       }),
       vscode.window.tabGroups.onDidChangeTabs(({ closed }) => {
-        if (this.#edit && this.#tabs(closed).length && !this.#tabs(vscode.window.tabGroups.all.flatMap((group) => group.tabs)).length) void this.#close(this.#edit);
+        if (this.#edit === edit && this.#tabs(closed).length && !this.#tabs(vscode.window.tabGroups.all.flatMap((group) => group.tabs)).length) void this.#close(edit);
       }),
-    ];
+    );
   }
 
   #forget(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    for (const subscription of this.#following) subscription.dispose();
-    this.#following = [];
+    this.#following?.dispose();
+    this.#following = undefined;
     this.#edit = undefined;
     this.#accepting = undefined;
     this.#uri = undefined;
@@ -147,8 +159,9 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
     return tabs.filter(({ input }) => input instanceof vscode.TabInputTextDiff && input.modified.toString() === this.#uri?.toString());
   }
 
-  #refresh(): void {
-    this.#timer ??= setTimeout(() => this.#show(), this.#edit?.streaming ? REFRESH_MS : 0);
+  #refresh(edit: PendingEdit): void {
+    if (edit !== this.#edit) return;
+    this.#timer ??= setTimeout(() => this.#show(), edit.streaming ? REFRESH_MS : 0);
   }
 
   #show(): void {

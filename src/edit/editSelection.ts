@@ -31,8 +31,8 @@ export class EditSelection {
       return;
     }
     if (!(await followsInstructions(this.#host, (name) => vscode.l10n.t('{0} is too small to change code by instruction. Choose a larger model for that.', name)))) return;
-    const target = await targetOf(editor);
     const { version } = editor.document;
+    const target = await targetOf(editor);
     const instruction = await askInstruction(this.#memory, target.name);
     if (instruction === undefined) return;
     if (editor.document.version !== version) {

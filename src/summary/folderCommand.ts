@@ -5,7 +5,7 @@ import type { DocumentMirror } from '../client/documentMirror.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import { failureOf } from '../client/failure.ts';
 import type { Log } from '../log.ts';
-import { filesOf, type FolderFiles, MOST_FILES, relativePath } from './folderFiles.ts';
+import { filesOf, type FolderFiles, MOST_FILES, MOST_LISTED, relativePath } from './folderFiles.ts';
 import { type FolderReports, linkTo, reportOf } from './folderReport.ts';
 import { type FolderFile, type FolderResult, summarizeFolder } from './folderSummary.ts';
 import { openDocument, readSource } from './sourceFile.ts';
@@ -98,12 +98,12 @@ export class FolderCommand implements vscode.Disposable {
   }
 }
 
-function notesOf({ files, numComputed, notes }: FolderResult, { secrets, numMore }: FolderFiles, modelNote: string): string[] {
+function notesOf({ files, numComputed, notes }: FolderResult, { secrets, numMore, cutOff }: FolderFiles, modelNote: string): string[] {
   const t = vscode.l10n.t;
   const known = files.length - numComputed;
   return [
     ...(modelNote ? [modelNote] : []),
-    ...(numMore ? [t('Only the first {0} files are summarized; {1} more are not.', MOST_FILES, numMore)] : []),
+    ...(cutOff ? [t('The folder has more than {0} files; {1} of them are summarized.', MOST_LISTED, files.length)] : numMore ? [t('Only the first {0} files are summarized; {1} more are not.', MOST_FILES, numMore)] : []),
     ...(secrets.length ? [t('Left out by kvasir.completion.exclude: {0}', secrets.slice(0, 10).join(', ') + (secrets.length > 10 ? ', …' : ''))] : []),
     ...(known > 0 ? [t('{0} of {1} files had not changed since they were last summarized.', known, files.length)] : []),
     ...new Set(notes),

@@ -11,7 +11,7 @@ import { IgnoreFiles } from './ignoreFiles.ts';
 /** A summary of more files is read by nobody, and takes a small machine its time. */
 export const MOST_FILES = 100;
 /** More are not even looked at. */
-const MOST_LISTED = 5000;
+export const MOST_LISTED = 5000;
 
 export interface FolderFiles {
   /** Sorted by path, at most MOST_FILES. */
@@ -20,6 +20,8 @@ export interface FolderFiles {
   secrets: string[];
   /** How many more there are than are summarised. */
   numMore: number;
+  /** There are still more, which were not even looked at. */
+  cutOff: boolean;
 }
 
 export async function filesOf(folder: vscode.Uri, settings: Config['completion'], token?: vscode.CancellationToken): Promise<FolderFiles> {
@@ -27,12 +29,12 @@ export async function filesOf(folder: vscode.Uri, settings: Config['completion']
   // Braces do not nest in the editor's globs: what holds some is sorted out afterwards.
   const simple = excluded.filter((glob) => !/[{},]/.test(glob));
   const pattern = (glob: string) => new vscode.RelativePattern(folder, glob);
-  const found = await vscode.workspace.findFiles(pattern('**/*'), simple.length ? `{${simple.join(',')}}` : undefined, MOST_LISTED, token);
+  const found = await vscode.workspace.findFiles(pattern('**/*'), simple.length ? `{${simple.join(',')}}` : undefined, MOST_LISTED + 1, token);
   const ignored = await ignoreFiles(folder, found);
   const wanted = found.filter((uri) => !excluded.some((glob) => globMatches({ uri, languageId: '' }, glob)) && !ignored(uri) && !/\/\.gitignore$/.test(uri.path));
   const secret = (uri: vscode.Uri) => isSecret({ uri, languageId: '' }, settings);
   const files = wanted.filter((uri) => !secret(uri)).sort((a, b) => (a.path < b.path ? -1 : 1));
-  return { files: files.slice(0, MOST_FILES), secrets: wanted.filter(secret).map((uri) => relativePath(folder, uri)), numMore: Math.max(0, files.length - MOST_FILES) };
+  return { files: files.slice(0, MOST_FILES), secrets: wanted.filter(secret).map((uri) => relativePath(folder, uri)), numMore: Math.max(0, files.length - MOST_FILES), cutOff: found.length > MOST_LISTED };
 }
 
 export function relativePath(folder: vscode.Uri, uri: vscode.Uri): string {

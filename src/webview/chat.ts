@@ -1,4 +1,4 @@
-/** The chat view's page: shows what the extension host says (chatMessages.ts) and sends it what the user wants. Keeps a draft and where the page was scrolled to, nothing else. */
+/** The chat view's page: shows what the extension host says (chatMessages.ts) and sends it what the user wants. Keeps what is being written and where the page was scrolled to, nothing else. */
 import type { Strings, ToHost, ToPage, Turn } from '../chat/chatMessages.ts';
 import { Composer } from './composer.ts';
 import { element, keepingFocus } from './dom.ts';
@@ -7,12 +7,16 @@ import { isAtEnd, scrollToEnd, TurnList } from './turns.ts';
 
 interface Saved {
   draft: string;
+  /** Earlier questions that are being changed, by conversation and turn. */
+  edits?: Record<string, string>;
   conversation: string;
   /** Pixels from the top; null is the end. */
   scroll: number | null;
 }
 
 declare function acquireVsCodeApi(): { postMessage(message: ToHost): void; getState(): Saved | undefined; setState(state: Saved): void };
+
+const MOST_EDITS = 20;
 
 const vscode = acquireVsCodeApi();
 const strings = JSON.parse(document.body.dataset.strings ?? '{}') as Strings;
@@ -34,6 +38,13 @@ const turnList = new TurnList(list, strings, {
   copy: (text) => send({ type: 'copy', text }),
   code: (action, text, language) => send({ type: 'code', action, text, language }),
   resend: (id, text) => send({ type: 'resend', id, text }),
+  editing: (id, text) => {
+    const key = editKey(id);
+    edits.delete(key);
+    if (text !== undefined) edits.set(key, text);
+    save();
+  },
+  edited: (id) => edits.get(editKey(id)),
   openRef: (ref) => send({ type: 'openRef', ref }),
   regenerate: (anyway) => send({ type: 'regenerate', anyway }),
   chooseModel,
@@ -61,6 +72,8 @@ const composer = new Composer(strings, {
 document.body.append(log, status, composer.root, live);
 
 const saved = vscode.getState();
+/** The one last changed is the last; those of conversations that nobody shows any more give way. */
+const edits = new Map(Object.entries(saved?.edits ?? {}).slice(-MOST_EDITS));
 let turns: Turn[] = [];
 let conversation = '';
 let emptyShown = '';
@@ -135,6 +148,8 @@ function showConversation(id: string, shown: Turn[]): void {
   const first = !conversation;
   conversation = id;
   turns = shown;
+  const editable = new Set(turns.map((turn) => editKey(turn.id)));
+  for (const key of edits.keys()) if (key.startsWith(editKey('')) && !editable.has(key)) edits.delete(key);
   turnList.show(turns);
   if (first && saved?.conversation === id && saved.scroll !== null) log.scrollTop = saved.scroll;
   else scrollToEnd();
@@ -146,7 +161,11 @@ function showConversation(id: string, shown: Turn[]): void {
 
 function save(): void {
   const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 4;
-  vscode.setState({ draft: composer.draft, conversation, scroll: atEnd ? null : log.scrollTop });
+  vscode.setState({ draft: composer.draft, edits: Object.fromEntries(edits), conversation, scroll: atEnd ? null : log.scrollTop });
+}
+
+function editKey(turnId: string): string {
+  return `${conversation} ${turnId}`;
 }
 
 function isBusy(): boolean {

@@ -8,6 +8,10 @@ import { questionParts } from './questionText.ts';
 
 export interface QuestionActions extends CodeActions {
   resend(id: string, text: string): void;
+  /** What the question is being changed to; undefined when that is over. */
+  editing(id: string, text: string | undefined): void;
+  /** What `editing` was told last: also of a page that was hidden since. */
+  edited(id: string): string | undefined;
   openRef(ref: ContextRef): void;
 }
 
@@ -16,7 +20,9 @@ const MOST_NAMES = 4;
 
 export function questionTurn(turn: UserTurn, strings: Strings, actions: QuestionActions): HTMLElement {
   const root = element('article', { class: 'turn user', 'data-role': 'user', 'aria-label': strings.you });
-  showQuestion(root, turn, strings, actions);
+  const edited = actions.edited(turn.id);
+  if (edited === undefined) showQuestion(root, turn, strings, actions);
+  else showEditor(root, turn, strings, actions, edited);
   return root;
 }
 
@@ -34,7 +40,12 @@ function showQuestion(root: HTMLElement, turn: UserTurn, strings: Strings, actio
     for (const block of holder.querySelectorAll('pre')) frameCode(block, strings, actions);
     return holder;
   }));
-  const edit = iconButton('edit', strings.edit, 'edit', () => showEditor(root, turn, strings, actions));
+  const edit = iconButton('edit', strings.edit, 'edit', () => {
+    const input = showEditor(root, turn, strings, actions, turn.text);
+    fitHeight(input);
+    input.focus();
+    input.setSelectionRange(input.value.length, input.value.length);
+  });
   fill(root, element('div', { class: 'row' }, edit, bubble), ...aboutLine(turn, actions));
 }
 
@@ -50,17 +61,24 @@ function aboutLine({ context }: UserTurn, actions: QuestionActions): HTMLElement
   return [element('div', { class: 'about-line' }, ...names, ...more)];
 }
 
-function showEditor(root: HTMLElement, turn: UserTurn, strings: Strings, actions: QuestionActions): void {
+/** Leaves the focus and the height to whoever has put it into the page. */
+function showEditor(root: HTMLElement, turn: UserTurn, strings: Strings, actions: QuestionActions, text: string): HTMLTextAreaElement {
   const input = element('textarea', { rows: '1', 'aria-label': strings.editing, spellcheck: 'false' });
-  input.value = turn.text;
+  input.value = text;
   const close = () => {
+    actions.editing(turn.id, undefined);
     showQuestion(root, turn, strings, actions);
     root.querySelector<HTMLElement>('.edit')?.focus();
   };
   const submit = () => {
-    if (input.value.trim()) actions.resend(turn.id, input.value);
+    if (!input.value.trim()) return;
+    actions.editing(turn.id, undefined);
+    actions.resend(turn.id, input.value);
   };
-  input.addEventListener('input', () => fitHeight(input));
+  input.addEventListener('input', () => {
+    fitHeight(input);
+    actions.editing(turn.id, input.value);
+  });
   input.addEventListener('keydown', (event) => {
     if (event.key === 'Escape') {
       event.stopPropagation();
@@ -72,7 +90,5 @@ function showEditor(root: HTMLElement, turn: UserTurn, strings: Strings, actions
   });
   const buttons = element('div', { class: 'buttons' }, button(strings.cancel, { class: 'secondary' }, close), button(strings.send, { class: 'primary' }, submit));
   fill(root, element('div', { class: 'editor' }, input, element('p', { class: 'small' }, strings.editing), buttons));
-  fitHeight(input);
-  input.focus();
-  input.setSelectionRange(input.value.length, input.value.length);
+  return input;
 }

@@ -1,7 +1,7 @@
 /** The list of turns: one element each, which stays while its turn is what it was. */
 import type { AssistantTurn, Strings, Turn } from '../chat/chatMessages.ts';
 import { type AnswerActions, AnswerTurn } from './answerTurn.ts';
-import { keepingFocus } from './dom.ts';
+import { fitHeight, keepingFocus } from './dom.ts';
 import { editQuestion, type QuestionActions, questionTurn } from './questionTurn.ts';
 
 export interface TurnActions extends AnswerActions, QuestionActions {
@@ -44,6 +44,7 @@ export class TurnList {
       for (const child of [...this.#root.children]) if (!roots.includes(child as HTMLElement)) child.remove();
       for (const [i, root] of roots.entries()) if (this.#root.children[i] !== root) this.#root.insertBefore(root, this.#root.children[i] ?? null);
     }, this.#actions.focusLost);
+    for (const input of this.#root.querySelectorAll('textarea')) fitHeight(input);
   }
 
   /** An answer has grown or ended. */

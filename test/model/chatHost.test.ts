@@ -116,10 +116,10 @@ test('stopped while the model loads, then asked again', async () => {
   expect(chat.current.turns).toHaveLength(2);
 });
 
-test('the meter is exact to the token, and the second question does not compute the file again', async () => {
-  const question = 'What is the base class of `OutOfStockError`?';
+test.each(['What is the base class of `OutOfStockError`?', '/summarize', '/summarize totalValue'])('the meter is exact to the token, and the file is not computed again: %s', async (question) => {
   const { label, notes } = await measured(question);
   expect(notes).toEqual([]);
+  expect(chat.sizes.get('/w/src/inventory.ts')?.tokens).toMatch(/^\d+$/);
   await chat.ask(question);
   const { reused, prompt } = footer(lastOf(chat).footer);
   expect(label).toBe(`${prompt.toLocaleString('en')} of 2,048 tokens`);
@@ -148,6 +148,13 @@ test('what will not fit is said before, and is what the answer then says', async
   await other.ask('What is this?');
   // The answer may have more to say of itself.
   expect(lastOf(other).notes).toEqual(expect.arrayContaining(other.meter!.notes));
+  // A summary begins at the file's start, wherever the cursor is.
+  other.draft = '/summarize';
+  await vi.waitFor(() => expect(other.meter!.notes).toEqual([expect.stringMatching(/^src\/large\.ts: lines \d+-601 of 601 left out$/)]), { timeout: 20_000 });
+  const { notes, label } = other.meter!;
+  await other.ask('/summarize');
+  expect(lastOf(other).notes).toEqual(expect.arrayContaining(notes));
+  expect(label).toBe(`${footer(lastOf(other).footer).prompt.toLocaleString('en')} of 2,048 tokens`);
   await other.dispose();
   await chat.dispose();
 });

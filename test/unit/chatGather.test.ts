@@ -35,7 +35,7 @@ vi.mock('../../src/vscode.ts', () => {
     workspace: {
       get textDocuments() { return [...world.open].map(([path, text]) => documentOf(path, text)); },
       openTextDocument: async (uri: { path: string }) => documentOf(uri.path, read(uri.path)),
-      findFiles: async ({ base }: { base: { path: string } }) => [...world.files.keys()].filter((path) => path.startsWith(`${base.path}/`)).map(uriOf),
+      findFiles: async ({ base }: { base: { path: string } }, _: unknown, most: number) => [...world.files.keys()].filter((path) => path.startsWith(`${base.path}/`)).slice(0, most).map(uriOf),
       fs: { stat: async ({ path }: { path: string }) => ({ size: read(path).length }), readFile: async ({ path }: { path: string }) => new TextEncoder().encode(read(path)) },
     },
   };
@@ -86,4 +86,9 @@ test('a folder brings its first files and says how many it has, without secrets'
   expect(snippets.some(({ path }) => path.includes('f0.ts'))).toBe(false);
   expect(new Set(owners)).toEqual(new Set(['/src']));
   expect(notes).toEqual(['src: 24 of 29 files are taken along']);
+});
+
+test.each([[400, 'many: 24 of 400 files are taken along'], [401, 'many: 24 of more than 400 files are taken along'], [3000, 'many: 24 of more than 400 files are taken along']])('a folder with %d files', async (numFiles, note) => {
+  for (let i = 0; i < numFiles; i++) world.files.set(`/many/f${i}.ts`, 'f();');
+  expect((await gather([ref('folder', '/many')], settings, undefined)).notes).toEqual([note]);
 });

@@ -58,18 +58,24 @@ afterEach(() => {
 
 const DONE = { finishReason: 'stop', text: 'Yes.', usage: { promptTokens: 10, cachedTokens: 5 }, timings: { ttftMs: 1, tpotMs: 1 }, diagnostics: [] };
 
-function chatOf(workspaceState: Map<string, unknown>, options: { state?: unknown; maxTokens?: number; generate?: (request: { onChunk(text: string): void; sampling?: unknown }) => Promise<unknown> } = {}) {
+function chatOf(workspaceState: Map<string, unknown>, options: { state?: unknown; maxTokens?: number; generate?: (request: { onChunk(text: string): void; sampling?: unknown; signal?: AbortSignal }) => Promise<unknown> } = {}) {
   let numMeasured = 0;
   const event = () => ({ dispose() {} });
   const client = {
     state: options.state ?? { kind: 'ready', model: { name: 'm', note: '', canEdit: false } },
+    ready: async () => ({ name: 'm', canEdit: false }),
     generate: options.generate ?? (async () => DONE),
     measure: async (task: () => unknown) => {
       numMeasured++;
       return task() && { contextTokens: 2048, answerTokens: 200, promptTokens: 1320, parts: [{ path: 'b.ts', tokens: 1300, omittedTokens: 4000 }], notes: ['b.ts: lines 1-9 of 99 left out'] };
     },
   };
-  const host = { client, onState: event };
+  const stateListeners: ((state: unknown) => void)[] = [];
+  const host = { client, onState: (listener: (state: unknown) => void) => { stateListeners.push(listener); return event(); } };
+  const setState = (state: { kind: string }) => {
+    client.state = state;
+    for (const listener of stateListeners) listener(state);
+  };
   const mirror = { sync: (document: { uri: unknown }) => String(document.uri) };
   const settings = { current: { completion: { exclude: [] }, chat: { maxTokens: options.maxTokens ?? 0 }, model: '' }, onDidChange: event };
   const context = { extensionUri: {}, extensionPath: '', workspaceState: { get: (key: string) => workspaceState.get(key), update: async (key: string, value: unknown) => void workspaceState.set(key, structuredClone(value)) } };
@@ -83,7 +89,7 @@ function chatOf(workspaceState: Map<string, unknown>, options: { state?: unknown
     send({ type: 'ready' });
   };
   const last = <T extends ToPage['type']>(type: T) => posted.findLast((message) => message.type === type) as Extract<ToPage, { type: T }> | undefined;
-  return { view, posted, openPage, last, send: (message: ToHost) => send(message), hide: () => hide(), numMeasured: () => numMeasured };
+  return { view, posted, openPage, last, send: (message: ToHost) => send(message), hide: () => hide(), numMeasured: () => numMeasured, setState };
 }
 
 const flush = () => vi.advanceTimersByTimeAsync(0);
@@ -116,6 +122,52 @@ test('a new chat leaves the other one running, and a deleted one is gone', async
   expect(last('conversation')?.turns).toHaveLength(2);
   view.chat.delete(view.chat.current.id);
   expect([last('conversation')?.turns, view.chat.conversations]).toEqual([[], []]);
+});
+
+test('what was deleted is put back as it was: shown if it was shown, its answer stopped, and in the window after a reload', async () => {
+  const state = new Map<string, unknown>();
+  let numAsked = 0;
+  const answers = async ({ onChunk, signal }: { onChunk(text: string): void; signal?: AbortSignal }) => {
+    if (++numAsked === 1) return DONE;
+    onChunk('Hel');
+    await new Promise((resolve) => signal!.addEventListener('abort', resolve));
+    return { ...DONE, text: 'Hel', finishReason: 'abort' };
+  };
+  const { view, openPage, send, last } = chatOf(state, { generate: answers });
+  const { chat } = view;
+  openPage();
+  expect(chat.delete(chat.current.id), 'nothing is lost with an empty one').toBeUndefined();
+  send({ type: 'ask', text: 'One' });
+  await flush();
+  const one = chat.current.id;
+  chat.newChat();
+  const putBackOne = chat.delete(one)!;
+  expect(chat.conversations).toEqual([]);
+  send({ type: 'ask', text: 'Two' });
+  await flush();
+  const two = chat.current.id;
+  const putBackTwo = chat.delete(two)!;
+  expect([last('conversation')?.turns, chat.conversations]).toEqual([[], []]);
+  await flush();
+  putBackOne();
+  expect(last('conversation')?.turns, 'it was not shown').toEqual([]);
+  putBackTwo();
+  expect(last('conversation')).toMatchObject({ id: two, turns: [{ text: 'Two' }, { text: 'Hel', state: 'done', notes: ['Stopped.'] }] });
+  expect(chat.conversations.map(({ id }) => id)).toEqual([two, one]);
+  await view.dispose();
+  expect(chatOf(state).view.chat.conversations.map(({ id }) => id)).toEqual([two, one]);
+});
+
+test('put back before the deleted answer has heard that it was stopped, it ends in its place', async () => {
+  const { view, openPage, send, last } = chatOf(new Map(), { generate: async ({ signal }) => { await new Promise((resolve) => signal!.addEventListener('abort', () => setTimeout(resolve, 50))); return { ...DONE, text: '', finishReason: 'abort' }; } });
+  openPage();
+  send({ type: 'ask', text: 'One' });
+  await flush();
+  view.chat.delete(view.chat.current.id)!();
+  expect(last('conversation')?.turns).toMatchObject([{ text: 'One' }, { state: 'streaming' }]);
+  await vi.advanceTimersByTimeAsync(100);
+  expect(last('turn')?.turn).toMatchObject({ state: 'done', notes: ['Stopped.'] });
+  expect(view.chat.current.turns).toMatchObject([{ text: 'One' }, { state: 'done' }]);
 });
 
 test('an earlier question asked in other words drops what followed', async () => {
@@ -165,6 +217,25 @@ test('without a model nothing is measured', async () => {
   openPage();
   await vi.advanceTimersByTimeAsync(1000);
   expect([numMeasured(), last('meter')?.meter]).toEqual([0, null]);
+});
+
+test.each([
+  ['failed', { kind: 'failed', message: 'broken', retry: false }, false],
+  ['unloaded', { kind: 'stopped' }, false],
+  ['unloaded while an answer is awaited', { kind: 'stopped' }, true],
+])('what was measured goes when the engine is %s, and comes again with a model', async (_, state, busy) => {
+  const { openPage, last, send, setState } = chatOf(new Map(), { generate: () => new Promise(() => {}) });
+  openPage();
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(last('meter')?.meter).not.toBeNull();
+  if (busy) send({ type: 'ask', text: 'Hi' });
+  setState(state);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(last('meter')?.meter).toBeNull();
+  if (busy) return;
+  setState({ kind: 'ready', model: { canEdit: false } } as never);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(last('meter')?.meter).not.toBeNull();
 });
 
 function openDocument(text: string, selection: object): object {
@@ -225,6 +296,16 @@ test('a question about a definition is there before the language’s extension s
   send({ type: 'resend', id: view.chat.current.turns[0]!.id, text: '/explain `flush`' });
   await flush();
   expect(last('conversation')?.turns).toMatchObject([{ text: '/explain `flush`' }, { state: 'streaming' }]);
+});
+
+test('a command that lacked a file says so, and is tried again with the one that is open by then', async () => {
+  const { view } = chatOf(new Map());
+  await view.chat.ask('/summarize');
+  expect(view.chat.current.turns).toMatchObject([{ context: [] }, { state: 'error', error: expect.stringContaining('Nothing is attached') }]);
+  openDocument('def flush(): pass', { isEmpty: true, active: { line: 0, character: 4 } });
+  view.chat.context.add([fileRef((editor.active as { document: { uri: never } }).document.uri)]);
+  await view.chat.regenerate(true);
+  expect(view.chat.current.turns).toMatchObject([{ context: [{ name: 'b.ts' }] }, { state: 'done', text: 'Yes.' }]);
 });
 
 test.each([[0, undefined], [50, { maxTokens: 50 }]])('kvasir.chat.maxTokens %d asks for %j', async (maxTokens, sampling) => {

@@ -226,8 +226,13 @@ describe('complaint: cancel that does not stop compute', () => {
     h.ask();
     await wait(1000);
     expect(h.engine.running.length).toBe(1);
+    const { numRead } = h.document;
+    // A cursor that goes along, or away, is no reason to build the text.
+    editor.select(h.document, 8);
+    expect(h.engine.running.length).toBe(1);
     editor.select(h.document, 12);
     expect(h.engine.running).toEqual([]);
+    expect(h.document.numRead).toBe(numRead);
   });
 
   test('an edit elsewhere in the file', async () => {

@@ -40,6 +40,13 @@ describe('conversation', () => {
     expect(conversation.history()).toEqual([{ role: 'user', content: 'Hi' }, { role: 'assistant', content: 'Hello there' }]);
   });
 
+  test('of an answer that only repeated itself one round is kept, shown and remembered', async () => {
+    const { conversation, ask } = conversationOf(async (request) => ({ ...(await speak(request)), text: 'Hello', diagnostics: ['it repeats itself'] }));
+    await ask('Hi');
+    expect(conversation.turns.at(-1)).toMatchObject({ text: 'Hello', notes: ['it repeats itself'] });
+    expect(conversation.history().at(-1)).toEqual({ role: 'assistant', content: 'Hello' });
+  });
+
   test('the model remembers a command in the words that it was asked in, the user sees their own', async () => {
     const { conversation, ask } = conversationOf(speak);
     await ask('/explain', { prepare: async () => ({ task: () => ({ kind: 'raw', prompt: '' }), prompt: 'What does `f` do?', notes: ['b.ts is left out'] }) });
@@ -98,16 +105,6 @@ describe('conversation', () => {
     expect(conversation.turns).toMatchObject([{ text: 'D' }, { state: 'streaming' }]);
     conversation.stop();
     await second;
-  });
-
-  test('what ends after a clear is not shown', async () => {
-    const { conversation, changes, ask } = conversationOf(untilStopped);
-    const asked = ask('Hi');
-    conversation.clear();
-    expect(conversation.busy).toBe(false);
-    await asked;
-    expect(conversation.turns).toEqual([]);
-    expect(changes).toEqual(['turns', 'turns']);
   });
 
   test('an answer cut off by a reload is kept, and says so; ids go on', async () => {

@@ -66,6 +66,17 @@ test('newest first, deleted ones gone, empty ones never kept', async () => {
   expect(new ConversationStore(state).all.map(({ id, turns }) => [id, turns.length])).toEqual([['a', 4]]);
 });
 
+test('a deleted one that is put back stands where it stood', async () => {
+  const state = memento();
+  const store = new ConversationStore(state);
+  for (const [i, id] of ['a', 'b', 'c'].entries()) store.put({ ...conversation(id, 'x'), updatedAt: i });
+  const deleted = ['a', 'b', 'c'].map((id) => store.find(id)!);
+  for (const { id } of deleted) store.delete(id);
+  for (const each of deleted) store.restore(each);
+  await store.flush();
+  expect(new ConversationStore(state).all.map(({ id }) => id)).toEqual(['c', 'b', 'a']);
+});
+
 test('many and long conversations: the newest are kept whole, a huge one loses its oldest turns', async () => {
   const state = memento();
   const store = new ConversationStore(state);

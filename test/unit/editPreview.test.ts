@@ -10,6 +10,7 @@ const editor = vi.hoisted(() => ({
   copied: '',
   choose: '',
   refuse: false,
+  closing: undefined as Promise<void> | undefined,
   documents: [] as { uri: { toString(): string }; text: string }[],
   changed: new Set<unknown>(),
   tabsClosed: new Set<unknown>(),
@@ -39,6 +40,7 @@ vi.mock('../../src/vscode.ts', () => {
       dispose(): void {}
     },
     TabInputTextDiff,
+    Disposable: { from: (...all: { dispose(): void }[]) => ({ dispose: () => { for (const each of all) each.dispose(); } }) },
     Range: class {
       readonly start: number;
       readonly end: number;
@@ -66,7 +68,10 @@ vi.mock('../../src/vscode.ts', () => {
       showTextDocument: async () => {},
       tabGroups: {
         get all() { return [{ tabs: editor.tabs }]; },
-        close: async (tabs: unknown[]) => { editor.tabs = editor.tabs.filter((tab) => !tabs.includes(tab)); },
+        close: async (tabs: unknown[]) => {
+          if (editor.closing) await editor.closing;
+          editor.tabs = editor.tabs.filter((tab) => !tabs.includes(tab));
+        },
         onDidChangeTabs: listenTo(editor.tabsClosed),
       },
     },
@@ -94,7 +99,7 @@ const { EditPreview } = await import('../../src/edit/editPreview.ts');
 const { Range } = (await import('../../src/vscode.ts')) as unknown as { Range: new (start: number, end: number) => never };
 
 beforeEach(() => {
-  Object.assign(editor, { contexts: {}, tabs: [], messages: [], copied: '', choose: '', refuse: false, documents: [] });
+  Object.assign(editor, { contexts: {}, tabs: [], messages: [], copied: '', choose: '', refuse: false, closing: undefined, documents: [] });
 });
 
 function documentOf(text: string, name = 'a.ts') {
@@ -156,6 +161,33 @@ test('rejected, closed by hand, or another one asked for: cancelled, and the fil
   preview.dispose();
   expect(document.text).toBe(TEXT);
   expect(editor.tabs).toEqual([]);
+  expect(editor.changed.size + editor.tabsClosed.size).toBe(0);
+});
+
+test('the file is edited while the last diff is being closed: the edit goes along with its text', async () => {
+  const preview = new EditPreview();
+  const document = documentOf(TEXT);
+  await show(preview, document, 'x();');
+  let close = () => {};
+  editor.closing = new Promise((resolve) => { close = resolve; });
+  const shown = show(preview, document, '2();');
+  type(document, 0, 0, '// first\n');
+  close();
+  const edit = await shown;
+  expect(edit.anchor.original).toBe('two();');
+  expect(await preview.accept()).toBe(true);
+  expect(document.text).toBe('// first\none();\n2();\n');
+  expect(editor.changed.size + editor.tabsClosed.size).toBe(0);
+});
+
+test('of two asked for at a time the later is shown, and the other one cancelled', async () => {
+  const preview = new EditPreview();
+  const document = documentOf(TEXT);
+  await show(preview, document, 'x();');
+  const [first, second] = await Promise.all([show(preview, document), show(preview, document, '2();')]);
+  expect([first.signal.aborted, second.signal.aborted, preview.pending]).toEqual([true, false, second]);
+  expect(editor.tabs).toHaveLength(1);
+  await preview.reject();
   expect(editor.changed.size + editor.tabsClosed.size).toBe(0);
 });
 

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { type ChatOptions, measureChat, prepareChat } from '../../engine/tasks/chat.ts';
 import { Layout } from '../../engine/text/layout.ts';
 import { ModelText } from '../../engine/text/modelText.ts';
+import { measureSummarize, prepareSummarize } from '../../engine/tasks/summarize.ts';
 import { SourceDocument } from '../../engine/text/sourceDocument.ts';
 
 let layout: Layout;
@@ -41,6 +42,21 @@ describe.each(Object.entries(CASES))('%s', (_, options) => {
     expect(size.parts.map(({ path }) => path)).toEqual([...options.docs, ...(options.snippets ?? [])].map(({ path }) => path));
     expect(size.parts.reduce((sum, part) => sum + part.tokens, 0)).toBeLessThan(size.promptTokens);
     for (const { path, omittedTokens } of size.parts) expect([path, size.notes.some((note) => note.startsWith(`${path}: `))]).toEqual([path, omittedTokens > 0]);
+  });
+});
+
+describe.each<[string, SourceDocument, Parameters<typeof prepareSummarize>[2]]>([
+  ['a file', small, undefined],
+  ['a large file', large, undefined],
+  ['a definition of a large file', large, { start: 9000, end: 9100, label: 'value200' }],
+  ['a selection', small, { start: 0, end: 90 }],
+])('a summary of %s', (_, doc, range) => {
+  it.each([undefined, { maxTokens: 700 }])('takes what it was measured to take (sampling %j)', (sampling) => {
+    const size = measureSummarize(layout, doc, range, sampling);
+    const request = prepareSummarize(layout, doc, range, sampling);
+    expect([size.promptTokens, size.notes]).toEqual([request.promptIds.length, request.notes]);
+    expect(size.notes.length > 0).toBe(doc === large);
+    expect(size.parts.map(({ path }) => path)).toEqual([doc.path]);
   });
 });
 

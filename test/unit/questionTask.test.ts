@@ -31,7 +31,7 @@ vi.mock('../../src/vscode.ts', () => {
     Range,
     Uri: { parse: (path: string) => ({ path, toString: () => path }) },
     SymbolKind: {},
-    l10n: { t: (text: string) => text },
+    l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
     commands: { executeCommand: async () => undefined },
     workspace: { get textDocuments() { return world.documents; }, asRelativePath: ({ path }: { path: string }) => path.slice(1), openTextDocument: async ({ path }: { path: string }) => world.documents.find((document) => (document as { uri: { path: string } }).uri.path === path) },
   };
@@ -107,10 +107,25 @@ test('a summary is the task of that name, of the file or of what is selected', a
   expect(prepared(await tasks.prepare('/summarize', [FILE, selection], [], false)).task).toEqual({ kind: 'summarize', docId: '/a.ts', range: { start: TEXT.indexOf('function'), end: TEXT.length } });
 });
 
-test.each(['Why?', '/explain', '/explain open'])('the meter measures what is then asked: %s', async (question) => {
+test('a command about nothing is not asked', async () => {
+  const tasks = tasksOf(false, INSIDE_COUNT);
+  for (const command of ['/summarize', '/explain', '/fix']) await expect(tasks.prepare(command, [], [], false)).rejects.toThrow(/^Nothing is attached to the question/);
+  expect(prepared(await tasks.prepare('/explain what a monad is', [], [], false)).task).toMatchObject({ kind: 'chat' });
+});
+
+test('what else is attached is no part of a summary, and that is said', async () => {
+  const tasks = tasksOf(false, INSIDE_COUNT);
+  const refs: ContextRef[] = [FILE, { kind: 'file', uri: '/b.ts', name: 'b.ts', path: 'b.ts' }, { kind: 'folder', uri: '/src', name: 'src', path: 'src' }];
+  const { task, notes } = prepared(await tasks.prepare('/summarize', refs, [], false));
+  expect(task).toEqual({ kind: 'summarize', docId: '/a.ts' });
+  expect(notes).toEqual([expect.stringMatching(/^b\.ts is left out: a summary is of one file/), expect.stringMatching(/^src is left out/)]);
+});
+
+test.each(['Why?', '/explain', '/explain open', '/summarize', '/summarize open', '/summarize in two words'])('the meter measures what is then asked: %s', async (question) => {
   const tasks = tasksOf(false, INSIDE_COUNT);
   const history = [{ role: 'user' as const, content: 'Hi' }, { role: 'assistant' as const, content: 'Yes.' }];
   const measured = await tasks.measure(question, [FILE], history);
   const asked = prepared(await tasks.prepare(question, await tasks.contextFor(question, [FILE]), history, false));
   expect(measured?.task()).toEqual(asked.task);
+  expect(measured?.gathered.notes).toEqual(asked.notes);
 });

@@ -3,7 +3,8 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { SamplingParams } from '../../engine/protocol.ts';
+import type { EngineMessage, SamplingParams } from '../../engine/protocol.ts';
+import { Request } from '../../engine/request.ts';
 import { prepareChat, shapeAnswer } from '../../engine/tasks/chat.ts';
 import { prepareComplete } from '../../engine/tasks/complete.ts';
 import type { PreparedRequest } from '../../engine/tasks/preparedRequest.ts';
@@ -180,6 +181,29 @@ describe('an answer', () => {
   it('that goes round in circles is stopped', () => {
     expect(shapeAnswer('It adds two numbers and returns them. '.repeat(12), false)).toMatchObject({ stop: true, note: expect.stringMatching(/repeats/) });
     expect(shapeAnswer(`| a | b |\n|---|---|\n${'| 1 | 2 |\n'.repeat(5)}`, false).stop).toBe(false);
+  });
+
+  it.each([
+    ['Yes. ', 'It adds two numbers and returns them. ', 'Yes. It adds two numbers and returns them.'],
+    ['It returns', ' the value of', 'It returns the value of'],
+    // What goes round begins with the last letter of the word before it.
+    ['Ask if', ' the value of', 'Ask if the value of'],
+    ['```ts\n', 'a();\n', '```ts\na();'],
+    ['', '字', '字'],
+  ])('%j and then %j for ever keeps one round', (before, round, kept) => {
+    for (let tail = 0; tail < round.length; tail++) expect(shapeAnswer(before + round.repeat(80) + round.slice(0, tail), true)).toMatchObject({ kept, note: expect.stringMatching(/repeats/) });
+    expect(shapeAnswer(before + round, true)).not.toHaveProperty('kept');
+  });
+
+  it('that goes round in circles streams as it comes, and ends as one round', () => {
+    const sent: EngineMessage[] = [];
+    const request = new Request('r', { shape: shapeAnswer, notes: [], withAlternatives: false }, (message) => sent.push(message));
+    const round = 'It adds two numbers. ';
+    while (!request.addText(round));
+    request.finish({ finishReason: 'stop', usage: { promptTokens: 1, cachedTokens: 0, completionTokens: 1, blockTokens: 0 }, timings: { queueMs: 0, ttftMs: 0, tpotMs: 0 } });
+    const done = sent.at(-1);
+    expect(sent.filter(({ type }) => type === 'chunk').length).toBeGreaterThan(4);
+    expect(done).toMatchObject({ type: 'done', text: 'It adds two numbers.', diagnostics: [expect.stringMatching(/repeats/)] });
   });
 
   it('ends with the turn', () => {

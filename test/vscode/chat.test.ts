@@ -84,15 +84,41 @@ editorSuite('chat', FILES, (editor) => {
     expect(await questions().count()).toBe(1);
   });
 
-  test('the meter says what the answer then takes', async () => {
+  test.each(['/summarize', 'What does `totalValue` return?'])('the meter says what the answer then takes: %s', async (question) => {
     const before = await meter().textContent();
-    await input().fill('What does `totalValue` return?');
+    const count = await editor().answers.count();
+    await input().fill(question);
     await poll(() => meter().textContent()).not.toBe(before);
+    if (question === '/summarize') await editor().screenshot('chat-summarize-meter');
     const [, tokens] = /^([\d,]+) of 2,048 tokens$/.exec((await meter().textContent()) ?? '') ?? [];
     await input().press('Enter');
-    await poll(() => editor().answers.count()).toBe(2);
+    await poll(() => editor().answers.count()).toBe(count + 1);
     await ended(lastAnswer());
     expect(await lastAnswer().locator('[data-part="footer"]').textContent()).toMatch(new RegExp(`^[\\d,]+ of ${tokens} tokens reused`));
+    if (question === '/summarize') await editor().screenshot('chat-summarize-answer');
+  });
+
+  test('what a question is being changed to outlives the hidden view', async () => {
+    const window = editor();
+    const edit = questions().first().getByRole('button', { name: 'Edit and ask again' });
+    const editing = questions().first().getByRole('textbox');
+    await questions().first().hover();
+    await edit.click();
+    await editing.fill('What is the base class?\nAnd why?\nIn three lines.');
+    await window.press('Control+Shift+E');
+    await window.page.locator('.explorer-folders-view').waitFor();
+    await window.page.locator('iframe.webview').waitFor({ state: 'detached' });
+    await window.page.locator('.activitybar .action-label[aria-label^="Kvasir"]').click();
+    await poll(() => editing.inputValue()).toBe('What is the base class?\nAnd why?\nIn three lines.');
+    expect(await editing.evaluate((area) => area.clientHeight >= area.scrollHeight - 2), 'as high as its text').toBe(true);
+    await window.screenshot('chat-edit-again');
+    await editing.press('Escape');
+    await poll(() => questions().first().innerText()).toContain('OutOfStockError');
+    await window.press('Control+Shift+E');
+    await window.page.locator('iframe.webview').waitFor({ state: 'detached' });
+    await window.page.locator('.activitybar .action-label[aria-label^="Kvasir"]').click();
+    await poll(() => questions().first().innerText()).toContain('OutOfStockError');
+    expect(await editing.count(), 'cancelled is cancelled').toBe(0);
   });
 
   test('copy an answer', async () => {
@@ -109,7 +135,7 @@ editorSuite('chat', FILES, (editor) => {
     await editor().screenshot('chat-edit');
     await editing.fill('What does `count` return?');
     await editing.press('Enter');
-    await poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('What is the base class'), expect.stringContaining('What does count return?')]);
+    await poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('What is the base class'), expect.stringContaining('/summarize'), expect.stringContaining('What does count return?')]);
     await ended(lastAnswer());
     await questions().first().hover();
     await questions().first().getByRole('button', { name: 'Edit and ask again' }).click();
@@ -245,8 +271,31 @@ editorSuite('chat', FILES, (editor) => {
     await window.screenshot('chat-conversations');
     await conversation.click();
     await poll(() => questions().first().innerText()).toContain(first);
+    const numTurns = await questions().count();
     await window.runCommand('Kvasir: Clear Chat');
     await poll(() => questions().count()).toBe(0);
+    const toast = (text: string) => window.page.locator('.notification-toast', { hasText: text });
+    const undo = async (text: string) => {
+      await toast(text).getByRole('button', { name: 'Undo' }).click();
+      await toast(text).waitFor({ state: 'detached' });
+    };
+    await toast('The conversation is deleted.').waitFor();
+    await window.screenshot('chat-deleted');
+    await undo('The conversation is deleted.');
+    await poll(() => questions().count()).toBe(numTurns);
+    expect(await questions().first().innerText()).toContain(first);
+    // From the list, which stays open.
+    const row = await window.runPicker('Kvasir: Open Conversation', 'What does `compute` do?');
+    await row.hover();
+    await row.locator('.action-label.codicon-trash').click();
+    await row.waitFor({ state: 'detached' });
+    await toast('What does `compute` do?').waitFor();
+    await window.screenshot('chat-deleted-list');
+    expect(await window.page.locator('.quick-input-widget').isVisible()).toBe(true);
+    await undo('What does `compute` do?');
+    expect(await questions().count(), 'it was not shown').toBe(numTurns);
+    await (await window.runPicker('Kvasir: Open Conversation', 'What does `compute` do?')).click();
+    await poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('What does compute do?')]);
   });
 
   test('what a model writes is shown, never obeyed: no command in a link, no picture, no markup', async () => {
