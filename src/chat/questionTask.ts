@@ -57,11 +57,11 @@ export class QuestionTasks {
   async prepare(question: string, refs: readonly ContextRef[], history: readonly ChatMessage[], anyway: boolean): Promise<Prepared | { refused: string }> {
     const { client } = this.#options;
     const command = parseSlash(question);
-    // "This file" would be none.
-    if (command && !command.rest && !refs.length) throw new Error(vscode.l10n.t('Nothing is attached to the question. Open a file, or attach one with @.'));
     const model = command ? await client.ready() : undefined;
     const canEdit = model?.canEdit ?? true;
     if (model && command && needsInstructions(command.name) && !canEdit && !anyway) return { refused: model.name };
+    // "This file" would be none.
+    if (command && !command.rest && !refs.length) throw new Error(vscode.l10n.t('Nothing is attached to the question. Open a file, or attach one.'));
     const { task, prompt, gathered } = await this.#made(question, refs, history, canEdit);
     return { task, prompt, notes: gathered.notes };
   }

@@ -109,7 +109,7 @@ test('a summary is the task of that name, of the file or of what is selected', a
 
 test('a command about nothing is not asked', async () => {
   const tasks = tasksOf(false, INSIDE_COUNT);
-  for (const command of ['/summarize', '/explain', '/fix']) await expect(tasks.prepare(command, [], [], false)).rejects.toThrow(/^Nothing is attached to the question/);
+  for (const command of ['/summarize', '/explain']) await expect(tasks.prepare(command, [], [], false)).rejects.toThrow(/^Nothing is attached to the question/);
   expect(prepared(await tasks.prepare('/explain what a monad is', [], [], false)).task).toMatchObject({ kind: 'chat' });
 });
 
