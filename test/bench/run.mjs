@@ -1,5 +1,5 @@
-// Benchmarks: `npm run bench -- SUITE --out DIR`. Writes DIR/SUITE.json with everything and DIR/SUITE.md with the table, which is
-// printed, too, together with the machine that it was measured on.
+// Benchmarks: `npm run bench -- SUITE --out DIR`. Writes DIR/SUITE.json with everything, DIR/SUITE.md with the tables, which are
+// printed, too, together with the machine that it was measured on, and the suite's charts as DIR/*.svg.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, totalmem } from 'node:os';
 import path from 'node:path';
@@ -11,19 +11,27 @@ const suites = {
     const result = await editorBench();
     return { result, report: editorReport(result) };
   },
+  // [--shape NAME] [--only GROUP,...] [--rounds N] [--long-rounds N] [--threads N] [--profile]
+  engine: async (values) => {
+    const [{ engineBench, engineOptions }, { engineReport, engineCharts, shares }] = [await import('./engineBench.ts'), await import('./engineReport.ts')];
+    const result = await engineBench({ ...engineOptions(values), onProgress: (line) => console.error(line) });
+    return { result: { ...result, shares: shares(result) }, report: engineReport(result), charts: engineCharts(result) };
+  },
 };
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { out: { type: 'string' } } });
+const text = { type: 'string' };
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { out: text, shape: text, only: text, rounds: text, 'long-rounds': text, threads: text, profile: { type: 'boolean' } } });
 const [name] = positionals;
 if (positionals.length !== 1 || !Object.hasOwn(suites, name) || !values.out) {
   console.error(`usage: npm run bench -- SUITE --out DIR; SUITE is one of ${Object.keys(suites).join(', ')}`);
   process.exit(2);
 }
 const load = loadavg()[0];
-const { result, report } = await suites[name]();
+const { result, report, charts = {} } = await suites[name](values);
 const machine = { cpu: cpus()[0]?.model.trim(), processors: cpus().length, memoryBytes: totalmem(), platform: `${process.platform}-${process.arch}`, node: process.version, loadBefore: load, loadAfter: loadavg()[0], date: new Date().toISOString() };
 mkdirSync(values.out, { recursive: true });
 writeFileSync(path.join(values.out, `${name}.json`), `${JSON.stringify({ machine, ...result }, null, 1)}\n`);
 const conditions = `${machine.cpu}, ${machine.processors} processors, ${(machine.memoryBytes / 2 ** 30).toFixed(0)} GiB, ${machine.platform}, Node ${machine.node}; load ${load.toFixed(2)} before`;
 writeFileSync(path.join(values.out, `${name}.md`), `${report}\n\n${conditions}\n`);
+for (const [file, svg] of Object.entries(charts)) writeFileSync(path.join(values.out, file), svg);
 console.log(`${report}\n\n${conditions}`);

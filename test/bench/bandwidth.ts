@@ -1,0 +1,95 @@
+/**
+ * How fast this machine reads memory: several ways to read a buffer of eight times the last-level cache once, with as many
+ * threads as the engine has. The best of them is what a step that reads all weights once is held against.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type * as Ort from 'onnxruntime-node';
+import { OnnxWriter } from '../../engine/model/onnxWriter.ts';
+import { TURN_BYTES, WasmScan } from './wasmScan.ts';
+
+const CACHES = '/sys/devices/system/cpu/cpu0/cache';
+/** Where the system does not tell. */
+const USUAL_CACHE_BYTES = 32 * 2 ** 20;
+/** Inner dimension of the products, and elements of a reduced row. */
+const WIDTH = 4096;
+
+/** "32768K", "1M". */
+export function parseSize(text: string): number {
+  const [, number, unit] = /^(\d+)([KMG]?)$/.exec(text.trim()) ?? [];
+  return Number(number) * 2 ** ({ K: 10, M: 20, G: 30 }[unit ?? ''] ?? 0);
+}
+
+export function lastLevelCacheBytes(): number {
+  try {
+    const sizes = readdirSync(CACHES).filter((name) => name.startsWith('index')).map((name) => parseSize(readFileSync(path.join(CACHES, name, 'size'), 'utf8')));
+    return Math.max(...sizes.filter((size) => size > 0)) || USUAL_CACHE_BYTES;
+  } catch {
+    return USUAL_CACHE_BYTES;
+  }
+}
+
+export interface Scan {
+  /** What reads. */
+  name: string;
+  bytes: number;
+  scan(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Of one scan. */
+export async function gigabytesPerSecond({ bytes, scan }: Scan): Promise<number> {
+  const start = performance.now();
+  await scan();
+  return bytes / (performance.now() - start) / 1e6;
+}
+
+/** @param dir keeps a file of about that size. */
+export async function openScans(bytes: number, threads: number, dir: string): Promise<Scan[]> {
+  const rounded = Math.ceil(bytes / WIDTH / TURN_BYTES) * WIDTH * TURN_BYTES;
+  const ort = await import('onnxruntime-node');
+  return [await wasm(rounded, threads), await reduceMax(ort, rounded, threads), await integerProduct(ort, rounded, threads, dir)];
+}
+
+async function wasm(bytes: number, threads: number): Promise<Scan> {
+  const scan = new WasmScan(bytes, threads);
+  await scan.ready();
+  return { name: 'WebAssembly, 128-bit loads', bytes: scan.bytes, scan: async () => void scan.scan(), close: () => scan.close() };
+}
+
+function session(ort: typeof Ort, graph: Uint8Array | string, threads: number): Promise<Ort.InferenceSession> {
+  const options = { intraOpNumThreads: threads, logSeverityLevel: 3, extra: { session: { intra_op: { allow_spinning: '0' } } } } as const;
+  return typeof graph === 'string' ? ort.InferenceSession.create(graph, options) : ort.InferenceSession.create(graph, options);
+}
+
+/** The largest value of each row of a float32 matrix. */
+async function reduceMax(ort: typeof Ort, bytes: number, threads: number): Promise<Scan> {
+  const rows = bytes / WIDTH / 4;
+  const g = new OnnxWriter();
+  g.input('x', 'float32', [rows, WIDTH]);
+  g.node('ReduceMax', ['x', g.ints(1)], ['y'], { keepdims: 0 });
+  g.output('y', 'float32', [rows]);
+  const reducing = await session(ort, g.finish(), threads);
+  const feeds = { x: new ort.Tensor('float32', new Float32Array(rows * WIDTH).fill(1), [rows, WIDTH]) };
+  return { name: 'onnxruntime, ReduceMax over float32', bytes, scan: async () => void (await reducing.run(feeds)), close: () => reducing.release() };
+}
+
+/** One row times an int8 matrix that is packed at load: the operator of the engine's linear layers. */
+async function integerProduct(ort: typeof Ort, bytes: number, threads: number, dir: string): Promise<Scan> {
+  const columns = bytes / WIDTH;
+  const file = `scan-${bytes}.bin`;
+  mkdirSync(dir, { recursive: true });
+  if (!existsSync(path.join(dir, file))) {
+    writeFileSync(path.join(dir, `${file}.part`), new Int8Array(bytes).map((_, i) => (i * 37) % 101));
+    renameSync(path.join(dir, `${file}.part`), path.join(dir, file));
+  }
+  const g = new OnnxWriter();
+  g.input('x', 'uint8', [1, WIDTH]);
+  g.node('MatMulInteger', ['x', g.external({ name: 'matrix', type: 'int8', dims: [WIDTH, columns], offset: 0, length: bytes }, file)], ['y']);
+  g.output('y', 'int32', [1, columns]);
+  const graph = path.join(dir, `scan-${bytes}.onnx`);
+  writeFileSync(graph, g.finish());
+  const product = await session(ort, graph, threads);
+  const feeds = { x: new ort.Tensor('uint8', new Uint8Array(WIDTH).fill(3), [1, WIDTH]) };
+  return { name: 'onnxruntime, row times packed int8 matrix', bytes, scan: async () => void (await product.run(feeds)), close: () => product.release() };
+}

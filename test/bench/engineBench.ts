@@ -1,0 +1,122 @@
+/**
+ * Suite `engine`: what the engine reaches on this machine by itself, driven in this process on a model of a published shape with
+ * random weights. All cases take turns in seeded order, round after round, so that a disturbance falls on all of them.
+ */
+import path from 'node:path';
+import { seededRandom } from '../engine/workload.ts';
+import { gigabytesPerSecond, lastLevelCacheBytes, openScans } from './bandwidth.ts';
+import { type Case, engineCases, type Group, GROUPS, type Sample, TINY_WORKLOAD, WORKLOAD } from './engineCases.ts';
+import { EngineUnderTest } from './engineUnderTest.ts';
+import { profiles } from './profiledEngine.ts';
+import type { StepProfile } from './profileTable.ts';
+import { SHAPES, type ShapeName } from './shapes.ts';
+import { type Figure, figure } from './spread.ts';
+import { shapeFolder } from './writeShape.ts';
+
+export interface EngineBenchOptions {
+  shape?: ShapeName;
+  /** 0 chooses as the engine does. */
+  threads?: number;
+  rounds?: number;
+  /** Of what takes a minute. */
+  longRounds?: number;
+  only?: readonly Group[];
+  profile?: boolean;
+  seed?: number;
+  /** Buffer of the bandwidth's scans; eight times the last-level cache when left out. */
+  scanBytes?: number;
+  /** Where models are written and imported. */
+  cache?: string;
+  onProgress?: (line: string) => void;
+}
+
+export interface CaseResult {
+  group: Group;
+  key: Case['key'];
+  figures: Record<string, Figure>;
+}
+
+export interface EngineBench {
+  shape: ShapeName;
+  threads: number;
+  seed: number;
+  parameters: number;
+  weightBytesPerStep: number;
+  scanBytes: number;
+  results: CaseResult[];
+  profiles: StepProfile[];
+}
+
+/** @throws Error with one sentence that says what is wrong with the options. */
+export function engineOptions(values: Record<string, string | boolean | undefined>): EngineBenchOptions {
+  const text = (name: string): string | undefined => (typeof values[name] === 'string' ? values[name] : undefined);
+  const count = (name: string): number | undefined => {
+    const value = text(name);
+    if (value !== undefined && !/^\d+$/.test(value)) throw new Error(`--${name} ${value}: it must be a whole number`);
+    return value === undefined ? undefined : Number(value);
+  };
+  const among = <T extends string>(name: string, value: string, allowed: readonly T[]): T => {
+    if (!allowed.includes(value as T)) throw new Error(`--${name} ${value}: it must be one of ${allowed.join(', ')}`);
+    return value as T;
+  };
+  const shape = text('shape');
+  return {
+    shape: shape === undefined ? undefined : among('shape', shape, Object.keys(SHAPES) as ShapeName[]),
+    threads: count('threads'),
+    rounds: count('rounds'),
+    longRounds: count('long-rounds'),
+    only: text('only')?.split(',').map((group) => among('only', group, GROUPS)),
+    profile: values.profile === true,
+  };
+}
+
+export async function engineBench(options: EngineBenchOptions = {}): Promise<EngineBench> {
+  const { shape = 'qwen2.5-0.5b', threads = 0, rounds = 5, longRounds = 1, only = GROUPS, seed = 1, cache = path.resolve('.cache/bench'), scanBytes = 8 * lastLevelCacheBytes(), onProgress = () => {} } = options;
+  const workload = shape === 'tiny' ? TINY_WORKLOAD : WORKLOAD;
+  onProgress(`model ${shape}`);
+  const model = { modelDir: await shapeFolder(shape, cache), cacheDir: path.join(cache, 'imported'), threads, seed };
+  const bench = await EngineUnderTest.open(model);
+  const facts = { threads: bench.threads, parameters: bench.model.parameters, weightBytesPerStep: bench.weightBytesPerStep };
+  let results: CaseResult[];
+  const scans = only.includes('bandwidth') ? await openScans(scanBytes, bench.threads, path.join(cache, 'scan')) : [];
+  try {
+    const bandwidth = scans.map((scan): Case => ({ group: 'bandwidth', key: { way: scan.name }, measure: async () => ({ gigabytesPerSecond: await gigabytesPerSecond(scan) }) }));
+    const cases = [...bandwidth, ...engineCases(bench, workload).filter(({ group }) => only.includes(group))];
+    results = await takeTurns(cases, rounds, longRounds, seed, onProgress);
+  } finally {
+    for (const scan of scans) await scan.close();
+    await bench.dispose();
+  }
+  onProgress(options.profile ? 'profiles' : 'done');
+  const profiled = options.profile ? await profiles({ ...model, workload, scratch: path.join(cache, 'profile') }) : [];
+  return { shape, ...facts, seed, scanBytes, results, profiles: profiled };
+}
+
+/** One unmeasured sample of each short case, then round after round in changing order. */
+export async function takeTurns(cases: readonly Case[], rounds: number, longRounds: number, seed: number, onProgress: (line: string) => void): Promise<CaseResult[]> {
+  const random = seededRandom(seed);
+  const samples = new Map<Case, Sample[]>(cases.map((one) => [one, []]));
+  for (const one of cases) if (!one.long) await one.measure();
+  for (let round = 0; round < Math.max(rounds, longRounds); round++) {
+    const now = cases.filter(({ long }) => round < (long ? longRounds : rounds));
+    for (const one of shuffled(now, random)) {
+      const start = performance.now();
+      const sample = await one.measure();
+      samples.get(one)!.push(sample);
+      onProgress(`round ${round + 1}: ${one.group} ${Object.values(one.key).join(' ')}: ${Object.entries(sample).map(([name, value]) => `${name} ${value.toFixed(2)}`).join(', ')} (${((performance.now() - start) / 1000).toFixed(1)} s)`);
+    }
+  }
+  return cases.map((one) => {
+    const taken = samples.get(one)!;
+    return { group: one.group, key: one.key, figures: Object.fromEntries(Object.keys(taken[0] ?? {}).map((name) => [name, figure(taken.map((sample) => sample[name]!))])) };
+  });
+}
+
+function shuffled<T>(items: readonly T[], random: () => number): T[] {
+  const result = [...items];
+  for (let i = result.length - 1; i > 0; i--) {
+    const j = Math.floor(random() * (i + 1));
+    [result[i], result[j]] = [result[j]!, result[i]!];
+  }
+  return result;
+}

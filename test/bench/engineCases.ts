@@ -1,0 +1,157 @@
+/**
+ * What the suite `engine` measures: each case sets its context up and gives one sample per call, so that the suite can
+ * alternate between them. Nothing here keeps or prints a result.
+ */
+import type { EngineUnderTest, Watched } from './engineUnderTest.ts';
+import { median } from './spread.ts';
+
+export const GROUPS = ['bandwidth', 'decode', 'prefill', 'sequences', 'whole', 'questions'] as const;
+export type Group = (typeof GROUPS)[number];
+
+/** Named numbers of one repetition. */
+export type Sample = Record<string, number>;
+
+export interface Case {
+  group: Group;
+  /** What tells it from the others of its group. */
+  key: Record<string, string | number>;
+  /** Repeated less often. */
+  long?: boolean;
+  measure(): Promise<Sample>;
+}
+
+export interface Workload {
+  contexts: readonly number[];
+  /** Chunks of a prompt: tokens before them, and tokens in them. */
+  chunkContexts: readonly number[];
+  chunks: readonly number[];
+  sequenceContexts: readonly number[];
+  sequenceCounts: readonly number[];
+  prompts: readonly number[];
+  /** Tokens of the file that the questions are about. */
+  fileTokens: number;
+  questionTokens: number;
+  lineTokens: number;
+  decodeSteps: number;
+}
+
+export const WORKLOAD: Workload = {
+  contexts: [512, 2048, 8192],
+  chunkContexts: [0, 2048, 7680],
+  chunks: [128, 512],
+  sequenceContexts: [512, 2048],
+  sequenceCounts: [1, 2, 4, 8],
+  prompts: [512, 2048, 8192],
+  fileTokens: 8192,
+  questionTokens: 32,
+  lineTokens: 12,
+  decodeSteps: 16,
+};
+
+/** For tests: everything happens, nothing takes long. */
+export const TINY_WORKLOAD: Workload = {
+  contexts: [32, 96],
+  chunkContexts: [0, 64],
+  chunks: [16, 32],
+  sequenceContexts: [32],
+  sequenceCounts: [1, 2],
+  prompts: [32, 96],
+  fileTokens: 96,
+  questionTokens: 8,
+  lineTokens: 4,
+  decodeSteps: 4,
+};
+
+const WARM_UP_STEPS = 3;
+/** An answer must not end while it is measured; those that share a prefix begin a step after the first. */
+const SPARE_TOKENS = 4;
+/** Tokens that an engine computes before a whole prompt is measured, so that it knows what a step costs. */
+const ACQUAINTANCE_TOKENS = 256;
+/** Above any context: filling one is a single step. */
+const WHOLE_CONTEXT = 1 << 16;
+
+export function engineCases(bench: EngineUnderTest, workload: Workload): Case[] {
+  const { contexts, chunkContexts, chunks, sequenceContexts, sequenceCounts, prompts } = workload;
+  return [
+    ...contexts.map((context): Case => ({ group: 'decode', key: { context }, measure: () => decode(bench, context, workload.decodeSteps) })),
+    ...chunkContexts.flatMap((context) => chunks.map((chunk): Case => ({ group: 'prefill', key: { context, chunk }, measure: () => prefillChunk(bench, context, chunk) }))),
+    ...sequenceContexts.flatMap((context) =>
+      sequenceCounts.flatMap((count) =>
+        (['shared', 'separate'] as const)
+          .filter((prefix) => count > 1 || prefix === 'separate')
+          .map((prefix): Case => ({ group: 'sequences', key: { context, prefix, count }, measure: () => together(bench, context, count, prefix === 'shared', workload.decodeSteps) })),
+      ),
+    ),
+    ...prompts.map((tokens): Case => ({ group: 'whole', key: { tokens }, long: tokens > 1024, measure: () => wholePrompt(bench, tokens) })),
+    { group: 'questions', key: { tokens: workload.fileTokens }, long: true, measure: () => questions(bench, workload) },
+  ];
+}
+
+async function timedSteps(bench: EngineUnderTest, steps: number): Promise<{ ms: number; outsideMs: number }> {
+  for (let i = 0; i < WARM_UP_STEPS; i++) await bench.step();
+  const times: number[] = [];
+  const before = bench.runMs;
+  for (let i = 0; i < steps; i++) times.push(await bench.step());
+  const total = times.reduce((a, b) => a + b, 0);
+  // The median of the steps, as single ones are disturbed; the time outside the runner as a mean, as it is small.
+  return { ms: median(times), outsideMs: (total - (bench.runMs - before)) / steps };
+}
+
+/** One sequence, one token per step. */
+async function decode(bench: EngineUnderTest, context: number, steps: number): Promise<Sample> {
+  bench.renew(WHOLE_CONTEXT);
+  const answer = bench.add(bench.tokens(context), WARM_UP_STEPS + steps + SPARE_TOKENS);
+  await bench.pretend(() => answer.sequence.numGenerated > 0);
+  return { ...(await timedSteps(bench, steps)), windowSlots: bench.windowSlots };
+}
+
+/** Several sequences, one token each per step. */
+async function together(bench: EngineUnderTest, context: number, count: number, shared: boolean, steps: number): Promise<Sample> {
+  bench.renew(WHOLE_CONTEXT);
+  const prefix = bench.tokens(context - 1);
+  const answers = Array.from({ length: count }, (_, i) => bench.add([...(shared ? prefix : bench.tokens(context - 1)), i], WARM_UP_STEPS + steps + SPARE_TOKENS));
+  await bench.pretend(() => answers.every(({ sequence }) => sequence.numGenerated > 0));
+  const { ms, outsideMs } = await timedSteps(bench, steps);
+  return { stepMs: ms, outsideMs, tokensPerSecond: (1000 * count) / ms, windowSlots: bench.windowSlots };
+}
+
+/** A chunk inside a prompt, with everything before it in place; the chunk before it warms up. */
+async function prefillChunk(bench: EngineUnderTest, context: number, chunk: number): Promise<Sample> {
+  bench.renew(chunk);
+  const prompt = (length: number): Watched => bench.add(bench.tokens(length), 0);
+  if (context === 0) {
+    await bench.finish(prompt(chunk));
+    bench.renew(chunk);
+  }
+  const { sequence } = prompt(context + chunk);
+  await bench.pretend(() => sequence.numReached >= context - chunk);
+  while (sequence.numReached < context) await bench.step();
+  const ms = await bench.step();
+  return { ms, tokensPerSecond: (1000 * chunk) / ms, windowSlots: bench.windowSlots };
+}
+
+/** From the arrival of a prompt to its first token, as in use: the engine chooses its own steps. */
+async function wholePrompt(bench: EngineUnderTest, tokens: number): Promise<Sample> {
+  await acquaint(bench);
+  const steps = bench.engine.stats().events.steps;
+  const ms = await bench.finish(bench.add(bench.tokens(tokens), 1));
+  return { ms, tokensPerSecond: (1000 * tokens) / ms, steps: bench.engine.stats().events.steps - steps };
+}
+
+/** Milliseconds to the first token of a question about a file; of a second one about the same; and of a third, after a line in the middle has changed. */
+async function questions(bench: EngineUnderTest, { fileTokens, questionTokens, lineTokens }: Workload): Promise<Sample> {
+  await acquaint(bench);
+  const file = bench.tokens(fileTokens);
+  const ask = (text: number[]): Promise<number> => bench.finish(bench.add([...text, ...bench.tokens(questionTokens)], 1));
+  const first = await ask(file);
+  const second = await ask(file);
+  const middle = fileTokens >> 1;
+  const edited = [...file.slice(0, middle), ...bench.tokens(lineTokens + 1), ...file.slice(middle + lineTokens)];
+  return { first, second, edited: await ask(edited) };
+}
+
+async function acquaint(bench: EngineUnderTest): Promise<void> {
+  bench.renew();
+  await bench.finish(bench.add(bench.tokens(Math.min(ACQUAINTANCE_TOKENS, bench.model.config.contextTokens - 1)), 0));
+  bench.engine.evict();
+}

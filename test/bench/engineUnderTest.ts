@@ -1,0 +1,184 @@
+/**
+ * The engine as the worker assembles it (importer, runner, window, Engine), for measurements: contexts can be filled
+ * without computing them, and the time inside the runner is known. Everything here that knows the engine's insides is
+ * meant to be the only such place in the benchmarks.
+ */
+import type { BatchSpan, ModelRunner } from '../../engine/batch.ts';
+import { type KvRows, KvWindow } from '../../engine/cache/window.ts';
+import { Engine } from '../../engine/engine.ts';
+import { type ImportedModel, importModel, kvShape } from '../../engine/model/importModel.ts';
+import { defaultThreads, OnnxRunner } from '../../engine/model/runner.ts';
+import { planWeights } from '../../engine/model/weightPlan.ts';
+import type { Priority } from '../../engine/protocol.ts';
+import { Sequence } from '../../engine/sequence.ts';
+import { below, type Random, seededRandom } from '../engine/workload.ts';
+
+const SAMPLE_ROWS = 256;
+/** Window and store; enough for every case, so that nothing is evicted. */
+const MAX_BYTES = 3 * 2 ** 30;
+
+/**
+ * Computes, or only pretends to: then the new slots get rows that the model has computed for other tokens. How long a
+ * step takes does not depend on the values of the rows that it attends to, so a context of any length costs a copy.
+ */
+class BenchRunner implements ModelRunner {
+  readonly vocabSize: number;
+  pretends = false;
+  /** Milliseconds of all runs that computed. */
+  runMs = 0;
+  readonly #runner: OnnxRunner;
+  #rows: KvRows | undefined;
+
+  constructor(runner: OnnxRunner) {
+    this.#runner = runner;
+    this.vocabSize = runner.vocabSize;
+  }
+
+  async run(batch: readonly BatchSpan[]): Promise<Float32Array> {
+    if (!this.pretends) {
+      const start = performance.now();
+      const logits = await this.#runner.run(batch);
+      this.runMs += performance.now() - start;
+      return logits;
+    }
+    const rows = this.#rows!;
+    let numLogits = 0;
+    for (const span of batch) {
+      for (let i = 0; i < span.newSlots.length; i += rows.numTokens) this.#runner.window.write(span.newSlots.subarray(i, i + rows.numTokens), rows, 0, span.startIndex + i);
+      numLogits += span.numLogits;
+    }
+    return new Float32Array(numLogits * this.vocabSize);
+  }
+
+  /** Rows to pretend with. */
+  async takeSample(tokenIds: number[]): Promise<void> {
+    const { window } = this.#runner;
+    window.resize(tokenIds.length);
+    const slots = Int32Array.from(tokenIds, (_, i) => i);
+    await this.#runner.run([{ tokenIds, startIndex: 0, contextSlots: new Int32Array(0), newSlots: slots, numLogits: 0 }]);
+    this.#rows = window.read(slots);
+  }
+}
+
+export interface Watched {
+  readonly sequence: Sequence;
+  finished: boolean;
+}
+
+export class EngineUnderTest {
+  readonly model: ImportedModel;
+  readonly threads: number;
+  /** Bytes of weights that a step reads once, whatever its size: all but the embedding, of which it reads single rows. */
+  readonly weightBytesPerStep: number;
+  readonly random: Random;
+  readonly #onnx: OnnxRunner;
+  readonly #runner: BenchRunner;
+  readonly #maxContext: number;
+  #engine: Engine;
+  #numAdded = 0;
+
+  private constructor(model: ImportedModel, threads: number, onnx: OnnxRunner, runner: BenchRunner, random: Random) {
+    this.model = model;
+    this.threads = threads;
+    this.random = random;
+    this.#onnx = onnx;
+    this.#runner = runner;
+    this.#maxContext = model.config.contextTokens;
+    const { stored, bytes } = planWeights(model.config, model.precision, model.tied);
+    this.weightBytesPerStep = ['embedding', 'embedding.scales'].reduce((left, name) => left - (stored.get(name)?.length ?? 0), bytes);
+    this.#engine = this.#newEngine();
+  }
+
+  static async open(options: { modelDir: string; cacheDir: string; threads: number; seed: number }): Promise<EngineUnderTest> {
+    const model = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision: 'int8' });
+    const threads = options.threads || defaultThreads();
+    const window = new KvWindow(kvShape(model.config, 'int8'), 0);
+    const onnx = await OnnxRunner.create(model, window, { threads });
+    const runner = new BenchRunner(onnx);
+    const random = seededRandom(options.seed);
+    await runner.takeSample(tokens(random, SAMPLE_ROWS, runner.vocabSize));
+    return new EngineUnderTest(model, threads, onnx, runner, random);
+  }
+
+  dispose(): Promise<void> {
+    return this.#onnx.dispose();
+  }
+
+  get engine(): Engine {
+    return this.#engine;
+  }
+
+  get runMs(): number {
+    return this.#runner.runMs;
+  }
+
+  /** Window slots that a step attends to, used or not. */
+  get windowSlots(): number {
+    return this.#engine.stats().windowSlots.total;
+  }
+
+  tokens(count: number): number[] {
+    return tokens(this.random, count, this.#runner.vocabSize);
+  }
+
+  /** Goes on with an engine that has nothing cached. @param tokenBudget tokens per step; learnt as in use when left out. */
+  renew(tokenBudget?: number): void {
+    this.#engine = this.#newEngine(tokenBudget);
+  }
+
+  add(promptIds: number[], maxTokens: number, priority: Priority = 'chat'): Watched {
+    const watched = {
+      finished: false,
+      sequence: new Sequence({
+        id: `bench${this.#numAdded++}`,
+        priority,
+        promptIds,
+        sampling: { maxTokens, ignoreEos: true, seed: 1 },
+        eosIds: [],
+        detokenizer: { push: () => '', flush: () => '' },
+        onToken: () => {},
+        onFinish: () => {
+          watched.finished = true;
+        },
+        onError: (error) => {
+          throw error;
+        },
+      }),
+    };
+    this.#engine.add(watched.sequence);
+    return watched;
+  }
+
+  /** Steps without computing until `until` holds. */
+  async pretend(until: () => boolean): Promise<void> {
+    this.#runner.pretends = true;
+    try {
+      while (!until()) await this.step();
+    } finally {
+      this.#runner.pretends = false;
+    }
+  }
+
+  /** One step. @returns milliseconds. @throws Error where there is nothing to do: a case that waits for it would wait for ever. */
+  async step(): Promise<number> {
+    if (!this.#engine.hasWork()) throw new Error('The engine has nothing to do.');
+    const start = performance.now();
+    await this.#engine.step();
+    return performance.now() - start;
+  }
+
+  /** Steps until a sequence has ended. @returns milliseconds. */
+  async finish(watched: Watched): Promise<number> {
+    const start = performance.now();
+    while (!watched.finished) await this.step();
+    return performance.now() - start;
+  }
+
+  #newEngine(tokenBudget?: number): Engine {
+    return new Engine({ runner: this.#runner, window: this.#onnx.window, maxBytes: MAX_BYTES, maxContext: this.#maxContext, tokenBudget });
+  }
+}
+
+function tokens(random: Random, count: number, vocabSize: number): number[] {
+  return Array.from({ length: count }, () => below(random, vocabSize));
+}

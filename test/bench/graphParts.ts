@@ -1,0 +1,109 @@
+/**
+ * Which part of the model each node of a step graph belongs to, so that a profile can be read: the nodes of the ONNX file
+ * in the order in which they were written, told apart by the weights and feeds that they take. Knows the names of
+ * weightPlan and stepGraph; what it does not know is "other". Pure.
+ */
+import { BinaryReader } from '@bufbuild/protobuf/wire';
+
+export interface GraphNode {
+  name: string;
+  op: string;
+  inputs: string[];
+  outputs: string[];
+}
+
+/** The fields of a message, by number. */
+function* fields(bytes: Uint8Array): Generator<{ field: number; bytes?: Uint8Array }> {
+  const reader = new BinaryReader(bytes);
+  while (reader.pos < reader.len) {
+    const [field, wire] = reader.tag();
+    if (wire === 2) yield { field, bytes: reader.bytes() };
+    else {
+      reader.skip(wire);
+      yield { field };
+    }
+  }
+}
+
+/** The nodes of an ONNX model file; field numbers as in onnx.proto. */
+export function readGraph(model: Uint8Array): GraphNode[] {
+  const decoder = new TextDecoder();
+  const nodes: GraphNode[] = [];
+  for (const { field, bytes: graph } of fields(model)) {
+    if (field !== 7 || !graph) continue;
+    for (const { field: part, bytes } of fields(graph)) {
+      if (part !== 1 || !bytes) continue;
+      const node: GraphNode = { name: '', op: '', inputs: [], outputs: [] };
+      for (const { field: which, bytes: text } of fields(bytes)) {
+        if (!text) continue;
+        if (which === 1) node.inputs.push(decoder.decode(text));
+        else if (which === 2) node.outputs.push(decoder.decode(text));
+        else if (which === 3) node.name = decoder.decode(text);
+        else if (which === 4) node.op = decoder.decode(text);
+      }
+      nodes.push(node);
+    }
+  }
+  return nodes;
+}
+
+const LINEAR = /^(?:l\d+\.(qkv|o|gateUp|down)|(head))$/;
+const PRODUCT = /MatMul|Gemm/;
+const CODING = new Set(['Abs', 'ReduceMax', 'Div', 'QuantizeLinear']);
+
+export const LINEAR_PREFIX = 'linear: ';
+/** Its result has a column for each window slot. */
+export const WINDOW_KEYS = 'attention: queries times window keys';
+/** Element by element; their size tells those over the whole window from the others. */
+export const PASSES = 'attention: passes';
+
+/** Part of each node, by its name. */
+export function partsOf(nodes: readonly GraphNode[]): Map<string, string> {
+  const producer = new Map(nodes.flatMap((node) => node.outputs.map((output) => [output, node] as const)));
+  const consumers = new Map<string, GraphNode[]>();
+  for (const node of nodes) for (const input of node.inputs) consumers.set(input, [...(consumers.get(input) ?? []), node]);
+  const parts = new Map<string, string>();
+  /** The passes that turn an operand into codes belong to its product. */
+  const markCoding = (value: string | undefined): void => {
+    const node = value === undefined ? undefined : producer.get(value);
+    if (!node || parts.has(node.name) || !CODING.has(node.op)) return;
+    parts.set(node.name, 'linear layers: coding their input');
+    for (const input of node.inputs.slice(0, 2)) markCoding(input);
+  };
+
+  for (const node of nodes) {
+    const layer = PRODUCT.test(node.op) && node.inputs.map((input) => LINEAR.exec(input)).find(Boolean);
+    if (!layer) continue;
+    parts.set(node.name, LINEAR_PREFIX + (layer[1] ?? layer[2]));
+    markCoding(node.inputs[0]);
+    // Scale of the rows, then the bias.
+    for (let [output] = node.outputs, next = consumers.get(output!)?.[0]; next && (next.op === 'Mul' || next.op === 'Add') && !parts.has(next.name); output = next.outputs[0], next = consumers.get(output!)?.[0]) {
+      if (next.op === 'Add' && !next.inputs.some((input) => /Bias$/.test(input))) break;
+      parts.set(next.name, 'linear layers: scaling their output');
+    }
+  }
+
+  let place = 'embedding';
+  for (const node of nodes) {
+    const known = parts.get(node.name);
+    if (known?.startsWith(LINEAR_PREFIX)) place = known.slice(LINEAR_PREFIX.length);
+    if (known) continue;
+    if (/LayerNorm/.test(node.op) && !node.inputs.some((input) => /qkNorm/.test(input))) parts.set(node.name, 'norms');
+    else if (place === 'embedding') parts.set(node.name, 'embedding');
+    else if (place === 'qkv') parts.set(node.name, attentionPart(node, producer));
+    else if (place === 'gateUp') parts.set(node.name, 'activation of the FFN');
+    else parts.set(node.name, 'other');
+  }
+  return parts;
+}
+
+/** Between the projections in and out. */
+function attentionPart({ op, inputs }: GraphNode, producer: ReadonlyMap<string, GraphNode>): string {
+  const takes = (pattern: RegExp): boolean => inputs.some((input) => pattern.test(input));
+  if (takes(/^k\d+$/)) return WINDOW_KEYS;
+  if (takes(/^v\d+$/)) return 'attention: probabilities times window values';
+  if (!PRODUCT.test(op)) return PASSES;
+  const before = producer.get(inputs[0] ?? '');
+  const keyBias = takes(/\.keyBias$/) || before?.inputs.some((input) => /\.keyBias$/.test(input));
+  return keyBias ? 'attention: key bias' : "attention: products with the step's own tokens";
+}

@@ -1,0 +1,111 @@
+/** Runs steps of the engine under onnxruntime's profiler. Sets the profiler on from outside, so the engine has no switch for it. */
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import type { InferenceSession } from 'onnxruntime-node';
+import type { Workload } from './engineCases.ts';
+import { EngineUnderTest } from './engineUnderTest.ts';
+import { type GraphNode, partsOf, readGraph } from './graphParts.ts';
+import { type ProfileEvent, profileOf, type StepProfile } from './profileTable.ts';
+
+interface Profiled {
+  session: InferenceSession;
+  graph: GraphNode[];
+  /** Milliseconds of every call of `run`. */
+  calls: number[];
+}
+
+/** Everything that `open` loads from a graph file is profiled into `prefix`. */
+async function openProfiled<T>(prefix: string, open: () => Promise<T>): Promise<{ opened: T; profiled: Profiled }> {
+  const { InferenceSession } = await import('onnxruntime-node');
+  const create = InferenceSession.create;
+  let profiled: Profiled | undefined;
+  const creating = async (model: unknown, options: InferenceSession.SessionOptions): Promise<InferenceSession> => {
+    // Graphs made in memory are probes.
+    if (typeof model !== 'string') return create.call(InferenceSession, model as Uint8Array, options);
+    const session = await create.call(InferenceSession, model as unknown as Uint8Array, { ...options, enableProfiling: true, profileFilePrefix: prefix });
+    const calls: number[] = [];
+    const run = session.run.bind(session) as (...args: unknown[]) => Promise<InferenceSession.OnnxValueMapType>;
+    session.run = async (...args: unknown[]) => {
+      const start = performance.now();
+      const result = await run(...args);
+      calls.push(performance.now() - start);
+      return result;
+    };
+    profiled = { session, graph: readGraph(readFileSync(model)), calls };
+    return session;
+  };
+  InferenceSession.create = creating as typeof create;
+  try {
+    const opened = await open();
+    if (!profiled) throw new Error('No session was made from a graph file.');
+    return { opened, profiled };
+  } finally {
+    InferenceSession.create = create;
+  }
+}
+
+/** Ends the profile and reads it. */
+function stop(session: InferenceSession, folder: string): ProfileEvent[] {
+  // The runtime has it, its types do not.
+  (session as InferenceSession & { endProfiling(): void }).endProfiling();
+  const file = readdirSync(folder).find((name) => name.endsWith('.json'));
+  if (!file) throw new Error(`onnxruntime wrote no profile into ${folder}.`);
+  return JSON.parse(readFileSync(path.join(folder, file), 'utf8')) as ProfileEvent[];
+}
+
+export interface ProfileOptions {
+  modelDir: string;
+  cacheDir: string;
+  threads: number;
+  seed: number;
+  /** Profiles are written there and removed. */
+  scratch: string;
+  workload: Workload;
+}
+
+const DECODE_STEPS = 8;
+
+/** One token at each context, then the largest chunk at each context. A session is profiled as a whole, so each gets its own. */
+export async function profiles(options: ProfileOptions): Promise<StepProfile[]> {
+  const { contexts, chunkContexts, chunks } = options.workload;
+  const chunk = Math.max(...chunks);
+  const work: { name: string; run(bench: EngineUnderTest): Promise<number> }[] = [
+    ...contexts.map((context) => ({
+      name: `one token, context ${context}`,
+      run: async (bench: EngineUnderTest) => {
+        bench.renew(1 << 16);
+        const { sequence } = bench.add(bench.tokens(context), DECODE_STEPS + 4);
+        await bench.pretend(() => sequence.numGenerated > 0);
+        for (let i = 0; i < DECODE_STEPS + 2; i++) await bench.step();
+        return DECODE_STEPS;
+      },
+    })),
+    ...chunkContexts.map((context) => ({
+      name: `chunk of ${chunk}, context ${context}`,
+      run: async (bench: EngineUnderTest) => {
+        // Twice, the first time to warm up.
+        for (let i = 0; i < 2; i++) {
+          bench.renew(chunk);
+          const { sequence } = bench.add(bench.tokens(context + chunk), 0);
+          await bench.pretend(() => sequence.numReached >= context);
+          await bench.step();
+        }
+        return 1;
+      },
+    })),
+  ];
+  const results: StepProfile[] = [];
+  for (const { name, run } of work) {
+    rmSync(options.scratch, { recursive: true, force: true });
+    mkdirSync(options.scratch, { recursive: true });
+    const { opened: bench, profiled } = await openProfiled(path.join(options.scratch, 'profile'), () => EngineUnderTest.open(options));
+    try {
+      const steps = await run(bench);
+      results.push(profileOf(name, stop(profiled.session, options.scratch), profiled.calls.slice(-steps), partsOf(profiled.graph)));
+    } finally {
+      await bench.dispose();
+    }
+  }
+  rmSync(options.scratch, { recursive: true, force: true });
+  return results;
+}
