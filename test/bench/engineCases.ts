@@ -2,6 +2,7 @@
  * What the suite `engine` measures: each case sets its context up and gives one sample per call, so that the suite can
  * alternate between them. Nothing here keeps or prints a result.
  */
+import { getHeapStatistics } from 'node:v8';
 import type { EngineUnderTest, Watched } from './engineUnderTest.ts';
 import { median } from './spread.ts';
 
@@ -87,14 +88,26 @@ export function engineCases(bench: EngineUnderTest, workload: Workload): Case[] 
   ];
 }
 
-async function timedSteps(bench: EngineUnderTest, steps: number): Promise<{ ms: number; outsideMs: number }> {
+/** Bytes that JavaScript objects take, and their arrays outside the heap. */
+function allocatedBytes(): number {
+  const { used_heap_size: heap, external_memory: outside } = getHeapStatistics();
+  return heap + outside;
+}
+
+async function timedSteps(bench: EngineUnderTest, steps: number): Promise<{ ms: number; outsideMs: number; allocatedKb: number }> {
   for (let i = 0; i < WARM_UP_STEPS; i++) await bench.step();
   const times: number[] = [];
+  const allocated: number[] = [];
   const before = bench.runMs;
-  for (let i = 0; i < steps; i++) times.push(await bench.step());
+  for (let i = 0; i < steps; i++) {
+    const bytes = allocatedBytes();
+    times.push(await bench.step());
+    allocated.push((allocatedBytes() - bytes) / 1000);
+  }
   const total = times.reduce((a, b) => a + b, 0);
-  // The median of the steps, as single ones are disturbed; the time outside the runner as a mean, as it is small.
-  return { ms: median(times), outsideMs: (total - (bench.runMs - before)) / steps };
+  // The median of the steps, as single ones are disturbed, by a collection of garbage for one; the time outside the runner
+  // as a mean, as it is small.
+  return { ms: median(times), outsideMs: (total - (bench.runMs - before)) / steps, allocatedKb: median(allocated) };
 }
 
 /** One sequence, one token per step. */
@@ -111,8 +124,8 @@ async function together(bench: EngineUnderTest, context: number, count: number, 
   const prefix = bench.tokens(context - 1);
   const answers = Array.from({ length: count }, (_, i) => bench.add([...(shared ? prefix : bench.tokens(context - 1)), i], WARM_UP_STEPS + steps + SPARE_TOKENS));
   await bench.pretend(() => answers.every(({ sequence }) => sequence.numGenerated > 0));
-  const { ms, outsideMs } = await timedSteps(bench, steps);
-  return { stepMs: ms, outsideMs, tokensPerSecond: (1000 * count) / ms, windowSlots: bench.windowSlots };
+  const { ms, ...rest } = await timedSteps(bench, steps);
+  return { stepMs: ms, ...rest, tokensPerSecond: (1000 * count) / ms, windowSlots: bench.windowSlots };
 }
 
 /** A chunk inside a prompt, with everything before it in place; the chunk before it warms up. */
