@@ -88,7 +88,7 @@ function profileChart(profiles: readonly StepProfile[]): string {
   return barChart({
     title: 'One token: where the time goes',
     unit: 'ms',
-    groups: parts.map(({ part }) => part.replace(/^(\w+): /, '').slice(0, 26)),
+    groups: parts.map(({ part }) => part),
     series: profiles.map(({ name }, i) => ({ name, bars: parts.map(({ ms }) => ({ value: ms[i]! })) })),
   });
 }

@@ -9,7 +9,7 @@ export interface Bar {
 
 export interface BarChart {
   title: string;
-  /** What the value axis counts, with its unit. */
+  /** What the bars count; stands after the title. */
   unit: string;
   groups: readonly string[];
   /** One bar for each group; null where there is none. */
@@ -18,8 +18,11 @@ export interface BarChart {
 
 const COLOURS = ['#3b82c4', '#e08a3c', '#4fa36a', '#b65fae', '#c9a227', '#7a7f8a', '#cf4f4f', '#49a6a6'];
 const WIDTH = 720;
-const HEIGHT = 360;
-const MARGIN = { top: 56, right: 16, bottom: 44, left: 64 };
+const HEIGHT = 380;
+const MARGIN = { top: 56, right: 16, bottom: 64, left: 56 };
+const LABEL_LINE = 13;
+/** About the width of a character of a label. */
+const CHARACTER = 5.9;
 
 const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 const at = (value: number): string => value.toFixed(1);
@@ -30,6 +33,17 @@ export function axis(top: number): { end: number; step: number } {
   const power = 10 ** Math.floor(Math.log10(top / 4));
   const step = [1, 2, 5, 10].map((n) => n * power).find((s) => top / s <= 6) ?? 10 * power;
   return { end: Math.ceil(top / step - 1e-9) * step, step };
+}
+
+/** Lines of at most `width` characters, broken at spaces. */
+function wrapped(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const line = lines.at(-1);
+    if (line !== undefined && line.length + 1 + word.length <= width) lines[lines.length - 1] = `${line} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
 }
 
 export function barChart({ title, unit, groups, series }: BarChart): string {
@@ -43,7 +57,7 @@ export function barChart({ title, unit, groups, series }: BarChart): string {
   const text = (x: number, height: number, content: string, more = ''): string => `<text x="${at(x)}" y="${at(height)}" ${more}>${escaped(content)}</text>`;
   const line = (x1: number, y1: number, x2: number, y2: number, more: string): string => `<line x1="${at(x1)}" y1="${at(y1)}" x2="${at(x2)}" y2="${at(y2)}" ${more}/>`;
 
-  const parts: string[] = [text(MARGIN.left, 20, title, 'font-size="15" font-weight="600"'), text(8, MARGIN.top - 10, unit, 'font-size="11"')];
+  const parts: string[] = [text(MARGIN.left, 20, `${title} (${unit})`, 'font-size="15" font-weight="600"')];
   for (let i = 0; i * step <= end + step / 2; i++) {
     parts.push(line(MARGIN.left, y(i * step), WIDTH - MARGIN.right, y(i * step), 'stroke="#888" stroke-opacity="0.35"'));
     parts.push(text(MARGIN.left - 6, y(i * step) + 4, String(Number((i * step).toPrecision(6))), 'font-size="11" text-anchor="end"'));
@@ -62,6 +76,8 @@ export function barChart({ title, unit, groups, series }: BarChart): string {
       parts.push(text(middle, y(Math.max(bar.value, bar.most ?? 0)) - 4, String(Number(bar.value.toPrecision(3))), 'font-size="10" text-anchor="middle"'));
     }
   }
-  for (const [g, name] of groups.entries()) parts.push(text(MARGIN.left + groupWidth * (g + 0.5), HEIGHT - MARGIN.bottom + 18, name, 'font-size="11" text-anchor="middle"'));
+  for (const [g, name] of groups.entries()) {
+    for (const [i, part] of wrapped(name, Math.floor(groupWidth / CHARACTER)).entries()) parts.push(text(MARGIN.left + groupWidth * (g + 0.5), HEIGHT - MARGIN.bottom + 16 + LABEL_LINE * i, part, 'font-size="11" text-anchor="middle"'));
+  }
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" fill="#777">\n${parts.join('\n')}\n</svg>\n`;
 }

@@ -30,13 +30,16 @@ test.each([
 });
 
 test('a chart has a bar for each value, in proportion, and a whisker where there is a spread', () => {
-  const svg = barChart({ title: 'a < b', unit: 'ms', groups: ['x', 'y'], series: [{ name: 'one', bars: [{ value: 5 }, { value: 10, least: 8, most: 10 }] }, { name: 'two', bars: [null, { value: 2.5 }] }] });
+  const svg = barChart({ title: 'a < b', unit: 'ms', groups: ['x', `${'long '.repeat(20)}name`], series: [{ name: 'one', bars: [{ value: 5 }, { value: 10, least: 8, most: 10 }] }, { name: 'two', bars: [null, { value: 2.5 }] }] });
   expect(svg).toContain('a &lt; b');
   const heights = [...svg.matchAll(/<rect [^>]*width="(?!10")[^"]*" height="([\d.]+)"/g)].map(([, height]) => Number(height));
   expect(heights).toHaveLength(3);
   expect(heights[1]! / heights[0]!).toBeCloseTo(2, 1);
   expect(heights[2]! / heights[0]!).toBeCloseTo(0.5, 1);
   expect([...svg.matchAll(/stroke-width="1.5"/g)]).toHaveLength(1);
+  const lines = [...svg.matchAll(/>((?:long|name)[^<]*)</g)].map(([, line]) => line);
+  expect(lines.length).toBeGreaterThan(1);
+  expect(lines.join(' ')).toBe(`${'long '.repeat(20)}name`);
   expect(svg).not.toMatch(/NaN|undefined|null/);
 });
 
