@@ -8,15 +8,14 @@ interface Item extends vscode.QuickPickItem {
   refs: ContextRef[];
 }
 
-/** What the user has chosen; nothing after Escape. */
+/** What the user has chosen; nothing after Escape. One at a time: where many can be checked, a name and Enter would check nothing. */
 export async function pickContext(finder: FileFinder, editor: vscode.TextEditor | undefined): Promise<ContextRef[]> {
   const chosen = await vscode.window.showQuickPick(items(finder, editor), {
-    canPickMany: true,
     matchOnDescription: true,
     title: vscode.l10n.t('Attach to the Question'),
     placeHolder: vscode.l10n.t('Files, folders, open editors'),
   });
-  return chosen?.flatMap(({ refs }) => refs) ?? [];
+  return chosen?.refs ?? [];
 }
 
 async function items(finder: FileFinder, editor: vscode.TextEditor | undefined): Promise<Item[]> {

@@ -37,7 +37,10 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
       }),
     ];
     // Editors made from an older VS Code have no such function.
-    if (typeof vscode.lm?.registerLanguageModelChatProvider === 'function') this.#subscriptions.push(vscode.lm.registerLanguageModelChatProvider(VENDOR, this));
+    if (typeof vscode.lm?.registerLanguageModelChatProvider !== 'function') return;
+    this.#subscriptions.push(vscode.lm.registerLanguageModelChatProvider(VENDOR, this));
+    // VS Code asks for the list only when it is told of a change: its own chat would have no model to pick until then.
+    this.#changed.fire();
   }
 
   get onDidChangeLanguageModelChatInformation(): vscode.Event<void> {

@@ -17,7 +17,7 @@ vi.mock('../../src/vscode.ts', () => {
     languages: { match: ({ pattern }: { pattern: string }, { uri: { path } }: { uri: { path: string } }) => (pattern === '**/.env' && path.endsWith('/.env') ? 1 : 0) },
     window: {
       tabGroups: { all: [{ tabs: ['/a.ts', '/.env', '/b.ts'].map((path) => ({ input: new TabInputText(path) })) }] },
-      showQuickPick: async (items: Promise<{ label: string }[]>) => (await items).filter(({ label }) => label.includes(world.choose)),
+      showQuickPick: async (items: Promise<{ label: string }[]>) => (await items).find(({ label }) => label.includes(world.choose)),
     },
     workspace: { asRelativePath: ({ path }: { path: string }) => path.slice(1), findFiles: async (glob: string) => (glob === '**/*' ? world.files : world.files.length > 8 && glob === '**/*[tT][aA][rR][gG]*' ? ['/Target.ts'] : []).map(uri), getWorkspaceFolder: () => undefined },
   };

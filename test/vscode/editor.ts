@@ -25,6 +25,9 @@ const THEMES: Record<Theme, { name: string; workbench: string; webview: string }
   contrastLight: { name: 'Default High Contrast Light', workbench: 'hc-light', webview: 'vscode-high-contrast-light' },
 };
 
+/** A setting of the user's; a folder has no say in it. */
+const TRUST = 'security.workspace.trust.enabled';
+
 const STATUS_ID = 'kvasir.kvasir.kvasir.status';
 
 /** How a window may differ from the usual one. */
@@ -33,6 +36,8 @@ export interface WindowOptions {
   locale?: string;
   /** Only what VS Code brings runs: a window without Kvasir (and without the tests' helpers). */
   withoutExtensions?: boolean;
+  /** The folder's authors are not trusted: restricted mode. */
+  untrusted?: boolean;
 }
 
 /** What the recorder uses of the chat view's globals: a browser's types are no part of this project's program. */
@@ -69,6 +74,8 @@ export class Editor {
       mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
       writeFileSync(path.join(folder, name), content);
     }
+    // The user's, so each window sets it for itself.
+    mergeJson(path.join(address.folder, 'user/User/settings.json'), { [TRUST]: options.untrusted === true });
     const hosts = () => processesWith(RUN_VARIABLE, address.runId).filter((pid) => commandLine(pid).includes('--type=extensionHost'));
     const earlier = new Set(hosts());
     const browser = await chromium.connect(address.browser);

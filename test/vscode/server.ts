@@ -32,7 +32,6 @@ export interface EditorServerAddress {
 
 const SETTINGS = {
   'telemetry.telemetryLevel': 'off',
-  'security.workspace.trust.enabled': false,
   'workbench.startupEditor': 'none',
   'workbench.tips.enabled': false,
   'workbench.secondarySideBar.defaultVisibility': 'hidden',
@@ -111,7 +110,7 @@ export async function startServer(files: EditorFiles, vsix?: string): Promise<{ 
     if (vsix) run(process.execPath, [...common, '--install-extension', vsix], env);
     const namespace = await loopbackOnly(env);
     if (namespace.holder) started.push(namespace.holder);
-    const flags = ['--auth', 'none', '--disable-telemetry', '--disable-update-check', '--disable-workspace-trust', '--disable-getting-started-override', '--disable-proxy', '--reconnection-grace-time', '2', '-e'];
+    const flags = ['--auth', 'none', '--disable-telemetry', '--disable-update-check', '--disable-getting-started-override', '--disable-proxy', '--reconnection-grace-time', '2', '-e'];
     const [command = '', ...args] = [...namespace.enter, process.execPath, ...common, ...flags, path.join(folder, 'workspaces')];
     const server = spawn(command, args, { env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     started.push(server);

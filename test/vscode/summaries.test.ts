@@ -2,6 +2,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
+import { chooseFromMenu } from './menus.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 const FILES = {
@@ -22,22 +23,10 @@ editorSuite('summaries', FILES, (editor) => {
   /** The rendered folder summary. */
   const report = () => page().frameLocator('iframe.webview.ready').last().frameLocator('iframe#active-frame').locator('body');
 
-  /** A menu takes no click while it is opening. */
-  async function chooseFromMenu(name: string): Promise<void> {
-    const item = page().locator(`.context-view .action-label[aria-label="${name}"]`);
-    await expect
-      .poll(async () => {
-        if (await item.isVisible()) await item.click({ timeout: 1000 }).catch(() => {});
-        return item.isVisible();
-      }, { timeout: PATIENCE, interval: 500 })
-      .toBe(false);
-  }
-
   /** Summarises the folder src from the explorer's menu. */
   async function summarizeFolder(): Promise<void> {
     await page().locator('.explorer-folders-view .monaco-list-row[aria-label^="src"]').click({ button: 'right' });
-    await page().locator('.context-view .action-label').first().waitFor();
-    await chooseFromMenu('Summarize Folder');
+    await chooseFromMenu(page(), 'Summarize Folder');
   }
 
   test('the hover of a method offers a summary and computes it only when asked; the next hover knows it', async () => {
@@ -78,7 +67,7 @@ editorSuite('summaries', FILES, (editor) => {
     for (const name of ['out.ts', 'secret']) expect(text).not.toContain(name);
     expect(text).toMatch(/picture\.bin: a binary file/);
     expect(text).toContain('Left out by kvasir.completion.exclude: .env');
-    await window.screenshot('summary-folder');
+    await window.screenshotThemes('summary-folder');
     await report().locator('a', { hasText: 'half.ts' }).click();
     await page().locator('.tab.active[data-resource-name="half.ts"]').waitFor();
   });
@@ -107,8 +96,7 @@ editorSuite('summaries', FILES, (editor) => {
 
   test('a binary file gets one clear message', async () => {
     await page().locator('.explorer-folders-view .monaco-list-row[aria-label^="picture.bin"]').click({ button: 'right' });
-    await page().locator('.context-view .action-label').first().waitFor();
-    await chooseFromMenu('Summarize File');
+    await chooseFromMenu(page(), 'Summarize File');
     await toast('Kvasir cannot summarize picture.bin: a binary file').waitFor();
     expect(await editor().toasts()).toHaveLength(1);
     expect(editor().problems).toEqual([]);

@@ -1,0 +1,163 @@
+/** What reaches a question from outside of the chat: the explorer's and the editor's menus, the list behind "Add context", the light bulb on a problem. */
+import type { Locator } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { PATIENCE } from './editor.ts';
+import { chooseFromMenu } from './menus.ts';
+import { editorSuite, INVENTORY } from './suite.ts';
+
+const FILES = {
+  'src/inventory.ts': INVENTORY,
+  'src/prices.ts': 'export function priceOf(id: string): number {\n  return id.length;\n}\n',
+  'src/parts/half.ts': '/** Half of a number. */\nexport function half(n: number): number {\n  return n / 2;\n}\n',
+  'src/wrong.ts': 'export const unit = 1;\n\nexport function total(): number {\n  return "none";\n}\n',
+  'src/spelling.ts': 'const amount = 1;\nexport const twice = amout * 2;\n',
+  'config.json': '{\n  "port": 80,\n}\n',
+  'docs/notes.md': '# Notes\n',
+};
+const poll: typeof expect.poll = (get) => expect.poll(get, { timeout: PATIENCE / 2 });
+
+editorSuite('attaching', FILES, (editor) => {
+  const page = () => editor().page;
+  const chat = () => editor().chat;
+  const chips = () => chat().locator('[data-part="context"]');
+  const names = () => chips().locator('.name').allInnerTexts();
+  const questions = () => chat().locator('[data-role="user"]');
+  const explorerRow = (name: string) => page().locator(`.explorer-folders-view .monaco-list-row[aria-label^="${name}"]`);
+  const pickerRow = (text: string | RegExp) => page().locator('.quick-input-list .monaco-list-row', { hasText: text });
+
+  async function addFromExplorer(name: string): Promise<void> {
+    await explorerRow(name).click({ button: 'right' });
+    await chooseFromMenu(page(), 'Add to Chat');
+  }
+
+  async function takeOut(...unwanted: string[]): Promise<void> {
+    for (const name of unwanted) await chat().getByRole('button', { name: `Remove ${name} from the question` }).click();
+  }
+
+  /** The list of what can be attached. */
+  async function openPicker(): Promise<Locator> {
+    await chat().getByRole('button', { name: 'Add context' }).click();
+    const input = page().locator('.quick-input-widget input[placeholder="Files, folders, open editors"]');
+    await input.waitFor();
+    return input;
+  }
+
+  /** Chooses in the light bulb's list at a place once the problem there is known. */
+  async function lightBulb(file: string, [line, column]: [number, number], action: string): Promise<void> {
+    const window = editor();
+    await window.openFile(file);
+    await page().locator('.editor-instance :is(.squiggly-error, .squiggly-warning)').first().waitFor();
+    await window.goTo(line, column);
+    await window.press('Control+.');
+    const row = page().locator('.action-widget .monaco-list-row', { hasText: action });
+    await row.waitFor();
+    await window.screenshot(`light-bulb-${action.replace(/\W+/g, '-')}`);
+    await row.click();
+  }
+
+  test('the explorer’s menu attaches a file and a folder', async () => {
+    const window = editor();
+    await window.openFile('src/inventory.ts');
+    await window.press('Control+Shift+E');
+    await addFromExplorer('prices.ts');
+    await poll(names).toEqual(['inventory.ts', 'prices.ts']);
+    await window.press('Control+Shift+E');
+    await addFromExplorer('parts');
+    await poll(names).toEqual(['inventory.ts', 'prices.ts', 'parts']);
+    expect(await chips().last().getAttribute('data-kind')).toBe('folder');
+    await window.screenshot('attached-from-explorer');
+    await takeOut('prices.ts', 'parts');
+    await poll(names).toEqual(['inventory.ts']);
+  });
+
+  test('several that are selected in it, at once', async () => {
+    const window = editor();
+    await window.press('Control+Shift+E');
+    await explorerRow('wrong.ts').click();
+    await explorerRow('prices.ts').click({ modifiers: ['Control'] });
+    await addFromExplorer('prices.ts');
+    await poll(async () => (await names()).sort()).toEqual(['prices.ts', 'wrong.ts']);
+    await takeOut('prices.ts');
+    await poll(names).toEqual(['wrong.ts']);
+  });
+
+  test('the editor’s menu attaches the selection, which stays when another file is in front', async () => {
+    const window = editor();
+    await window.openFile('src/inventory.ts');
+    await window.goTo(52, 1);
+    for (let lines = 0; lines < 3; lines++) await window.press('Shift+ArrowDown');
+    await window.press('Shift+F10');
+    await chooseFromMenu(page(), 'Kvasir', 'Add to Chat');
+    await poll(names).toEqual(expect.arrayContaining(['inventory.ts:52-54']));
+    await window.openFile('src/prices.ts');
+    await poll(names).toEqual(expect.arrayContaining(['prices.ts', 'inventory.ts:52-54']));
+    await window.screenshot('attached-selection');
+    await takeOut('inventory.ts:52-54');
+  });
+
+  test('the list of the chat: a name and Enter attach a file, a folder, the selection, all open editors', async () => {
+    const window = editor();
+    await window.openFile('src/prices.ts');
+    await window.runCommand('View: Keep Editor');
+    await takeOut('wrong.ts');
+    await window.goTo(1, 1);
+    await window.press('Shift+ArrowDown');
+    await poll(names).toEqual(['prices.ts', 'prices.ts:1']);
+    await takeOut('prices.ts:1');
+    await poll(names).toEqual(['prices.ts']);
+    for (const [query, row, attached] of [
+      ['half', /half\.ts.*src\/parts/s, ['half.ts']],
+      ['docs', /docs/, ['half.ts', 'docs']],
+      ['selection', /Selection.*src\/prices\.ts:1/s, ['half.ts', 'docs', 'prices.ts:1']],
+    ] as const) {
+      await (await openPicker()).fill(query);
+      await pickerRow(row).first().waitFor();
+      await window.screenshot(`attach-list-${query}`);
+      await window.press('Enter');
+      await poll(names).toEqual(['prices.ts', ...attached]);
+    }
+    await takeOut('half.ts', 'docs');
+    await window.openFile('docs/notes.md');
+    await (await openPicker()).fill('All open');
+    await window.screenshot('attach-list-open');
+    await window.press('Enter');
+    await poll(async () => (await names()).sort()).toEqual(expect.arrayContaining(['notes.md', 'prices.ts']));
+    await takeOut('prices.ts');
+  });
+
+  test('a problem in TypeScript is explained, with its text and the function around it', async () => {
+    await lightBulb('src/wrong.ts', [4, 5], 'Kvasir: Explain');
+    await poll(() => questions().last().innerText()).toMatch(/\/explain Type 'string' is not assignable to type 'number'\. \(line 4\)/);
+    expect(await questions().last().locator('.file').allInnerTexts()).toEqual(['wrong.ts', 'total']);
+    await poll(() => editor().answers.last().getAttribute('data-state')).toBe('done');
+    await editor().screenshot('light-bulb-explained');
+  });
+
+  test('a fix that the language has of its own comes before Kvasir', async () => {
+    const window = editor();
+    await window.openFile('src/spelling.ts');
+    await page().locator('.editor-instance .squiggly-error').first().waitFor();
+    await window.goTo(2, 24);
+    await window.press('Control+.');
+    const rows = page().locator('.action-widget .monaco-list-row');
+    await rows.filter({ hasText: 'Kvasir: Fix' }).waitFor();
+    await window.screenshot('light-bulb-order');
+    const labels = (await rows.allInnerTexts()).map((label) => label.trim());
+    await window.press('Escape');
+    const own = labels.findIndex((label) => label.startsWith('Change spelling'));
+    expect(own, labels.join(', ')).toBeGreaterThanOrEqual(0);
+    expect(own, labels.join(', ')).toBeLessThan(labels.indexOf('Kvasir: Fix'));
+  });
+
+  test('a problem in JSON goes to Fix with its text', async () => {
+    await lightBulb('config.json', [2, 13], 'Kvasir: Fix');
+    await poll(() => questions().last().innerText()).toMatch(/\/fix Trailing comma \(line 2\)/);
+    await poll(() => editor().answers.last().getAttribute('data-state')).toBe('done');
+    await editor().screenshot('light-bulb-fix');
+  });
+
+  test('nothing popped up', async () => {
+    expect(await editor().toasts()).toEqual([]);
+    expect(editor().problems).toEqual([]);
+  });
+});

@@ -1,0 +1,68 @@
+/** A folder whose authors nobody trusts yet: Kvasir works there, and what that folder sets for it about models, the engine and secrets counts for nothing. */
+import { expect, test } from 'vitest';
+import { PATIENCE } from './editor.ts';
+import { editorSuite, INVENTORY } from './suite.ts';
+
+/** The sample, cut off where the model has something to say. */
+const UNFINISHED = INVENTORY.replace(/(?<=let total = ).*/, '');
+const LINE = UNFINISHED.split('\n').findIndex((text) => text.endsWith('let total = ')) + 1;
+const FOLDER = {
+  'kvasir.model': '/nowhere/model',
+  'kvasir.modelFolders': ['/nowhere'],
+  'kvasir.engine.transport': 'process',
+  'kvasir.engine.threads': 1,
+  'kvasir.completion.exclude': [],
+};
+
+editorSuite(
+  'workspace trust',
+  { 'src/open.ts': UNFINISHED, 'src/secret.key': UNFINISHED, '.vscode/settings.json': JSON.stringify(FOLDER) },
+  (editor) => {
+    const restricted = () => editor().page.locator('.statusbar-item', { hasText: 'Restricted Mode' });
+
+    async function complete(name: string): Promise<void> {
+      const window = editor();
+      await window.openFile(name);
+      await window.goTo(LINE, '    let total = '.length + 1);
+      await window.runCommand('Kvasir: Trigger Completion');
+    }
+
+    test('not trusted, it completes and answers with the model of the machine', async () => {
+      const window = editor();
+      await restricted().waitFor();
+      await complete('src/open.ts');
+      await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');
+      await window.press('Escape');
+      await window.runCommand('Kvasir: Open Chat');
+      const answer = await window.ask('Which classes does this file define?');
+      await expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
+      await window.screenshot('trust-restricted');
+      expect(await window.toasts()).toEqual([]);
+    });
+
+    test('the folder cannot open the secrets to it', async () => {
+      const window = editor();
+      await complete('src/secret.key');
+      await window.page.waitForTimeout(1500);
+      expect(await window.ghostText()).toBe('');
+      await window.runCommand('Kvasir: Explain Last Completion');
+      await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('the file matches kvasir.completion.exclude');
+    });
+
+    test('trusted, it may; where models are stays the machine’s to say', async () => {
+      const window = editor();
+      await window.runCommand('Workspaces: Manage Workspace Trust');
+      const page = window.page.locator('.workspace-trust-editor');
+      await page.waitFor();
+      await window.screenshot('trust-editor');
+      await page.locator('.monaco-button', { hasText: /^Trust$/ }).first().click();
+      await restricted().waitFor({ state: 'hidden' });
+      await complete('src/secret.key');
+      await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');
+      expect(await window.statusHover()).toContain('kvasir-starter');
+      await window.unhover();
+      expect(window.problems).toEqual([]);
+    });
+  },
+  { untrusted: true },
+);
