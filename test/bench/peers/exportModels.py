@@ -1,0 +1,43 @@
+"""Exports a Hugging Face folder for a peer: exportModels.py openvino|transformers MODEL TARGET.
+
+openvino: int8 weights by optimum-intel, as its users have them. transformers: ONNX by optimum with past keys and values,
+then onnxruntime's dynamic quantisation to int8, which is what `dtype: 'q8'` of transformers.js loads.
+"""
+
+import json
+import os
+import sys
+import tempfile
+
+
+def export_openvino(model, target):
+    from optimum.commands.optimum_cli import main
+
+    # The library's own main_export takes a quantisation, too, but writes 16-bit weights all the same.
+    sys.argv[1:] = ["export", "openvino", "--model", model, "--task", "text-generation-with-past", "--weight-format", "int8", "--disable-convert-tokenizer", target]
+    main()
+
+
+def export_transformers(model, target):
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+    from optimum.exporters.onnx import main_export
+
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(target)) as work:
+        main_export(model, work, task="text-generation-with-past", do_validation=False)
+        quantised = os.path.join(work, "quantised.onnx")
+        quantize_dynamic(os.path.join(work, "model.onnx"), quantised, weight_type=QuantType.QInt8, use_external_data_format=True, extra_options={"MatMulConstBOnly": True})
+        os.makedirs(os.path.join(target, "onnx"))
+        # One file where it fits, as transformers.js expects it unless told otherwise.
+        onnx.save(onnx.load(quantised), os.path.join(target, "onnx", "model_quantized.onnx"))
+        with open(os.path.join(work, "config.json")) as file:
+            config = json.load(file)
+    # Benchmarks generate a given number of tokens.
+    config["eos_token_id"] = None
+    with open(os.path.join(target, "config.json"), "w") as file:
+        json.dump(config, file)
+
+
+if __name__ == "__main__":
+    what, model, target = sys.argv[1:]
+    {"openvino": export_openvino, "transformers": export_transformers}[what](os.path.abspath(model), os.path.abspath(target))

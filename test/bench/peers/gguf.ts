@@ -1,0 +1,193 @@
+/**
+ * A Qwen2 folder written as GGUF, all matrices in one block format: Q8_0 or Q4_0 as llama.cpp quantises them (see
+ * quantize_row_q8_0_ref and quantize_row_q4_0_ref of ggml-quants.c), vectors in float32. Token texts are made up.
+ */
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { parseConfig, type ModelConfig } from '../../../engine/model/hfConfig.ts';
+import { rowsPerRead, Weights } from '../../../engine/model/safetensors.ts';
+import { ModelFolder } from '../../../engine/modelFolder.ts';
+
+export type BlockFormat = 'q8_0' | 'q4_0';
+
+/** Values of one block. */
+const BLOCK = 32;
+const ALIGNMENT = 32;
+const FORMATS = { q8_0: { ggmlType: 8, fileType: 7, bytes: 34, encode: encodeQ8 }, q4_0: { ggmlType: 2, fileType: 2, bytes: 18, encode: encodeQ4 } } as const;
+
+/** Bits of the nearest float16, ties to even. Infinite above its range. */
+export function halfBits(value: number): number {
+  const bits = new Uint32Array(Float32Array.of(value).buffer)[0]!;
+  const sign = (bits >>> 16) & 0x8000;
+  const size = Math.abs(value);
+  if (size >= 65_520) return sign | 0x7c00;
+  if (size < 2 ** -14) return sign | roundEven(size * 2 ** 24);
+  // Mantissa and exponent as one number: a carry out of the mantissa raises the exponent.
+  const rebased = (bits & 0x7fffffff) - (112 << 23);
+  return sign | ((rebased + 0xfff + ((rebased >>> 13) & 1)) >>> 13);
+}
+
+function roundEven(value: number): number {
+  const floor = Math.floor(value);
+  const rest = value - floor;
+  return rest > 0.5 || (rest === 0.5 && floor % 2 === 1) ? floor + 1 : floor;
+}
+
+/** d = max|x| / 127 as float16, then 32 signed bytes of x / d. */
+export function encodeQ8(values: Float32Array, out: DataView): void {
+  for (let block = 0, at = 0; block < values.length; block += BLOCK, at += FORMATS.q8_0.bytes) {
+    let most = 0;
+    for (let i = 0; i < BLOCK; i++) most = Math.max(most, Math.abs(values[block + i]!));
+    const scale = most / 127;
+    const inverse = scale ? 1 / scale : 0;
+    out.setUint16(at, halfBits(scale), true);
+    for (let i = 0; i < BLOCK; i++) out.setInt8(at + 2 + i, Math.round(values[block + i]! * inverse));
+  }
+}
+
+/** d = (value of greatest size) / -8 as float16, then 16 bytes: value i in the low half of byte i, value i + 16 in the high half. */
+export function encodeQ4(values: Float32Array, out: DataView): void {
+  for (let block = 0, at = 0; block < values.length; block += BLOCK, at += FORMATS.q4_0.bytes) {
+    let extreme = 0;
+    for (let i = 0; i < BLOCK; i++) if (Math.abs(values[block + i]!) > Math.abs(extreme)) extreme = values[block + i]!;
+    const scale = extreme / -8;
+    const inverse = scale ? 1 / scale : 0;
+    const code = (i: number): number => Math.min(15, Math.floor(values[block + i]! * inverse + 8.5));
+    out.setUint16(at, halfBits(scale), true);
+    for (let i = 0; i < BLOCK / 2; i++) out.setUint8(at + 2 + i, code(i) | (code(i + BLOCK / 2) << 4));
+  }
+}
+
+const u32 = (value: number): Buffer => Buffer.from(Uint32Array.of(value).buffer);
+const u64 = (value: number): Buffer => Buffer.from(BigUint64Array.of(BigInt(value)).buffer);
+const f32 = (value: number): Buffer => Buffer.from(Float32Array.of(value).buffer);
+const text = (value: string): Buffer => Buffer.concat([u64(Buffer.byteLength(value)), Buffer.from(value)]);
+
+/** Types of metadata values. */
+const U32 = 4;
+const I32 = 5;
+const F32 = 6;
+const TEXT = 8;
+const ARRAY = 9;
+
+function metadata(config: ModelConfig, fileType: number): Buffer[] {
+  const entry = (key: string, type: number, value: Buffer): Buffer => Buffer.concat([text(key), u32(type), value]);
+  const array = (type: number, count: number, values: Buffer): Buffer => Buffer.concat([u32(type), u64(count), values]);
+  const { vocabSize } = config;
+  return [
+    entry('general.architecture', TEXT, text('qwen2')),
+    entry('general.alignment', U32, u32(ALIGNMENT)),
+    entry('general.file_type', U32, u32(fileType)),
+    entry('qwen2.block_count', U32, u32(config.numLayers)),
+    entry('qwen2.context_length', U32, u32(config.contextTokens)),
+    entry('qwen2.embedding_length', U32, u32(config.hiddenSize)),
+    entry('qwen2.feed_forward_length', U32, u32(config.ffnSize)),
+    entry('qwen2.attention.head_count', U32, u32(config.numHeads)),
+    entry('qwen2.attention.head_count_kv', U32, u32(config.kvHeads)),
+    entry('qwen2.rope.freq_base', F32, f32(config.rope.theta)),
+    entry('qwen2.attention.layer_norm_rms_epsilon', F32, f32(config.rmsEps)),
+    entry('tokenizer.ggml.model', TEXT, text('gpt2')),
+    entry('tokenizer.ggml.pre', TEXT, text('qwen2')),
+    entry('tokenizer.ggml.tokens', ARRAY, array(TEXT, vocabSize, Buffer.concat(Array.from({ length: vocabSize }, (_, id) => text(`t${id}`))))),
+    entry('tokenizer.ggml.token_type', ARRAY, array(I32, vocabSize, Buffer.from(new Int32Array(vocabSize).fill(1).buffer))),
+    entry('tokenizer.ggml.merges', ARRAY, array(TEXT, 1, text('t 1'))),
+    entry('tokenizer.ggml.eos_token_id', U32, u32(vocabSize - 1)),
+    entry('tokenizer.ggml.bos_token_id', U32, u32(vocabSize - 1)),
+  ];
+}
+
+interface Tensor {
+  name: string;
+  /** In the safetensors file. */
+  source: string;
+  /** [rows, width] or [width]. */
+  shape: number[];
+  bytes: number;
+}
+
+/** Rows stay in the order of the folder: llama.cpp turns Qwen2's heads by halves, as the folder has them. */
+function tensorsOf(config: ModelConfig, format: BlockFormat): Tensor[] {
+  const { hiddenSize: hidden, ffnSize: ffn } = config;
+  const queries = config.numHeads * config.headSize;
+  const kv = config.kvHeads * config.headSize;
+  const tensor = (name: string, source: string, ...shape: number[]): Tensor => {
+    const width = shape.at(-1)!;
+    if (shape.length > 1 && width % BLOCK !== 0) throw new Error(`${source} has rows of ${width} values; ${format} needs a multiple of ${BLOCK}`);
+    const count = shape.reduce((a, b) => a * b, 1);
+    return { name, source, shape, bytes: shape.length === 1 ? 4 * count : (count / BLOCK) * FORMATS[format].bytes };
+  };
+  const layers = Array.from({ length: config.numLayers }, (_, l) => {
+    const [to, from] = [`blk.${l}.`, `model.layers.${l}.`];
+    const linear = (name: string, source: string, rows: number, width: number, bias: boolean): Tensor[] => [
+      tensor(`${to}${name}.weight`, `${from}${source}.weight`, rows, width),
+      ...(bias ? [tensor(`${to}${name}.bias`, `${from}${source}.bias`, rows)] : []),
+    ];
+    return [
+      tensor(`${to}attn_norm.weight`, `${from}input_layernorm.weight`, hidden),
+      ...linear('attn_q', 'self_attn.q_proj', queries, hidden, true),
+      ...linear('attn_k', 'self_attn.k_proj', kv, hidden, true),
+      ...linear('attn_v', 'self_attn.v_proj', kv, hidden, true),
+      ...linear('attn_output', 'self_attn.o_proj', hidden, queries, false),
+      tensor(`${to}ffn_norm.weight`, `${from}post_attention_layernorm.weight`, hidden),
+      ...linear('ffn_gate', 'mlp.gate_proj', ffn, hidden, false),
+      ...linear('ffn_up', 'mlp.up_proj', ffn, hidden, false),
+      ...linear('ffn_down', 'mlp.down_proj', hidden, ffn, false),
+    ];
+  }).flat();
+  return [tensor('token_embd.weight', 'model.embed_tokens.weight', config.vocabSize, hidden), tensor('output_norm.weight', 'model.norm.weight', hidden), ...layers];
+}
+
+const aligned = (bytes: number): number => Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
+
+/** Writes `target` from a Qwen2 folder with tied embeddings; it is there completely or not at all. */
+export async function writeGguf(modelDir: string, target: string, format: BlockFormat): Promise<void> {
+  const folder = await ModelFolder.open(modelDir);
+  const json = await folder.readJson('config.json');
+  if (!json) throw new Error(`${modelDir} has no config.json`);
+  const config = parseConfig(json.value);
+  if (config.architecture !== 'qwen2' || !config.tied) throw new Error(`${modelDir}: only Qwen2 with tied embeddings is written as GGUF`);
+  const weights = await Weights.open(folder);
+  const temporary = `${target}.writing-${process.pid}`;
+  try {
+    const file = await open(temporary, 'wx');
+    try {
+      await writeAll(file, weights, config, format);
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, target);
+  } finally {
+    await weights.close();
+    await rm(temporary, { force: true });
+  }
+}
+
+async function writeAll(file: FileHandle, weights: Weights, config: ModelConfig, format: BlockFormat): Promise<void> {
+  const { ggmlType, fileType, bytes: blockBytes, encode } = FORMATS[format];
+  const tensors = tensorsOf(config, format);
+  const entries = metadata(config, fileType);
+  let offset = 0;
+  const infos = tensors.map(({ name, shape, bytes }) => {
+    // Dimensions fastest first.
+    const info = Buffer.concat([text(name), u32(shape.length), ...[...shape].reverse().map(u64), u32(shape.length === 1 ? 0 : ggmlType), u64(offset)]);
+    offset += aligned(bytes);
+    return info;
+  });
+  const head = Buffer.concat([Buffer.from('GGUF'), u32(3), u64(tensors.length), u64(entries.length), ...entries, ...infos]);
+  await file.writeFile(Buffer.concat([head, Buffer.alloc(aligned(head.length) - head.length)]));
+  for (const { source, shape, bytes } of tensors) {
+    weights.check(source, shape);
+    const [rows, width] = shape.length === 1 ? [1, shape[0]!] : [shape[0]!, shape[1]!];
+    const step = rowsPerRead(width);
+    const values = new Float32Array(Math.min(step, rows) * width);
+    for (let first = 0; first < rows; first += step) {
+      const part = await weights.rows(source, first, Math.min(step, rows - first), values);
+      if (shape.length === 1) await file.writeFile(new Uint8Array(part.buffer, part.byteOffset, part.byteLength));
+      else {
+        const out = new DataView(new ArrayBuffer((part.length / BLOCK) * blockBytes));
+        encode(part, out);
+        await file.writeFile(new Uint8Array(out.buffer));
+      }
+    }
+    await file.writeFile(new Uint8Array(aligned(bytes) - bytes));
+  }
+}

@@ -1,0 +1,53 @@
+/** Kvasir as one of the peers: a loaded model and its engine, stepped until every sequence has ended. */
+import type { LoadedModel } from '../../../engine/loadedModel.ts';
+import { loadModel } from '../../../engine/loadedModel.ts';
+import { Sequence } from '../../../engine/sequence.ts';
+import { type Driver, type Generated, type GenerateRequest, type Opened, type OpenOptions, serve } from './protocol.ts';
+
+class KvasirDriver implements Driver {
+  #model: LoadedModel | undefined;
+  #numAdded = 0;
+
+  async open({ model, installed, threads, contextTokens }: OpenOptions): Promise<Opened> {
+    this.#model = await loadModel({ modelDir: model, cacheDir: installed, precision: 'int8', maxBytes: 0, threads, contextTokens });
+    const { info } = this.#model;
+    return { name: 'Kvasir', settings: { precision: info.precision, kv: info.kv, threads: info.threads } };
+  }
+
+  async generate({ prompts, tokens }: GenerateRequest): Promise<Generated[]> {
+    const { engine } = this.#model!;
+    const start = performance.now();
+    let failure: Error | undefined;
+    const sequences = prompts.map((promptIds) => {
+      const generated: Generated = { tokenIds: [], atMs: [] };
+      const sequence = new Sequence({
+        id: `r${this.#numAdded++}`,
+        priority: 'chat',
+        promptIds,
+        sampling: { maxTokens: tokens, ignoreEos: true },
+        eosIds: [],
+        // Random models have no text.
+        detokenizer: { push: () => '', flush: () => '' },
+        onToken: ({ tokenId }) => {
+          generated.tokenIds.push(tokenId);
+          generated.atMs.push(performance.now() - start);
+        },
+        onFinish: () => {},
+        onError: (error) => {
+          failure = error;
+        },
+      });
+      engine.add(sequence);
+      return generated;
+    });
+    while (engine.hasWork()) await engine.step();
+    if (failure) throw failure;
+    return sequences;
+  }
+
+  async close(): Promise<void> {
+    await this.#model?.dispose();
+  }
+}
+
+await serve(new KvasirDriver());

@@ -1,0 +1,67 @@
+/** Who takes part: Kvasir and each peer in the forms that are compared, with where its files lie and the settings it is best with. */
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import type { ShapeName } from '../shapes.ts';
+import { shapeFolder } from '../writeShape.ts';
+
+export const PEERS = ['llama', 'openvino', 'transformers'] as const;
+export type PeerName = (typeof PEERS)[number];
+
+export const SEED = 1;
+
+/** Everything that is installed and written, in one folder that git ignores. */
+export interface Places {
+  /** Random models in the Hugging Face layout. */
+  shapes: string;
+  /** Imported by Kvasir. */
+  imported: string;
+  /** npm packages of the peers. */
+  node: string;
+  /** A virtual environment. */
+  python: string;
+  /** Models in the peers' formats. */
+  models: string;
+  logs: string;
+}
+
+export function places(cache: string): Places {
+  const at = (...parts: string[]): string => path.resolve(cache, 'bench', ...parts);
+  return { shapes: at('shapes'), imported: at('imported'), node: at('peers/node'), python: at('peers/python'), models: at('peers/models'), logs: at('peers/logs') };
+}
+
+export function pythonProgram({ python }: Places): string {
+  return process.platform === 'win32' ? path.join(python, 'Scripts/python.exe') : path.join(python, 'bin/python');
+}
+
+export function modelFile({ models }: Places, shape: ShapeName, format: 'q8_0.gguf' | 'q4_0.gguf' | 'openvino' | 'transformers'): string {
+  return path.join(models, `${shape}-seed${SEED}`, format);
+}
+
+export interface Participant {
+  id: string;
+  label: string;
+  peer: PeerName | 'kvasir';
+  command: string[];
+  model: string;
+  installed: string;
+  settings: Record<string, unknown>;
+}
+
+/** Kvasir first, then the forms of the peers asked for. @throws Error naming what is not set up. */
+export async function participants(peers: readonly PeerName[], shape: ShapeName, at: Places): Promise<Participant[]> {
+  const node = (driver: string): string[] => [process.execPath, '--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', path.join(import.meta.dirname, driver)];
+  const llama = (id: string, label: string, file: 'q8_0.gguf' | 'q4_0.gguf'): Participant => ({ id, label, peer: 'llama', command: node('llamaDriver.ts'), model: modelFile(at, shape, file), installed: at.node, settings: {} });
+  const all: Participant[] = [
+    { id: 'kvasir', label: 'Kvasir int8', peer: 'kvasir', command: node('kvasirDriver.ts'), model: await shapeFolder(shape, at.shapes, SEED), installed: at.imported, settings: {} },
+    llama('llama-q8', 'llama.cpp Q8_0', 'q8_0.gguf'),
+    llama('llama-q4', 'llama.cpp Q4_0', 'q4_0.gguf'),
+    { id: 'openvino', label: 'OpenVINO GenAI int8', peer: 'openvino', command: [pythonProgram(at), path.join(import.meta.dirname, 'openvinoDriver.py')], model: modelFile(at, shape, 'openvino'), installed: at.python, settings: {} },
+    { id: 'transformers', label: 'transformers.js q8', peer: 'transformers', command: node('transformersDriver.ts'), model: modelFile(at, shape, 'transformers'), installed: at.node, settings: {} },
+  ];
+  const chosen = all.filter(({ peer }) => peer === 'kvasir' || peers.includes(peer));
+  for (const { peer, model, installed } of chosen) {
+    const missing = [model, ...(peer === 'kvasir' ? [] : [installed])].find((file) => !existsSync(file));
+    if (missing) throw new Error(`${peer}: ${missing} is missing; set it up with: npm run bench -- peers --setup --peers ${peer} --shape ${shape}`);
+  }
+  return chosen;
+}

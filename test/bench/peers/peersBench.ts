@@ -1,0 +1,111 @@
+/**
+ * Suite `peers`: Kvasir and other engines on the same random model, the same prompts and the same number of threads, in
+ * one run. Scenes alternate (A B C, then B C A, ...), and whoever is not measured is stopped. Set-up is a step of its own
+ * (setup.ts); several runs may add to one result.
+ */
+import { mkdirSync, readdirSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SHAPES, type ShapeName } from '../shapes.ts';
+import { DriverProcess } from './driverProcess.ts';
+import { type Participant, participants, type PeerName, type Places } from './participants.ts';
+import type { Opened } from './protocol.ts';
+import { contextTokens, type Figures, type Outcome, playScene, type SceneName, SEQUENCES, SIZES, type Sizes, sharedTokens, TINY_SIZES } from './workload.ts';
+
+export interface Sample {
+  participant: string;
+  scene: SceneName;
+  /** Rounds of one number had the same prompts. */
+  round: number;
+  figures: Figures;
+  firstTokens: number[];
+}
+
+export interface PeersResult {
+  shape: ShapeName;
+  threads: number;
+  sizes: Sizes;
+  participants: Record<string, Opened & { label: string; /** Of its files; Kvasir's are what it was imported from. */ modelBytes: number }>;
+  samples: Sample[];
+}
+
+export interface PeersOptions {
+  peers: readonly PeerName[];
+  shape: ShapeName;
+  scenes: readonly SceneName[];
+  rounds: number;
+  threads: number;
+  at: Places;
+  /** An earlier result of the same shape and threads to go on from. */
+  earlier?: PeersResult;
+  /** Other settings by participant, to look for better ones. */
+  settings?: Record<string, Record<string, unknown>>;
+  onSample?: (sample: Sample) => void;
+}
+
+export const SCENES: readonly SceneName[] = ['small', 'medium', 'large', 'together'];
+
+/** Lets the threads of the others come to rest. */
+const REST_MS = 200;
+/** Round of the prompts that are only for warming up. */
+const WARM_UP = 1_000_000;
+
+/** @throws Error naming the participant that is not set up, or that failed. */
+export async function peersBench({ peers, shape, scenes, rounds, threads, at, earlier, settings = {}, onSample }: PeersOptions): Promise<PeersResult> {
+  const sizes = shape === 'tiny' ? TINY_SIZES : SIZES;
+  if (earlier && (earlier.shape !== shape || earlier.threads !== threads)) throw new Error(`the earlier result is of ${earlier.shape} with ${earlier.threads} threads; it cannot be added to`);
+  const result: PeersResult = { shape, threads, sizes, participants: { ...earlier?.participants }, samples: [...(earlier?.samples ?? [])] };
+  const firstRound = 1 + Math.max(-1, ...result.samples.map(({ round }) => round));
+  mkdirSync(at.logs, { recursive: true });
+
+  const running: { participant: Participant; driver: DriverProcess }[] = [];
+  const play = async ({ participant, driver }: (typeof running)[number], scene: SceneName, round: number): Promise<Outcome> => {
+    driver.thaw();
+    await sleep(REST_MS);
+    try {
+      return await playScene(scene, (request) => driver.generate(request), sizes, SHAPES[shape].vocab_size, 1 + SCENES.length * round + SCENES.indexOf(scene));
+    } catch (error) {
+      throw new Error(`${participant.label}, scene ${scene}: ${error instanceof Error ? error.message : String(error)}`);
+    } finally {
+      driver.freeze();
+    }
+  };
+  try {
+    for (const participant of await participants(peers, shape, at)) {
+      const driver = new DriverProcess(participant.label, participant.command, path.join(at.logs, `${participant.id}.log`));
+      running.push({ participant, driver });
+      const opened = await driver.open({
+        model: participant.model,
+        installed: participant.installed,
+        threads,
+        contextTokens: contextTokens(sizes),
+        sequences: SEQUENCES,
+        sharedTokens: sharedTokens(sizes),
+        settings: { ...participant.settings, ...settings[participant.id] },
+      });
+      result.participants[participant.id] = { label: participant.label, modelBytes: bytesOf(participant.model), ...opened };
+      // The first requests compile, allocate and learn.
+      for (const scene of ['small', 'together'] as const) await play(running.at(-1)!, scene, WARM_UP);
+    }
+    for (let round = firstRound; round < firstRound + rounds; round++) {
+      for (const scene of scenes) {
+        for (let i = 0; i < running.length; i++) {
+          const one = running[(i + round) % running.length]!;
+          const sample = { participant: one.participant.id, scene, round, ...(await play(one, scene, round)) };
+          result.samples.push(sample);
+          onSample?.(sample);
+        }
+      }
+    }
+    for (const { driver } of running) await driver.close();
+  } finally {
+    for (const { driver } of running) driver.kill();
+  }
+  return result;
+}
+
+/** Of a file, or of all files in a folder. */
+function bytesOf(file: string): number {
+  if (!statSync(file).isDirectory()) return statSync(file).size;
+  return readdirSync(file).reduce((sum, name) => sum + bytesOf(path.join(file, name)), 0);
+}
