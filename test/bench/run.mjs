@@ -17,17 +17,23 @@ const suites = {
     const result = await engineBench({ ...engineOptions(values), onProgress: (line) => console.error(line) });
     return { result: { ...result, shares: shares(result) }, report: engineReport(result), charts: engineCharts(result) };
   },
+  // [--peers NAME,...] [--shape NAME] [--only SCENE,...] [--rounds N] [--threads N] [--add] [--settings JSON]; before the first run: --setup
+  peers: async (values) => (await import('./peers/peersSuite.ts')).peersSuite(values),
 };
 
 const text = { type: 'string' };
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { out: text, shape: text, only: text, rounds: text, 'long-rounds': text, threads: text, profile: { type: 'boolean' } } });
+const flag = { type: 'boolean' };
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { out: text, shape: text, only: text, rounds: text, 'long-rounds': text, threads: text, profile: flag, peers: text, settings: text, setup: flag, add: flag } });
 const [name] = positionals;
-if (positionals.length !== 1 || !Object.hasOwn(suites, name) || !values.out) {
+if (positionals.length !== 1 || !Object.hasOwn(suites, name) || !(values.out || values.setup)) {
   console.error(`usage: npm run bench -- SUITE --out DIR; SUITE is one of ${Object.keys(suites).join(', ')}`);
   process.exit(2);
 }
 const load = loadavg()[0];
-const { result, report, charts = {} } = await suites[name](values);
+const measured = await suites[name](values);
+// A set-up step measures nothing.
+if (!measured) process.exit(0);
+const { result, report, charts = {} } = measured;
 const machine = { cpu: cpus()[0]?.model.trim(), processors: cpus().length, memoryBytes: totalmem(), platform: `${process.platform}-${process.arch}`, node: process.version, loadBefore: load, loadAfter: loadavg()[0], date: new Date().toISOString() };
 mkdirSync(values.out, { recursive: true });
 writeFileSync(path.join(values.out, `${name}.json`), `${JSON.stringify({ machine, ...result }, null, 1)}\n`);
