@@ -33,7 +33,7 @@ function roundEven(value: number): number {
 }
 
 /** d = max|x| / 127 as float16, then 32 signed bytes of x / d. */
-export function encodeQ8(values: Float32Array, out: DataView): void {
+function encodeQ8(values: Float32Array, out: DataView): void {
   for (let block = 0, at = 0; block < values.length; block += BLOCK, at += FORMATS.q8_0.bytes) {
     let most = 0;
     for (let i = 0; i < BLOCK; i++) most = Math.max(most, Math.abs(values[block + i]!));
@@ -45,7 +45,7 @@ export function encodeQ8(values: Float32Array, out: DataView): void {
 }
 
 /** d = (value of greatest size) / -8 as float16, then 16 bytes: value i in the low half of byte i, value i + 16 in the high half. */
-export function encodeQ4(values: Float32Array, out: DataView): void {
+function encodeQ4(values: Float32Array, out: DataView): void {
   for (let block = 0, at = 0; block < values.length; block += BLOCK, at += FORMATS.q4_0.bytes) {
     let extreme = 0;
     for (let i = 0; i < BLOCK; i++) if (Math.abs(values[block + i]!) > Math.abs(extreme)) extreme = values[block + i]!;

@@ -115,9 +115,10 @@ export async function playScene(name: SceneName, ask: Ask, sizes: Sizes, vocabSi
       };
     },
     together: async (): Promise<Figures> => {
-      const generated = await ask({ prompts: Array.from({ length: SEQUENCES }, () => ids(sizes.small)), tokens: sizes.together });
-      for (const { tokenIds } of generated) firstTokens.push(tokenIds[0]!);
-      return { together: togetherRate(generated) };
+      const prompts = Array.from({ length: SEQUENCES }, () => ids(sizes.small));
+      // Computed before, so that decoding starts with all of them at once, whatever an engine thinks of arriving prompts.
+      for (const { tokenIds } of await ask({ prompts, tokens: 1 })) firstTokens.push(tokenIds[0]!);
+      return { together: togetherRate(await ask({ prompts, tokens: sizes.together })) };
     },
   }[name]();
   return { figures, firstTokens };
@@ -130,10 +131,14 @@ export function perToken(atMs: readonly number[]): number {
   return median(atMs.slice(2).map((at, i) => at - atMs[i + 1]!));
 }
 
-/** Tokens per second of all sequences while all of them decode: from the last one's first token to the first one's last. */
+/**
+ * Tokens per second of all sequences while all of them decode: from the last one's first token to the first one's last.
+ * @throws Error when they did not decode at the same time.
+ */
 export function togetherRate(generated: readonly Generated[]): number {
   const from = Math.max(...generated.map(({ atMs }) => atMs[0]!));
   const to = Math.min(...generated.map(({ atMs }) => atMs.at(-1)!));
+  if (!(to > from)) throw new Error('the sequences did not decode at the same time');
   const count = generated.reduce((sum, { atMs }) => sum + atMs.filter((at) => at > from && at <= to).length, 0);
   return perSecond(count, to - from);
 }
