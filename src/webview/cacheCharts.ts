@@ -119,7 +119,7 @@ export class Charts {
       },
       { label: s.chartReused, colours: [green], least: 100, of: ({ reused }) => [reused === null ? null : reused * 100], text: one((value) => `${figure(value)}%`) },
       { label: s.chartSpeed, colours: ['--vscode-charts-purple'], least: 10, of: ({ tokensPerSecond }) => [tokensPerSecond], text: one(figure) },
-      { label: s.chartBatch, colours: ['--vscode-charts-orange'], least: 2, of: ({ batch }) => [batch], text: one(figure) },
+      { label: s.chartBatch, colours: ['--vscode-charts-yellow'], least: 2, of: ({ batch }) => [batch], text: one(figure) },
     ];
   }
 }
