@@ -18,12 +18,15 @@ export interface Prepared {
   notes?: string[];
 }
 
+/** Why the engine is not asked: it is no failure. */
+export type Unasked = { /** A model that is too small for the question. */ refused: string } | { /** What the question lacks, in words. */ missing: string };
+
 export interface Ask {
   /** Shown as the user's turn. */
   question: string;
   context: ContextRef[];
-  /** Runs before the request; `refused` names a model that is too small for the question. `history` is what was said before, `about` is told what the question is about, where that had to be looked for. */
-  prepare(history: ChatMessage[], about: (context: ContextRef[]) => void): Promise<Prepared | { refused: string }>;
+  /** Runs before the request. `history` is what was said before, `about` is told what the question is about, where that had to be looked for. */
+  prepare(history: ChatMessage[], about: (context: ContextRef[]) => void): Promise<Prepared | Unasked>;
   priority: Priority;
   sampling?: SamplingParams;
 }
@@ -115,6 +118,7 @@ export class Conversation {
       const prepared = await Promise.race([ask.prepare(history, about), aborted]);
       if (prepared === null || abort.signal.aborted) answer.notes = [this.#options.notes.stopped];
       else if ('refused' in prepared) answer.refused = prepared.refused;
+      else if ('missing' in prepared) answer.notes = [prepared.missing];
       else {
         if (prepared.prompt !== undefined && prepared.prompt !== question.text) question.prompt = prepared.prompt;
         await this.#generate(answer, prepared, ask, abort.signal);

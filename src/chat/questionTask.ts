@@ -9,7 +9,7 @@ import type { DocumentMirror } from '../client/documentMirror.ts';
 import type { EngineClient } from '../client/engineClient.ts';
 import type { ContextRef } from './chatMessages.ts';
 import { selectionRef, toRange } from './contextRefs.ts';
-import type { Prepared } from './conversation.ts';
+import type { Prepared, Unasked } from './conversation.ts';
 import { type Gathered, gather } from './gather.ts';
 import { namedSymbol, needsInstructions, parseSlash, type SlashCommand, slashQuestion } from './slash.ts';
 import { symbolAt, symbolsOf } from './symbols.ts';
@@ -53,15 +53,15 @@ export class QuestionTasks {
     return [...refs.filter(({ kind }) => kind !== 'selection'), ref];
   }
 
-  /** Loads the model for a slash command, as what it becomes depends on the model. Throws an Error for the user where there is nothing that a command could be about. */
-  async prepare(question: string, refs: readonly ContextRef[], history: readonly ChatMessage[], anyway: boolean): Promise<Prepared | { refused: string }> {
+  /** Loads the model for a slash command, as what it becomes depends on the model. */
+  async prepare(question: string, refs: readonly ContextRef[], history: readonly ChatMessage[], anyway: boolean): Promise<Prepared | Unasked> {
     const { client } = this.#options;
     const command = parseSlash(question);
     const model = command ? await client.ready() : undefined;
     const canEdit = model?.canEdit ?? true;
     if (model && command && needsInstructions(command.name) && !canEdit && !anyway) return { refused: model.name };
     // "This file" would be none.
-    if (command && !command.rest && !refs.length) throw new Error(vscode.l10n.t('Nothing is attached to the question. Open a file, or attach one.'));
+    if (command && !command.rest && !refs.length) return { missing: vscode.l10n.t('Nothing is attached to the question. Open a file, or attach one.') };
     const { task, prompt, gathered } = await this.#made(question, refs, history, canEdit);
     return { task, prompt, notes: gathered.notes };
   }

@@ -43,6 +43,10 @@ export class Participant implements vscode.Disposable {
         stream.button({ command: 'kvasir.chooseModel', title: vscode.l10n.t('Choose Model') });
         return {};
       }
+      if ('missing' in prepared) {
+        stream.markdown(prepared.missing);
+        return {};
+      }
       const { maxTokens } = this.#settings.current.chat;
       const done = await this.#host.client.generate({ task: prepared.task, priority: 'chat', ...(maxTokens ? { sampling: { maxTokens } } : {}), onChunk: (text) => stream.markdown(text), signal: abort.signal });
       const notes = [...about.notes, ...(prepared.notes ?? []), ...done.diagnostics];

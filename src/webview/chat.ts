@@ -117,7 +117,7 @@ function receive(message: ToPage): void {
       const { error, refused } = turn;
       if (error !== undefined) live.textContent = strings.failed.replace('{0}', () => error);
       else if (refused !== undefined) live.textContent = strings.refused.replace('{0}', () => refused);
-      else if (turn.state === 'done') live.textContent = strings.answered.replace('{0}', () => turn.text);
+      else if (turn.state === 'done') live.textContent = strings.answered.replace('{0}', () => turn.text || turn.notes.join(' '));
       composer.busy = isBusy();
       break;
     }

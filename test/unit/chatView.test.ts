@@ -301,7 +301,7 @@ test('a question about a definition is there before the language’s extension s
 test('a command that lacked a file says so, and is tried again with the one that is open by then', async () => {
   const { view } = chatOf(new Map());
   await view.chat.ask('/summarize');
-  expect(view.chat.current.turns).toMatchObject([{ context: [] }, { state: 'error', error: expect.stringContaining('Nothing is attached') }]);
+  expect(view.chat.current.turns).toMatchObject([{ context: [] }, { state: 'done', text: '', notes: [expect.stringContaining('Nothing is attached')] }]);
   openDocument('def flush(): pass', { isEmpty: true, active: { line: 0, character: 4 } });
   view.chat.context.add([fileRef((editor.active as { document: { uri: never } }).document.uri)]);
   await view.chat.regenerate(true);

@@ -165,6 +165,12 @@ describe('a command', () => {
     expect(buttons).toEqual(['kvasir.chooseModel']);
   });
 
+  it('about nothing is not put to any model', async () => {
+    const { ask, tasks, said } = setUp();
+    expect(await ask('', { command: 'explain' })).toEqual({});
+    expect([tasks, said]).toEqual([[], [expect.stringMatching(/^Nothing is attached/)]]);
+  });
+
   it('/fix is put to one that can, about the selection, with what the user adds', async () => {
     show(documentOf('/a.ts', 'A'), Object.assign(lines(2, 3), { isEmpty: false, active: {} }));
     const { ask, tasks } = setUp({ canEdit: true });

@@ -298,6 +298,24 @@ editorSuite('chat', FILES, (editor) => {
     await poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('What does compute do?')]);
   });
 
+  test('a command that lacks a file says so, and is asked again with the one that is attached by then', async () => {
+    await editor().openFile('src/inventory.ts');
+    await editor().runCommand('Kvasir: New Conversation');
+    await poll(() => questions().count()).toBe(0);
+    await chat().getByRole('button', { name: 'Remove inventory.ts from the question' }).click();
+    await poll(() => chips().count()).toBe(0);
+    const answer = await askToTheEnd('/summarize');
+    expect(await answer.innerText()).toMatch(/^\s*Nothing is attached to the question\. Open a file, or attach one\.\s*$/);
+    await editor().screenshot('chat-nothing-attached');
+    await chat().locator('[data-part="offered"]').click();
+    await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
+    await answer.hover();
+    await answer.getByRole('button', { name: 'Answer again' }).click();
+    await poll(() => questions().last().locator('.file').allInnerTexts()).toEqual(['inventory.ts']);
+    await ended(lastAnswer());
+    expect(await lastAnswer().locator('[data-part="footer"]').count()).toBe(1);
+  });
+
   test('what a model writes is shown, never obeyed: no command in a link, no picture, no markup', async () => {
     const turns = [{ id: 't1', role: 'user', text: HOSTILE, context: [] }, { id: 't2', role: 'assistant', text: HOSTILE, state: 'done', notes: [] }];
     await chat().locator('body').evaluate((_, data) => {
