@@ -85,6 +85,10 @@ editorSuite('chat', FILES, (editor) => {
   });
 
   test.each(['/summarize', 'What does `totalValue` return?'])('the meter says what the answer then takes: %s', async (question) => {
+    const tokensOf = (text: string | null) => /([\d,]+)(?: of [\d,]+ tokens$| tokens reused)/.exec(text ?? '')?.[1];
+    // The last answer is counted, too, by then.
+    const answered = tokensOf(await lastAnswer().locator('[data-part="footer"]').textContent());
+    await poll(async () => tokensOf(await meter().textContent())).not.toBe(answered);
     const before = await meter().textContent();
     const count = await editor().answers.count();
     await input().fill(question);
