@@ -78,17 +78,23 @@ export async function engineBench(options: EngineBenchOptions = {}): Promise<Eng
   const bench = await EngineUnderTest.open(model);
   const facts = { threads: bench.threads, parameters: bench.model.parameters, weightBytesPerStep: bench.weightBytesPerStep };
   let results: CaseResult[];
+  let profiled: StepProfile[] = [];
   const scans = only.includes('bandwidth') ? await openScans(scanBytes, bench.threads, path.join(cache, 'scan')) : [];
   try {
     const bandwidth = scans.map((scan): Case => ({ group: 'bandwidth', key: { way: scan.name }, measure: async () => ({ gigabytesPerSecond: await gigabytesPerSecond(scan) }) }));
     const cases = [...bandwidth, ...engineCases(bench, workload).filter(({ group }) => only.includes(group))];
     results = await takeTurns(cases, rounds, longRounds, seed, onProgress);
+    const best = async (): Promise<number | undefined> => {
+      const rates: number[] = [];
+      for (const scan of scans) rates.push(await gigabytesPerSecond(scan));
+      return rates.length ? Math.max(...rates) : undefined;
+    };
+    if (options.profile) onProgress('profiles');
+    if (options.profile) profiled = await profiles({ ...model, workload, scratch: path.join(cache, 'profile'), bandwidth: best });
   } finally {
     for (const scan of scans) await scan.close();
     await bench.dispose();
   }
-  onProgress(options.profile ? 'profiles' : 'done');
-  const profiled = options.profile ? await profiles({ ...model, workload, scratch: path.join(cache, 'profile') }) : [];
   return { shape, ...facts, seed, scanBytes, results, profiles: profiled };
 }
 

@@ -39,7 +39,7 @@ export interface Workload {
 export const WORKLOAD: Workload = {
   contexts: [512, 2048, 8192],
   chunkContexts: [0, 2048, 7680],
-  chunks: [128, 512],
+  chunks: [32, 128, 512],
   sequenceContexts: [512, 2048],
   sequenceCounts: [1, 2, 4, 8],
   prompts: [512, 2048, 8192],
@@ -64,6 +64,8 @@ export const TINY_WORKLOAD: Workload = {
 };
 
 const WARM_UP_STEPS = 3;
+/** Tokens of a chunk times tokens before it, above which a chunk takes many seconds. */
+const LONG_PRODUCT = 2e6;
 /** An answer must not end while it is measured; those that share a prefix begin a step after the first. */
 const SPARE_TOKENS = 4;
 /** Tokens that an engine computes before a whole prompt is measured, so that it knows what a step costs. */
@@ -75,7 +77,7 @@ export function engineCases(bench: EngineUnderTest, workload: Workload): Case[] 
   const { contexts, chunkContexts, chunks, sequenceContexts, sequenceCounts, prompts } = workload;
   return [
     ...contexts.map((context): Case => ({ group: 'decode', key: { context }, measure: () => decode(bench, context, workload.decodeSteps) })),
-    ...chunkContexts.flatMap((context) => chunks.map((chunk): Case => ({ group: 'prefill', key: { context, chunk }, measure: () => prefillChunk(bench, context, chunk) }))),
+    ...chunkContexts.flatMap((context) => chunks.map((chunk): Case => ({ group: 'prefill', key: { context, chunk }, long: context * chunk > LONG_PRODUCT, measure: () => prefillChunk(bench, context, chunk) }))),
     ...sequenceContexts.flatMap((context) =>
       sequenceCounts.flatMap((count) =>
         (['shared', 'separate'] as const)

@@ -1,7 +1,7 @@
 /** The engine suite's result as Markdown tables and charts; the shares of the memory's bandwidth are worked out here. Pure. */
 import type { CaseResult, EngineBench } from './engineBench.ts';
 import type { Group } from './engineCases.ts';
-import { byPart, linearMs, profileReport, type StepProfile } from './profileTable.ts';
+import { byPart, linearMs, oneToken, profileReport, type StepProfile } from './profileTable.ts';
 import { type Figure, short, table, withSpread } from './spread.ts';
 import { type Bar, barChart } from './svgPlot.ts';
 
@@ -14,7 +14,7 @@ export interface Shares {
   bandwidth: number;
   /** Reading all weights once at that, milliseconds. */
   weightsMs: number;
-  /** Of it: the whole step of one token at the shortest context, and its linear layers where a profile was taken. */
+  /** Of it: the whole step of one token at the shortest context, and its linear layers where a profile was taken (at the bandwidth of that moment). */
   step?: number;
   linear?: number;
 }
@@ -26,8 +26,9 @@ export function shares(bench: EngineBench): Shares | null {
   const bandwidth = Math.max(...scans);
   const weightsMs = bench.weightBytesPerStep / bandwidth / 1e6;
   const step = of(bench, 'decode')[0]?.figures.ms?.median;
-  const profile = bench.profiles.find(({ name }) => name.startsWith('one token'));
-  return { bandwidth, weightsMs, ...(step && { step: weightsMs / step }), ...(profile && { linear: weightsMs / linearMs(profile) }) };
+  const profile = bench.profiles.find(({ name }) => name.startsWith(oneToken()));
+  const linear = profile?.bandwidth && bench.weightBytesPerStep / profile.bandwidth / 1e6 / linearMs(profile);
+  return { bandwidth, weightsMs, ...(step && { step: weightsMs / step }), ...(linear && { linear }) };
 }
 
 export function engineReport(bench: EngineBench): string {
@@ -51,8 +52,14 @@ export function engineReport(bench: EngineBench): string {
     'Medians (least–most) over the rounds.',
     ...parts.filter(([, , body]) => body.length > 0).map(([title, head, body]) => `### ${title}\n\n${table(head, body)}`),
     ...(reached || []),
-    ...bench.profiles.map((profile) => profileReport(profile)),
+    ...bench.profiles.map((profile) => profileReport(profile, unprofiledMs(bench, profile))),
   ].join('\n\n');
+}
+
+/** The runner's part of the same step, where it was measured. */
+function unprofiledMs(bench: EngineBench, { name }: StepProfile): number | undefined {
+  const decode = of(bench, 'decode').find(({ key }) => name === oneToken(key.context));
+  return decode && decode.figures.ms!.median - decode.figures.outsideMs!.median;
 }
 
 /** SVG texts by file name. */
@@ -77,7 +84,7 @@ export function engineCharts(bench: EngineBench): Record<string, string> {
   if (prefill) charts['engine-prefill.svg'] = prefill;
   if (whole) charts['engine-whole.svg'] = whole;
   if (sequences) charts['engine-sequences.svg'] = sequences;
-  const decodes = bench.profiles.filter(({ name }) => name.startsWith('one token'));
+  const decodes = bench.profiles.filter(({ name }) => name.startsWith(oneToken()));
   if (decodes.length) charts['engine-profile.svg'] = profileChart(decodes);
   return charts;
 }

@@ -8,7 +8,7 @@ export interface ProfileEvent {
   name: string;
   ts: number;
   dur: number;
-  args?: { op_name?: string; output_type_shape?: Record<string, number[]>[] };
+  args?: { op_name?: string; input_type_shape?: Record<string, number[]>[]; output_type_shape?: Record<string, number[]>[] };
 }
 
 interface ProfileRow {
@@ -30,12 +30,22 @@ export interface StepProfile {
   runMs: number;
   operatorsMs: number;
   rows: ProfileRow[];
+  /** GB/s of the best scan, just before and after. */
+  bandwidth?: number;
 }
+
+/** What the profile of one token is called. */
+export const oneToken = (context: string | number = ''): string => `one token, context ${context}`;
 
 const KERNEL = /_kernel_time$/;
 
 function outputShape({ args }: ProfileEvent): number[] {
   return Object.values(args?.output_type_shape?.[0] ?? {})[0] ?? [];
+}
+
+/** Columns of the widest tensor that comes in or goes out. */
+function columns({ args }: ProfileEvent): number {
+  return Math.max(0, ...[...(args?.input_type_shape ?? []), ...(args?.output_type_shape ?? [])].map((tensor) => Object.values(tensor)[0]?.at(-1) ?? 0));
 }
 
 /**
@@ -55,7 +65,7 @@ export function profileOf(name: string, events: readonly ProfileEvent[], callMs:
   for (const event of kernels) {
     const known = knownPart(event);
     const dimensions = outputShape(event);
-    const part = known === PASSES ? `${known} ${windowSlots > 0 && (dimensions.at(-1) ?? 0) >= windowSlots ? 'over the window' : 'over the new rows'}` : known;
+    const part = known === PASSES ? `${known} ${windowSlots > 0 && columns(event) >= windowSlots ? 'over the window' : 'over the new rows'}` : known;
     const op = event.args?.op_name ?? '?';
     const shape = dimensions.join('×');
     const key = `${part}|${op}|${shape}`;
@@ -83,12 +93,14 @@ export function byPart({ rows }: StepProfile): { part: string; ms: number; count
   return [...parts.values()].sort((a, b) => b.ms - a.ms);
 }
 
-export function profileReport(profile: StepProfile, mostOperators = 25): string {
+/** @param withoutMs the call when nothing is profiled, where it was measured. */
+export function profileReport(profile: StepProfile, withoutMs?: number, mostOperators = 25): string {
   const { name, steps, callMs, runMs, operatorsMs, rows } = profile;
   const percent = (ms: number): string => `${((100 * ms) / callMs).toFixed(1)}%`;
   const outside = table(
     ['', 'ms', 'of the call'],
     [
+      ...(withoutMs === undefined ? [] : [['call from JavaScript, nothing profiled', short(withoutMs), percent(withoutMs)]]),
       ['call from JavaScript', short(callMs), percent(callMs)],
       ['operators', short(operatorsMs), percent(operatorsMs)],
       ['between the operators, profiling included', short(runMs - operatorsMs), percent(runMs - operatorsMs)],

@@ -5,7 +5,7 @@ import type { InferenceSession } from 'onnxruntime-node';
 import type { Workload } from './engineCases.ts';
 import { EngineUnderTest } from './engineUnderTest.ts';
 import { type GraphNode, partsOf, readGraph } from './graphParts.ts';
-import { type ProfileEvent, profileOf, type StepProfile } from './profileTable.ts';
+import { oneToken, type ProfileEvent, profileOf, type StepProfile } from './profileTable.ts';
 
 interface Profiled {
   session: InferenceSession;
@@ -61,6 +61,8 @@ export interface ProfileOptions {
   /** Profiles are written there and removed. */
   scratch: string;
   workload: Workload;
+  /** GB/s of the best way to read memory, now; undefined when that is not measured. */
+  bandwidth(): Promise<number | undefined>;
 }
 
 const DECODE_STEPS = 8;
@@ -71,7 +73,7 @@ export async function profiles(options: ProfileOptions): Promise<StepProfile[]> 
   const chunk = Math.max(...chunks);
   const work: { name: string; run(bench: EngineUnderTest): Promise<number> }[] = [
     ...contexts.map((context) => ({
-      name: `one token, context ${context}`,
+      name: oneToken(context),
       run: async (bench: EngineUnderTest) => {
         bench.renew(1 << 16);
         const { sequence } = bench.add(bench.tokens(context), DECODE_STEPS + 4);
@@ -100,8 +102,11 @@ export async function profiles(options: ProfileOptions): Promise<StepProfile[]> 
     mkdirSync(options.scratch, { recursive: true });
     const { opened: bench, profiled } = await openProfiled(path.join(options.scratch, 'profile'), () => EngineUnderTest.open(options));
     try {
+      const before = await options.bandwidth();
       const steps = await run(bench);
-      results.push(profileOf(name, stop(profiled.session, options.scratch), profiled.calls.slice(-steps), partsOf(profiled.graph)));
+      const after = await options.bandwidth();
+      const profile = profileOf(name, stop(profiled.session, options.scratch), profiled.calls.slice(-steps), partsOf(profiled.graph));
+      results.push(before !== undefined && after !== undefined ? { ...profile, bandwidth: (before + after) / 2 } : profile);
     } finally {
       await bench.dispose();
     }

@@ -36,14 +36,15 @@ test('every part of the engine\'s own graph is told apart', () => {
   expect(count('norms')).toBe(2 * config.numLayers + 1);
 });
 
-const node = (name: string, ts: number, dur: number, op: string, shape: number[]): ProfileEvent => ({ cat: 'Node', name: `${name}_kernel_time`, ts, dur, args: { op_name: op, output_type_shape: [{ float: shape }] } });
+const node = (name: string, ts: number, dur: number, op: string, shape: number[], input = shape): ProfileEvent => ({ cat: 'Node', name: `${name}_kernel_time`, ts, dur, args: { op_name: op, input_type_shape: [{ float: input }], output_type_shape: [{ float: shape }] } });
 const run = (ts: number, dur: number): ProfileEvent => ({ cat: 'Session', name: 'model_run', ts, dur });
-const parts = new Map([['a', 'linear: qkv'], ['b', 'attention: queries times window keys'], ['c', 'attention: passes'], ['d', 'attention: passes']]);
+const parts = new Map([['a', 'linear: qkv'], ['b', 'attention: queries times window keys'], ['c', 'attention: passes'], ['d', 'attention: passes'], ['e', 'attention: passes']]);
 const step = (ts: number, factor: number): ProfileEvent[] => [
   node('a', ts + 10, 2000 * factor, 'MatMul', [1, 8]),
   node('b', ts + 2010, 1000, 'MatMul', [2, 100]),
   node('c', ts + 3010, 500, 'Add', [2, 101]),
   node('d', ts + 3510, 100, 'Add', [2, 1]),
+  node('e', ts + 3620, 200, 'ReduceMax', [2, 1], [2, 101]),
   node('new', ts + 3610, 50, 'Transpose', [2]),
   run(ts, 5000),
 ];
@@ -51,10 +52,12 @@ const step = (ts: number, factor: number): ProfileEvent[] => [
 test('a profile is the mean over its last runs, by part and by operator', () => {
   const profile = profileOf('x', [...step(0, 100), ...step(300_000, 1), ...step(310_000, 2)], [6, 8], parts);
   expect(profile).toMatchObject({ steps: 2, callMs: 7, runMs: 5 });
-  expect(profile.operatorsMs).toBeCloseTo(3 + 1 + 0.5 + 0.1 + 0.05);
+  expect(profile.operatorsMs).toBeCloseTo(3 + 1 + 0.5 + 0.1 + 0.2 + 0.05);
   expect(linearMs(profile)).toBeCloseTo(3);
   expect(byPart(profile).map(({ part }) => part)).toEqual(['linear: qkv', 'attention: queries times window keys', 'attention: passes over the window', 'attention: passes over the new rows', 'put in by the runtime']);
   expect(profile.rows[0]).toMatchObject({ op: 'MatMul', shape: '1×8', count: 1 });
+  expect(byPart(profile)[2]!.ms).toBeCloseTo(0.5 + 0.2);
+  expect(profileReport(profile, 3.5)).toContain('| call from JavaScript, nothing profiled | 3.50 | 50.0% |');
   expect(profileReport(profile)).toContain('| feeds and outputs across the border | 2.00 | 28.6% |');
 });
 
