@@ -33,7 +33,6 @@ export class Chat implements vscode.Disposable {
   /** The one that is shown and those that are being written to. */
   readonly #live = new Map<string, Conversation>();
   #current: Conversation;
-  #draft = '';
   #disposed = false;
   /** Stays shown while an answer is being written. */
   #lastMeasured: Measured | null = null;
@@ -80,9 +79,13 @@ export class Chat implements vscode.Disposable {
     return this.#store.all;
   }
 
-  /** What is being written, for the meter. */
+  /** What is being written to the next question. */
+  get draft(): string {
+    return this.#store.draft;
+  }
+
   set draft(text: string) {
-    this.#draft = text;
+    this.#store.draft = text;
     this.#meter.changed();
   }
 
@@ -96,7 +99,6 @@ export class Chat implements vscode.Disposable {
   async ask(text: string, refs: readonly ContextRef[] = this.context.refs): Promise<void> {
     const question = text.trim();
     if (!question || this.#current.asking) return;
-    this.#draft = '';
     await this.#current.run(this.#askOf(question, [...refs], false));
   }
 
@@ -236,7 +238,7 @@ export class Chat implements vscode.Disposable {
   async #measure(): Promise<Measured | null> {
     if (this.#current.busy && this.#host.client.state.kind === 'ready') return this.#lastMeasured;
     this.#lastMeasured = null;
-    const asked = await this.#tasks.measure(this.#draft.trim(), this.context.refs, this.#current.history());
+    const asked = await this.#tasks.measure(this.draft.trim(), this.context.refs, this.#current.history());
     const size = asked && (await this.#host.client.measure(asked.task, this.#sampling().sampling));
     this.#lastMeasured = asked && size ? { size, owners: asked.gathered.owners, notes: asked.gathered.notes } : null;
     return this.#lastMeasured;

@@ -1,6 +1,6 @@
 /**
  * What the chat view's two halves say to each other: chatView.ts in the extension host, src/webview/chat.ts in the page.
- * Plain data only. The host holds the conversations; the page shows what it is told and keeps no more than a draft.
+ * Plain data only. The host holds the conversations; the page shows what it is told and keeps no more than what is being changed in it.
  */
 
 /** Zero-based, as the editor counts. */
@@ -103,13 +103,15 @@ export type ToPage =
   | { type: 'meter'; meter: Meter | null }
   | { type: 'found'; query: string; items: Found[] }
   | { type: 'model'; name: string; note: string; status: string }
+  /** What was being written when there was a page last. */
+  | { type: 'draft'; text: string }
   | { type: 'focus'; draft?: string };
 
 export type ToHost =
   /** The page has (re)started. */
   | { type: 'ready' }
   | { type: 'ask'; text: string }
-  /** What is being written, for the meter. */
+  /** What is being written: measured, and kept. */
   | { type: 'draft'; text: string }
   | { type: 'stop' }
   /** Asks the last question again; `anyway` although the model is too small. */

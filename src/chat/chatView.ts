@@ -81,6 +81,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
   /** Opens the view and puts the cursor into its input, with `draft` in it where that is given. */
   async open(draft?: string): Promise<void> {
     this.#focusWanted = draft === undefined ? {} : { draft };
+    if (draft !== undefined) this.chat.draft = draft;
     await this.reveal();
     this.#postFocus();
   }
@@ -113,6 +114,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
     switch (message.type) {
       case 'ready':
         this.#pageReady = true;
+        this.#post({ type: 'draft', text: chat.draft });
         this.#postConversation();
         this.#postContext();
         this.#postMeter();

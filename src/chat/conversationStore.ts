@@ -1,5 +1,5 @@
 /**
- * The conversations of a workspace as they are kept across reloads: a bounded number of bounded size, written at a modest
+ * The conversations of a workspace, and the question that is being written, as they are kept across reloads: a bounded number of bounded size, written at a modest
  * rate while an answer streams. Knows no running request; conversation.ts does.
  */
 import type { SavedConversation } from './conversation.ts';
@@ -17,9 +17,13 @@ const MAX_CHARACTERS = 600_000;
 const MAX_CHARACTERS_OF_ONE = 300_000;
 /** Between two writes. */
 const SAVE_MS = 1500;
+/** Silence after which what is being typed is written. */
+const PAUSE_MS = 1000;
 
 interface Kept {
   current: string | null;
+  /** What was being written to the next question. */
+  draft: string;
   conversations: SavedConversation[];
 }
 
@@ -28,13 +32,16 @@ export class ConversationStore {
   /** Newest first. */
   #conversations: SavedConversation[];
   #current: string | null;
+  #draft: string;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #pause: ReturnType<typeof setTimeout> | undefined;
 
   constructor(memento: Memento) {
     this.#memento = memento;
     const kept = memento.get(KEY) as Partial<Kept> | undefined;
     this.#conversations = Array.isArray(kept?.conversations) ? kept.conversations.filter(isConversation) : [];
     this.#current = kept?.current ?? null;
+    this.#draft = typeof kept?.draft === 'string' ? kept.draft : '';
   }
 
   /** All that have a question in them, newest first. */
@@ -49,6 +56,18 @@ export class ConversationStore {
 
   find(id: string): SavedConversation | undefined {
     return this.#conversations.find((each) => each.id === id);
+  }
+
+  get draft(): string {
+    return this.#draft;
+  }
+
+  /** A page keeps its own state, too, but that of a window in a browser is written once a minute. */
+  set draft(text: string) {
+    if (text === this.#draft) return;
+    this.#draft = text;
+    clearTimeout(this.#pause);
+    this.#pause = setTimeout(() => void this.flush(), PAUSE_MS);
   }
 
   /** Which one is shown. */
@@ -79,11 +98,13 @@ export class ConversationStore {
 
   /** Writes what has not been written. */
   async flush(): Promise<void> {
-    if (this.#timer === undefined) return;
+    if (this.#timer === undefined && this.#pause === undefined) return;
     clearTimeout(this.#timer);
+    clearTimeout(this.#pause);
+    this.#pause = undefined;
     this.#timer = undefined;
     this.#conversations = bounded(this.#conversations);
-    const kept: Kept = { current: this.#current, conversations: this.#conversations };
+    const kept: Kept = { current: this.#current, draft: this.#draft, conversations: this.#conversations };
     // A copy: what is kept goes on changing while it is on its way to the disk.
     await this.#memento.update(KEY, structuredClone(kept));
   }

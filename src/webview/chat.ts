@@ -1,4 +1,4 @@
-/** The chat view's page: shows what the extension host says (chatMessages.ts) and sends it what the user wants. Keeps what is being written and where the page was scrolled to, nothing else. */
+/** The chat view's page: shows what the extension host says (chatMessages.ts) and sends it what the user wants. Keeps earlier questions that are being changed and where the page was scrolled to, nothing else. */
 import type { Strings, ToHost, ToPage, Turn } from '../chat/chatMessages.ts';
 import { Composer } from './composer.ts';
 import { element, keepingFocus } from './dom.ts';
@@ -6,7 +6,6 @@ import { type EmptyState, showEmptyState } from './emptyState.ts';
 import { isAtEnd, scrollToEnd, TurnList } from './turns.ts';
 
 interface Saved {
-  draft: string;
   /** Earlier questions that are being changed, by conversation and turn. */
   edits?: Record<string, string>;
   conversation: string;
@@ -29,11 +28,7 @@ const status = element('div', { class: 'status', 'data-part': 'status' });
 const live = element('div', { class: 'live', role: 'status', 'aria-live': 'polite' });
 
 const chooseModel = () => send({ type: 'chooseModel' });
-const ask = (text: string) => {
-  send({ type: 'ask', text });
-  // What has been sent is no draft, even if the window is reloaded at once.
-  save();
-};
+const ask = (text: string) => send({ type: 'ask', text });
 const turnList = new TurnList(list, strings, {
   copy: (text) => send({ type: 'copy', text }),
   code: (action, text, language) => send({ type: 'code', action, text, language }),
@@ -55,10 +50,7 @@ const turnList = new TurnList(list, strings, {
 const composer = new Composer(strings, {
   ask,
   stop: () => send({ type: 'stop' }),
-  draft: (text) => {
-    send({ type: 'draft', text });
-    save();
-  },
+  draft: (text) => send({ type: 'draft', text }),
   editLast: () => turnList.editLast(),
   attach: (id, attached) => send({ type: 'attach', id, attached }),
   openContext: (id) => send({ type: 'openContext', id }),
@@ -78,7 +70,6 @@ let turns: Turn[] = [];
 let conversation = '';
 let emptyShown = '';
 const emptyState: EmptyState = { model: { name: '', note: '' }, questions: [] };
-composer.draft = saved?.draft ?? '';
 let scrolled: ReturnType<typeof setTimeout> | undefined;
 /** Whether the end was in sight when the page last moved. */
 let following = true;
@@ -95,7 +86,6 @@ new ResizeObserver(() => {
 
 window.addEventListener('message', ({ data }: MessageEvent<ToPage>) => receive(data));
 send({ type: 'ready' });
-if (composer.draft) send({ type: 'draft', text: composer.draft });
 
 function receive(message: ToPage): void {
   switch (message.type) {
@@ -137,6 +127,10 @@ function receive(message: ToPage): void {
       status.textContent = message.status;
       showEmpty();
       break;
+    case 'draft':
+      // Somebody may have been quicker.
+      if (!composer.draft) composer.draft = message.text;
+      break;
     case 'focus':
       if (message.draft !== undefined) composer.draft = message.draft;
       composer.focus();
@@ -161,7 +155,7 @@ function showConversation(id: string, shown: Turn[]): void {
 
 function save(): void {
   const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 4;
-  vscode.setState({ draft: composer.draft, edits: Object.fromEntries(edits), conversation, scroll: atEnd ? null : log.scrollTop });
+  vscode.setState({ edits: Object.fromEntries(edits), conversation, scroll: atEnd ? null : log.scrollTop });
 }
 
 function editKey(turnId: string): string {

@@ -83,6 +83,8 @@ export class Composer {
     const text = this.draft.trim();
     if (!text || this.#busy) return;
     this.draft = '';
+    // What has been sent is no draft.
+    this.#actions.draft('');
     this.#actions.ask(text);
   }
 

@@ -110,6 +110,29 @@ test('conversations outlive the page and the window; a partial answer is kept as
   expect(reloaded.view.chat.current.turns).toMatchObject([{ text: 'Hi' }, { text: 'Yes.', notes: [] }]);
 });
 
+test('what is being written outlives the page and the window, until it is sent', async () => {
+  const state = new Map<string, unknown>();
+  const { view, openPage, hide, send, last } = chatOf(state);
+  openPage();
+  expect(last('draft')?.text).toBe('');
+  send({ type: 'draft', text: 'half a thou' });
+  hide();
+  // A command of the editor sends something else.
+  await view.chat.ask('/explain this');
+  openPage();
+  expect(last('draft')?.text).toBe('half a thou');
+  await vi.advanceTimersByTimeAsync(1500);
+  const reloaded = chatOf(state);
+  reloaded.openPage();
+  expect(reloaded.last('draft')?.text).toBe('half a thou');
+  reloaded.send({ type: 'draft', text: '' });
+  reloaded.send({ type: 'ask', text: 'half a thou' });
+  await vi.advanceTimersByTimeAsync(1500);
+  const again = chatOf(state);
+  again.openPage();
+  expect(again.last('draft')?.text).toBe('');
+});
+
 test('a new chat leaves the other one running, and a deleted one is gone', async () => {
   const { view, openPage, send, last } = chatOf(new Map());
   openPage();

@@ -45,6 +45,22 @@ test('what is being written is kept at a modest rate, without waiting for its en
   expect(new ConversationStore(state).current).toMatchObject({ turns: [{}, { text: 'x'.repeat(100) }] });
 });
 
+test('what is being written is kept after a pause, not with each key', async () => {
+  const state = memento();
+  const store = new ConversationStore(state);
+  for (let i = 1; i <= 20; i++) {
+    store.draft = 'x'.repeat(i);
+    await vi.advanceTimersByTimeAsync(100);
+  }
+  expect(state.numWrites()).toBe(0);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect([state.numWrites(), new ConversationStore(state).draft]).toEqual([1, 'x'.repeat(20)]);
+  store.draft = 'y';
+  await store.flush();
+  await vi.advanceTimersByTimeAsync(5000);
+  expect([state.numWrites(), new ConversationStore(state).draft]).toEqual([2, 'y']);
+});
+
 test('what is kept is a copy: an answer that goes on does not change it', async () => {
   const values: unknown[] = [];
   const store = new ConversationStore({ get: () => undefined, update: async (_, value) => void values.push(value) });
