@@ -37,8 +37,21 @@ export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: Sa
     docId: options.docs[0]?.docId ?? null,
     sampling: samplingFor(sampling, defaults, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.chatStopIds,
-    shape: shapeAnswer,
+    shape: contradicted(options.docs),
     notes: prompt.notes,
+  };
+}
+
+/** `shapeAnswer` with a note where the answer denies what stands in a file: small models overlook it, and say so with confidence. */
+function contradicted(docs: readonly SourceDocument[]): PreparedRequest['shape'] {
+  return (rawText, finished) => {
+    const shaped = shapeAnswer(rawText, finished);
+    const [, denied] = (finished && /^there is no (?:\w+ )?`([\w$.#]+)`/i.exec(shaped.text)) || [];
+    if (denied === undefined) return shaped;
+    // Of `Store.flush` only the last part stands where it is defined.
+    const name = denied.split(/[.#]/).at(-1) as string;
+    const doc = docs.find(({ lf }) => new RegExp(`(?<![\\w$])${name.replaceAll('$', '\\$')}(?![\\w$])`).test(lf));
+    return doc && name ? { ...shaped, note: t('the model is wrong: `{0}` occurs in {1}', name, shortPath(doc.path)) } : shaped;
   };
 }
 

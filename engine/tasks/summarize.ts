@@ -22,9 +22,7 @@ export interface SummarizeRange {
 /** Throws `badRequest` for a range outside the text or a model that cannot summarise. */
 export function prepareSummarize(layout: Layout, doc: SourceDocument, range?: SummarizeRange, sampling?: SamplingParams): PreparedRequest {
   const { options, defaults } = asked(layout, doc, range);
-  const prepared = prepareAnswer(layout, options, defaults, sampling);
-  const name = range?.label;
-  return name === undefined || name === '' ? prepared : { ...prepared, shape: contradicted(prepared.shape, name) };
+  return prepareAnswer(layout, options, defaults, sampling);
 }
 
 /** What `prepareSummarize` would make of it; throws what that throws. */
@@ -40,15 +38,6 @@ function asked(layout: Layout, doc: SourceDocument, range: SummarizeRange | unde
   }
   const messages = [{ role: 'user' as const, content: question(layout, doc, range) }];
   return { options: { docs: [doc], messages, cursor: range?.start ?? 0 }, defaults: { maxTokens: summary.maxTokens, temperature: 0 } };
-}
-
-/** Whoever asked has found the definition: small models overlook what stands in the file, and say so with confidence. */
-function contradicted(shape: PreparedRequest['shape'], name: string): PreparedRequest['shape'] {
-  return (rawText, finished) => {
-    const shaped = shape(rawText, finished);
-    const denies = finished && /^there is no\b/i.test(shaped.text) && shaped.text.includes(name);
-    return denies ? { ...shaped, note: t('the model is wrong: `{0}` is defined in this file', name) } : shaped;
-  };
 }
 
 function question(layout: Layout, doc: SourceDocument, range: SummarizeRange | undefined): string {

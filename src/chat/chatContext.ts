@@ -88,7 +88,7 @@ export class ChatContext implements vscode.Disposable {
 
   /** Example questions about the attached file. */
   get questions(): string[] {
-    return exampleQuestions(this.document?.getText() ?? null);
+    return exampleQuestions(this.document?.getText() ?? null, this.document?.languageId);
   }
 
   attach(id: string, attached: boolean): void {

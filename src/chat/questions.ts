@@ -7,9 +7,13 @@ const TYPE = /^(?:export\s+)?(?:public\s+)?(?:interface|type|enum|trait)\s+([A-Z
 /** Definitions further down are not worth the search in a huge file. */
 const MOST_CHARACTERS = 50_000;
 
-/** Up to `most` questions; `null` is no open file. */
-export function exampleQuestions(text: string | null, most = 4): string[] {
+/** Languages, by the editor's names, whose files define nothing. */
+const WITHOUT_DEFINITIONS = new Set(['markdown', 'plaintext', 'restructuredtext', 'latex', 'log', 'json', 'jsonc', 'jsonl', 'yaml', 'toml', 'ini', 'properties', 'dotenv', 'csv', 'xml', 'html', 'css', 'diff', 'git-commit', 'ignore']);
+
+/** Up to `most` questions about a file in a language; `null` is no open file. */
+export function exampleQuestions(text: string | null, language = '', most = 4): string[] {
   if (text === null) return [];
+  if (WITHOUT_DEFINITIONS.has(language)) return ['Summarize this file'];
   const source = text.slice(0, MOST_CHARACTERS);
   const functionName = FUNCTION.exec(source)?.[1];
   const className = CLASS.exec(source)?.[1];

@@ -129,5 +129,6 @@ test('example questions name what the file defines', () => {
   expect(exampleQuestions(null)).toEqual([]);
   expect(exampleQuestions('x = 1')).toEqual(['Summarize this file', 'Which functions does this file define?']);
   expect(exampleQuestions('export async function readAll(a) {}\nexport class Reader {}')).toEqual(['Summarize this file', 'What does readAll do?', 'What are the parameters of readAll?', 'Explain Reader']);
+  expect(exampleQuestions('# Notes\n\nclass Reader\n', 'markdown')).toEqual(['Summarize this file']);
   expect(exampleQuestions('def flush(self):\n    pass\n')[1]).toBe('What does flush do?');
 });

@@ -238,11 +238,15 @@ describe('a summary', () => {
     expect(prompt(range)).toBe(`<|file_sep|>src/a.ts\n${doc.lf}<|im_start|>user\n${question}<|im_end|>\n<|im_start|>assistant\n`);
   });
 
-  it('of a definition that is there says so when the model denies it', () => {
-    const { shape } = prepareSummarize(layout, doc, { start: 0, end: 5, label: 'Window' });
-    expect(shape('There is no `Window` in model/rope.ts.', true).note).toBe('the model is wrong: `Window` is defined in this file');
-    expect(shape('There is no limit to what `Other` holds.', true).note).toBeUndefined();
-    expect(prepareSummarize(layout, doc).shape('There is no `Window` here.', true).note).toBeUndefined();
+  it('that denies what stands in the file has a note that says so, and so has any answer', () => {
+    const note = (answer: string): string | undefined => prepareSummarize(layout, doc, { start: 0, end: 5, label: 'b' }).shape(answer, true).note;
+    expect(note('There is no `b` in src/a.ts.')).toBe('the model is wrong: `b` occurs in src/a.ts');
+    expect(note('There is no method `A.b` in src/a.ts.')).toBe('the model is wrong: `b` occurs in src/a.ts');
+    expect(note('There is no `bb` in src/a.ts.')).toBeUndefined();
+    expect(note('There is no limit to what `b` returns.')).toBeUndefined();
+    const { shape } = prepareChat(layout, { docs: [doc], messages: [{ role: 'user', content: 'What does A do?' }] });
+    expect(shape('There is no `A`', false).note).toBeUndefined();
+    expect(shape('There is no `A` in src/a.ts.', true).note).toBe('the model is wrong: `A` occurs in src/a.ts');
   });
 
   it('refuses a range outside the text', () => {
