@@ -80,7 +80,7 @@ export function engineCharts(bench: EngineBench): Record<string, string> {
   };
   const prefill = grouped('prefill', 'A chunk inside a prompt', ({ key }) => `after ${key.context} tokens`, ({ key }) => `chunk of ${key.chunk}`);
   const whole = grouped('whole', 'Whole prompts, in steps as in use', ({ key }) => `${key.tokens} tokens`, () => bench.shape);
-  const sequences = grouped('sequences', 'Sequences decoding together', ({ key }) => String(key.count), ({ key }) => `${key.prefix} prefixes of ${key.context}`);
+  const sequences = grouped('sequences', 'Sequences decoding together', ({ key }) => (key.count === 1 ? '1 sequence' : `${key.count} sequences`), ({ key }) => `${key.prefix} prefix, ${key.context}`);
   if (prefill) charts['engine-prefill.svg'] = prefill;
   if (whole) charts['engine-whole.svg'] = whole;
   if (sequences) charts['engine-sequences.svg'] = sequences;

@@ -66,7 +66,7 @@ export function barChart({ title, unit, groups, series }: BarChart): string {
   for (const [s, { name, bars }] of series.entries()) {
     const colour = COLOURS[s % COLOURS.length]!;
     parts.push(`<rect x="${at(legend)}" y="30" width="10" height="10" fill="${colour}"/>`, text(legend + 14, 39, name, 'font-size="11"'));
-    legend += 30 + 6.2 * name.length;
+    legend += 26 + 6 * name.length;
     for (const [g, bar] of bars.entries()) {
       if (bar === null) continue;
       const left = MARGIN.left + groupWidth * (g + 0.5) + barWidth * (s - series.length / 2);
