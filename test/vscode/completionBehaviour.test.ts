@@ -31,6 +31,8 @@ const FILES = {
   'src/parts.ts': BODY.content,
   'src/candidates.ts': BODY.content,
   'src/list.ts': BODY.content,
+  'src/closed.ts': BODY.content,
+  'src/closing.ts': BODY.content,
   'src/cursors.ts': 'const first = \nconst second = \n',
   'src/condition.ts': CONDITION.content,
   'src/off.ts': BODY.content,
@@ -136,6 +138,29 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await ghost('.get(id);');
     await window.press('Tab');
     await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('return this.entries.get(id);');
+  });
+
+  test('a bracket that the editor closed by itself is not there twice, be the completion typed through or asked for inside', async () => {
+    const window = editor();
+    window.configure({ 'editor.autoClosingBrackets': 'languageDefined' });
+    await open('src/closed.ts', BODY);
+    await window.runCommand('Kvasir: Trigger Completion');
+    await ghost(GHOST);
+    await window.type('return this.entries.get(');
+    await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('return this.entries.get()');
+    await ghost('id;');
+    await window.screenshot('closed-bracket');
+    await window.press('Tab');
+    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe('');
+    expect(await window.savedText('src/closed.ts')).toBe(BODY.content.replace(METHOD, METHOD + GHOST));
+
+    await open('src/closing.ts', BODY);
+    await window.type('const known = this.entries.get(');
+    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');
+    await window.screenshot('closed-bracket-asked');
+    await window.press('Tab');
+    expect(await window.savedText('src/closing.ts')).toMatch(/\n {4}const known = this\.entries\.get\([^()]+\)\S*\n/);
+    window.configure({ 'editor.autoClosingBrackets': undefined });
   });
 
   test('with several cursors the same text is shown and taken at each', async () => {

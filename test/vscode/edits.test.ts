@@ -101,7 +101,7 @@ editorSuite('edits', { 'src/inventory.ts': INVENTORY, 'src/twice.ts': SHORT, 'sr
     await asked.press('Enter');
     await diff().waitFor();
     await proposed();
-    await window.screenshot('edit-diff');
+    await window.screenshotThemes('edit-diff');
     await titleButton('Accept Edit').click();
     await diff().waitFor({ state: 'detached' });
     const changed = await window.savedText('src/twice.ts');

@@ -32,6 +32,17 @@ async function written<T>(window: Editor, name: string): Promise<T> {
 const loaded = (window: Editor) => mappedFiles(window.extensionHost).some((file) => /onnxruntime/.test(file));
 
 editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
+  /** VS Code's own chat view. */
+  const chat = () => editor().page.locator('.part.auxiliarybar');
+
+  test('VS Code’s own chat has the model picked from the start, without a sign-in, and nothing is loaded for that', async () => {
+    const window = editor();
+    await window.openFile('src/inventory.ts');
+    await window.runCommand('Chat: Open Chat (Ask)');
+    await chat().locator('.action-label', { hasText: 'kvasir-starter' }).waitFor();
+    expect(loaded(window)).toBe(false);
+  });
+
   test('the model is listed with its limits, and listing loads nothing', async () => {
     await editor().runCommand('Kvasir Test: List Models');
     const models = await written<Record<string, unknown>[]>(editor(), 'models.json');
@@ -53,6 +64,15 @@ editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(used.chunks.length).toBeGreaterThan(1);
     expect(used.tooLong).toMatchObject({ languageModelError: true, message: expect.stringMatching(/^The request takes [\d,]+ tokens; kvasir-starter reads 1784\.$/) });
     expect(loaded(editor())).toBe(true);
+  });
+
+  test('@kvasir in VS Code’s own chat answers about the file in front', async () => {
+    const window = editor();
+    await chat().locator('.interactive-input-part .monaco-editor').first().click();
+    await window.type('@kvasir What does `totalValue` return?');
+    await window.press('Enter');
+    await expect.poll(() => chat().locator('.interactive-response').innerText(), { timeout: PATIENCE }).toContain('totalValue returns number');
+    await window.screenshotThemes('vscode-chat');
   });
 
   test('nothing of it was told to the user, to whom none of it belonged', async () => {

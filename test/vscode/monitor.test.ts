@@ -165,7 +165,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await window.unhover();
     await window.statusItem.click();
     await window.page.locator('.quick-input-list .monaco-list-row', { hasText: 'Explain Last Completion' }).waitFor();
-    await window.screenshot('status-menu');
+    await window.screenshotThemes('status-menu');
     await window.press('Escape');
   });
 

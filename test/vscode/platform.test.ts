@@ -22,6 +22,8 @@ function snapshot(hub: string, repository: string, source: string): void {
 editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
   let hub: string;
   let models: string;
+  /** Where nothing is looked for. */
+  let elsewhere: string;
 
   beforeAll(() => {
     const server = inject('server');
@@ -32,14 +34,23 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     cpSync(fixture('models/qwen3-tied-sharded'), path.join(models, 'tiny-qwen'), { recursive: true });
     cpSync(fixture('models/qwen2-untied-bf16'), path.join(models, 'short-lived'), { recursive: true });
     cpSync(fixture('bad/cfg_no_hidden_size'), path.join(models, 'broken'), { recursive: true });
+    elsewhere = path.join(server.folder, 'elsewhere');
+    cpSync(fixture('models/qwen3-tied-sharded'), path.join(elsewhere, 'own-qwen'), { recursive: true });
+    mkdirSync(path.join(elsewhere, 'photos'));
     editor().configureMachine({ 'kvasir.modelFolders': [models] });
   });
   afterAll(() => {
     editor()?.configureMachine({ 'kvasir.modelFolders': undefined, 'kvasir.model': undefined });
-    for (const folder of [hub, models]) if (folder) rmSync(folder, { recursive: true, force: true });
+    for (const folder of [hub, models, elsewhere]) if (folder) rmSync(folder, { recursive: true, force: true });
   });
 
   const row = (text: RegExp) => editor().page.locator('.quick-input-list .monaco-list-row', { hasText: text });
+  /** A hover that is open keeps what it says. */
+  async function hover(): Promise<string> {
+    const text = await editor().statusHover();
+    await editor().unhover();
+    return text;
+  }
   async function openList(window: Editor, filter = ''): Promise<void> {
     const input = window.page.locator('.quick-input-widget input');
     await window.startCommand('Kvasir: Choose Model');
@@ -81,8 +92,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await openList(window, 'tiny-qwen');
     await row(/tiny-qwen/).waitFor();
     await window.press('Enter');
-    await expect.poll(() => window.statusHover(), { timeout: PATIENCE }).toContain('tiny-qwen');
-    await window.unhover();
+    await expect.poll(hover, { timeout: PATIENCE }).toContain('tiny-qwen');
     await window.runCommand('Kvasir: Open Chat');
     const answer = await window.ask('What is this?');
     await expect.poll(() => answer.getAttribute('data-state'), { timeout: PATIENCE }).toBe('done');
@@ -95,8 +105,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await openList(editor(), 'tiny-llama');
     await row(/tiny-llama/).waitFor();
     await editor().press('Enter');
-    await expect.poll(() => editor().statusHover(), { timeout: PATIENCE }).toContain('tiny-llama');
-    await editor().unhover();
+    await expect.poll(hover, { timeout: PATIENCE }).toContain('tiny-llama');
   });
 
   test('one that fails is one message, and the former is a click away', async () => {
@@ -109,16 +118,52 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect((await window.toasts())[0]).toMatch(/cannot be used: The setting kvasir\.model names no folder/);
     await window.screenshot('choose-model-failed');
     await window.page.locator('.notification-toast .monaco-button', { hasText: 'Back to tiny-llama' }).click();
-    await expect.poll(() => window.statusHover(), { timeout: PATIENCE }).toContain('tiny-llama');
-    await window.unhover();
+    await expect.poll(hover, { timeout: PATIENCE }).toContain('tiny-llama');
+  });
+
+  /** Chooses the entry for a folder and, in the editor's dialog, the folder. */
+  async function browse(folder: string): Promise<void> {
+    const window = editor();
+    await openList(window, 'Choose a folder');
+    await row(/Choose a folder…/).waitFor();
+    await window.press('Enter');
+    await chooseFolder(folder);
+  }
+  async function chooseFolder(folder: string): Promise<void> {
+    const window = editor();
+    await window.page.locator('.quick-input-title', { hasText: 'Choose the folder of a model' }).waitFor();
+    const input = window.page.locator('.quick-input-widget input').first();
+    // While it opens, the dialog writes where it begins; with a slash at its end a folder is that folder.
+    const written = async () => {
+      const before = await input.inputValue();
+      await input.fill(`${folder}/`);
+      return before;
+    };
+    await expect.poll(written, { timeout: PATIENCE, interval: 700 }).toBe(`${folder}/`);
+    await window.page.locator('.quick-input-list .monaco-list-row').first().waitFor();
+    await window.screenshot(`choose-folder-${path.basename(folder)}`);
+    await window.page.locator('.quick-input-widget .monaco-button', { hasText: 'Use This Model' }).click();
+  }
+
+  test('a folder of one’s own: one without a model is one message, from where another is chosen, which loads and is listed', async () => {
+    const window = editor();
+    await browse(path.join(elsewhere, 'photos'));
+    await expect.poll(() => window.toasts(), { timeout: PATIENCE }).toEqual([expect.stringMatching(/photos cannot be used: .*config\.json/)]);
+    await window.screenshot('choose-folder-refused');
+    await window.page.locator('.notification-toast .monaco-button', { hasText: 'Choose Another…' }).click();
+    await chooseFolder(path.join(elsewhere, 'own-qwen'));
+    await expect.poll(hover, { timeout: PATIENCE }).toContain('own-qwen');
+    expect(await window.toasts()).toEqual([]);
+    await openList(window, 'own-qwen');
+    await expect.poll(() => row(/own-qwen/).innerText(), { timeout: PATIENCE }).toContain('in use');
+    await window.press('Escape');
   });
 
   test('the built-in model is chosen again by an empty setting', async () => {
     await openList(editor(), 'kvasir-starter');
     await row(/kvasir-starter/).waitFor();
     await editor().press('Enter');
-    await expect.poll(() => editor().statusHover(), { timeout: PATIENCE }).toContain('kvasir-starter');
-    await editor().unhover();
+    await expect.poll(hover, { timeout: PATIENCE }).toContain('kvasir-starter');
   });
 
   test('the walkthrough opens, and each of its steps has its picture', async () => {

@@ -19,7 +19,11 @@ const DONE = /^done: This file/;
 /** Long to read, and not read before it is asked about. */
 const LONG = Array.from({ length: 300 }, (_, i) => `export class Shelf${i} {\n  readonly place = ${i};\n}\n`).join('\n');
 
-editorSuite('robustness', { 'src/inventory.ts': INVENTORY, 'src/shelves.ts': LONG }, (editor) => {
+/** A method whose first line the model writes, once there is one. */
+const [BEFORE, AFTER] = INVENTORY.split(/(?<=return total;\n {2}\}\n)/) as [string, string];
+const LATE = { before: `${BEFORE}\n  /** Whether there is any of an article. */\n  has(id: string): boolean {`, after: `\n  }\n${AFTER}` };
+
+editorSuite('robustness', { 'src/inventory.ts': INVENTORY, 'src/shelves.ts': LONG, 'src/late.ts': LATE.before + LATE.after }, (editor) => {
   const server = inject('server') as EditorServerAddress;
   const cacheDir = () => path.join(server.folder, 'user/User/globalStorage/kvasir.kvasir/models');
   const copy = () => path.join(server.folder, 'model-copy');
@@ -55,6 +59,29 @@ editorSuite('robustness', { 'src/inventory.ts': INVENTORY, 'src/shelves.ts': LON
   test('the engine runs in a process of its own, and nothing of it in the extension host', async () => {
     await expect.poll(async () => [await askToTheEnd(), engines().length], { timeout: 2 * PATIENCE }).toEqual([expect.stringMatching(DONE), 1]);
     expect(mappedFiles(editor().extensionHost).filter((file) => file.includes('onnxruntime'))).toEqual([]);
+  });
+
+  test('a completion that comes after the editor has stopped waiting is shown when it is there, without another key', async () => {
+    const [pid = 0] = engines();
+    const window = editor();
+    await window.openFile('src/late.ts');
+    await window.goTo(LATE.before.split('\n').length, '  has(id: string): boolean {'.length + 1);
+    process.kill(pid, 'SIGSTOP');
+    try {
+      await window.type('\n    ');
+      // More than twice what the editor waits for.
+      await window.page.waitForTimeout(1800);
+      expect(await window.ghostText()).toBe('');
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');
+    await window.screenshot('late-completion');
+    const shown = await window.ghostText();
+    await window.press('Tab');
+    // It may have grown meanwhile.
+    expect(await window.savedText('src/late.ts')).toContain(`${LATE.before}\n    ${shown}`);
+    await window.openFile('src/inventory.ts');
   });
 
   test('killed in the middle of a step: the answer ends with the reason, the next one comes from a new process', async () => {
