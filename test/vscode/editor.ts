@@ -12,6 +12,9 @@ import { type EditorServerAddress, RUN_VARIABLE } from './server.ts';
 /** For whatever the machine's load decides; a wait that lasts this long is a failure. */
 export const PATIENCE = 60_000;
 
+/** For the quick input to be open with its list, before its key is pressed again. */
+const ATTEMPT_MS = 5_000;
+
 /** Where screenshots go; without it none are taken. */
 const SCREENSHOTS = process.env.KVASIR_SCREENSHOTS;
 
@@ -160,14 +163,10 @@ export class Editor {
     const top = this.page.locator('.quick-input-list .monaco-list-row.focused').and(this.page.locator(row)).first();
     for (const end = performance.now() + PATIENCE; ; ) {
       try {
-        if (!(await input.isVisible())) await this.press(key);
-        await input.fill(query, { timeout: 2000 });
-        // Under load the list may be long in coming; it is waited for as long as its input is open.
-        while (!(await top.isVisible())) {
-          if (!(await input.isVisible())) throw new Error('the quick input closed');
-          if (performance.now() > end) throw new Error(`no row for "${query}"`);
-          await this.page.waitForTimeout(50);
-        }
+        // Also where a list of something else is open still: it gives way.
+        await this.press(key);
+        await input.fill(query, { timeout: ATTEMPT_MS });
+        await top.waitFor({ timeout: ATTEMPT_MS });
         return input;
       } catch (error) {
         if (performance.now() > end) throw error;

@@ -60,7 +60,14 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
 
   test('the list has the built-in model, those of the folder and of the Hugging Face cache, and says why one cannot run', async () => {
     const window = editor();
-    await openList(window);
+    // The editor takes the folders of the settings over in its own time.
+    const listed = async () => {
+      await openList(window);
+      const there = await row(/tiny-qwen/).count();
+      if (!there) await window.press('Escape');
+      return there;
+    };
+    await expect.poll(listed, { timeout: PATIENCE, interval: 500 }).toBe(1);
     await expect.poll(() => row(/kvasir-starter/).innerText(), { timeout: PATIENCE }).toMatch(/in use · built in · 7\.5 million parameters[\s\S]*completions, chat, no edits · reads 2,048 tokens · [\d.]+ MB for weights and cache/);
     expect(await row(/tiny-qwen/).innerText()).toMatch(/0\.3 million parameters[\s\S]*completions, chat, edits/);
     expect(await row(/kvasir-test\/tiny-llama/).innerText()).toMatch(/chat only/);
