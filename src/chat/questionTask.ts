@@ -45,7 +45,9 @@ export class QuestionTasks {
     const editor = this.#options.editor();
     const selection = refs.find(({ kind }) => kind === 'selection');
     const name = namedSymbol(command.rest);
-    const document = file ? await openDocument(file.uri) : editor?.document;
+    // An editor's file that is not attached, as it is secret or was taken out, stays out of the prompt.
+    const inEditor = refs.some(({ uri }) => uri === editor?.document.uri.toString()) ? editor?.document : undefined;
+    const document = file ? await openDocument(file.uri) : inEditor;
     if (!document) return [...refs];
     const symbol = await this.#symbolFor(document, name, selection, editor);
     if (!symbol) return [...refs];

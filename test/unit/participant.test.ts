@@ -171,6 +171,18 @@ describe('a command', () => {
     expect([tasks, said]).toEqual([[], [expect.stringMatching(/^Nothing is attached/)]]);
   });
 
+  it('/explain takes nothing of a secret in front of the user', async () => {
+    const text = 'def token():';
+    const document = documentOf('/.env', text);
+    show(Object.assign(document, { lineAt: () => ({ text, range: { end: {} }, firstNonWhitespaceCharacterIndex: 0, isEmptyOrWhitespace: false }) }), { isEmpty: true, active: { line: 0, character: 5 } });
+    const { ask, tasks, said } = setUp({ canEdit: true });
+    await ask('', { command: 'explain' });
+    expect([tasks, said]).toEqual([[], [expect.stringMatching(/^Nothing is attached/)]]);
+    // As a text beside it is a question of its own.
+    await ask('', { command: 'explain', references: [{ id: '1', value: 'loose text' }] });
+    expect(tasks[0]).not.toHaveProperty('snippets');
+  });
+
   it('/fix is put to one that can, about the selection, with what the user adds', async () => {
     show(documentOf('/a.ts', 'A'), Object.assign(lines(2, 3), { isEmpty: false, active: {} }));
     const { ask, tasks } = setUp({ canEdit: true });

@@ -113,6 +113,20 @@ test('a command about nothing is not asked', async () => {
   expect(prepared(await tasks.prepare('/explain what a monad is', [], [], false)).task).toMatchObject({ kind: 'chat' });
 });
 
+test.each(['/explain', '/explain open', '/explain `Stock.count`'])('%s brings nothing of a file that is open, but not attached', async (question) => {
+  const tasks = tasksOf(true, INSIDE_COUNT);
+  expect(await tasks.contextFor(question, [])).toEqual([]);
+  expect(await tasks.contextFor(question, [{ ...FILE, uri: '/src', kind: 'folder' }])).toMatchObject([{ kind: 'folder' }]);
+  // Measured with each key, before it is asked.
+  expect((await tasks.measure(question, [], []))?.task()).not.toHaveProperty('snippets');
+});
+
+test('of a file that was taken out, the selection that is still attached has its definition', async () => {
+  const tasks = tasksOf(true, INSIDE_COUNT);
+  const selection: ContextRef = { ...FILE, kind: 'selection', range: { startLine: 6, startCharacter: 9, endLine: 6, endCharacter: 13 } };
+  expect(await tasks.contextFor('/explain', [selection])).toMatchObject([{ kind: 'selection', symbol: 'open' }]);
+});
+
 test('what else is attached is no part of a summary, and that is said', async () => {
   const tasks = tasksOf(false, INSIDE_COUNT);
   const refs: ContextRef[] = [FILE, { kind: 'file', uri: '/b.ts', name: 'b.ts', path: 'b.ts' }, { kind: 'folder', uri: '/src', name: 'src', path: 'src' }];
