@@ -43,9 +43,10 @@ function outputShape({ args }: ProfileEvent): number[] {
   return Object.values(args?.output_type_shape?.[0] ?? {})[0] ?? [];
 }
 
-/** Columns of the widest tensor that comes in or goes out. */
+/** Columns of the widest tensor by head that comes in or goes out; matrices of all heads side by side may be as wide as a window. */
 function columns({ args }: ProfileEvent): number {
-  return Math.max(0, ...[...(args?.input_type_shape ?? []), ...(args?.output_type_shape ?? [])].map((tensor) => Object.values(tensor)[0]?.at(-1) ?? 0));
+  const shapes = [...(args?.input_type_shape ?? []), ...(args?.output_type_shape ?? [])].map((tensor) => Object.values(tensor)[0] ?? []);
+  return Math.max(0, ...shapes.filter(({ length }) => length > 2).map((shape) => shape.at(-1)!));
 }
 
 /**

@@ -41,10 +41,10 @@ const run = (ts: number, dur: number): ProfileEvent => ({ cat: 'Session', name: 
 const parts = new Map([['a', 'linear: qkv'], ['b', 'attention: queries times window keys'], ['c', 'attention: passes'], ['d', 'attention: passes'], ['e', 'attention: passes']]);
 const step = (ts: number, factor: number): ProfileEvent[] => [
   node('a', ts + 10, 2000 * factor, 'MatMul', [1, 8]),
-  node('b', ts + 2010, 1000, 'MatMul', [2, 100]),
-  node('c', ts + 3010, 500, 'Add', [2, 101]),
-  node('d', ts + 3510, 100, 'Add', [2, 1]),
-  node('e', ts + 3620, 200, 'ReduceMax', [2, 1], [2, 101]),
+  node('b', ts + 2010, 1000, 'MatMul', [1, 2, 100]),
+  node('c', ts + 3010, 500, 'Add', [1, 2, 101]),
+  node('d', ts + 3510, 100, 'Add', [2, 1], [2, 200]),
+  node('e', ts + 3620, 200, 'ReduceMax', [1, 2, 1], [1, 2, 101]),
   node('new', ts + 3610, 50, 'Transpose', [2]),
   run(ts, 5000),
 ];
