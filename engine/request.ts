@@ -70,7 +70,7 @@ export class Request {
       type: 'done',
       requestId: this.requestId,
       finishReason,
-      text: shaped.kept ?? this.#shown,
+      text: this.#shown,
       tokenIds: this.#tokenIds,
       logprobs: this.#logprobs,
       ...(this.#presentation.withAlternatives ? { topLogprobs: this.#topLogprobs } : {}),

@@ -216,8 +216,7 @@ export class Requests {
         });
         add(outcome);
         notes.push(...prepared.notes);
-        const { text, kept = text } = prepared.shape(raw, true);
-        return { path: document.path, text: kept };
+        return { path: document.path, text: prepared.shape(raw, true).text };
       } catch (error) {
         notes.push(`${docId}: ${error instanceof Error ? error.message : String(error)}`);
         return undefined;

@@ -94,25 +94,10 @@ function lf(text: string): string {
 /** Small models may repeat a phrase for ever; tables and rulers repeat too, but not for so long. */
 const minCopies = (period: number): number => Math.max(5, 72 / period);
 
-/** The answer without line breaks at its start and white space at its end; ends one that goes round in circles and keeps one round of it. */
+/** The answer without line breaks at its start and white space at its end; stops one that goes round in circles. One that the model has ended is never shortened. */
 export function shapeAnswer(rawText: string, finished: boolean): Shaped {
-  const text = trimmed(rawText);
-  if (finished && text === '') return { text, stop: true, note: t('the model gave no answer') };
-  const circle = runaway(rawText, minCopies);
-  if (circle === undefined) return { text, stop: finished };
-  const note = t('stopped where the answer only repeats itself');
-  return { text, stop: true, note, ...(finished ? { kept: trimmed(rawText.slice(0, endOfRound(rawText, circle))) } : {}) };
-}
-
-/** Where the first round ends, at the end of a word: what goes round may begin within one. */
-function endOfRound(text: string, { start, period }: { start: number; period: number }): number {
-  // Only the end of the text was looked at.
-  let first = start;
-  while (first > 0 && text[first - 1] === text[first - 1 + period]) first--;
-  const end = first + period;
-  return /\s/.test(text[end - 1] as string) ? end : end + (/^\S*(?=\s)/.exec(text.slice(end, end + period))?.[0].length ?? 0);
-}
-
-function trimmed(rawText: string): string {
-  return rawText.trimEnd().replace(/^\s*\n/, '');
+  const text = rawText.trimEnd().replace(/^\s*\n/, '');
+  if (finished) return { text, stop: true, ...(text === '' ? { note: t('the model gave no answer') } : {}) };
+  if (runaway(rawText, minCopies) === undefined) return { text, stop: false };
+  return { text, stop: true, note: t('stopped where the answer only repeats itself') };
 }

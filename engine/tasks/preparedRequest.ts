@@ -6,8 +6,6 @@ import type { SamplingParams } from '../protocol.ts';
 export interface Shaped {
   /** What is shown so far; a call with more raw text only ever adds to it. */
   text: string;
-  /** At the end: what is worth keeping of it, where that is less (copies of what was said before); otherwise left out. */
-  kept?: string;
   /** Nothing more will be shown: generation can stop. */
   stop: boolean;
   /** Why the text was cut or nothing is shown. */
