@@ -83,9 +83,9 @@ export class FileFinder {
 export async function filesIn(folder: vscode.Uri, settings: Settings, most: number): Promise<{ taken: vscode.Uri[]; total: number; more: boolean }> {
   const found = await vscode.workspace.findFiles(new vscode.RelativePattern(folder, '**/*'), EXCLUDED, MAX_COUNTED + 1);
   const more = found.length > MAX_COUNTED;
-  const files = found.filter((uri) => !isSecret({ uri, languageId: '' }, settings.current.completion)).sort((a, b) => a.path.localeCompare(b.path));
-  // The one that says that there are more is not counted.
-  return { taken: files.slice(0, most), total: files.length - Number(more), more };
+  // The one that says that there are more is not counted, whatever it is.
+  const files = found.slice(0, MAX_COUNTED).filter((uri) => !isSecret({ uri, languageId: '' }, settings.current.completion)).sort((a, b) => a.path.localeCompare(b.path));
+  return { taken: files.slice(0, most), total: files.length, more };
 }
 
 /** Files open in editors, the active group's first. */

@@ -58,16 +58,19 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
     const following = this.#follow(edit);
     if (text !== undefined) edit.finish(text);
     const number = ++this.#numShown;
-    // Takes its time, in which the document may be edited.
-    await this.reject();
-    if (number !== this.#numShown) {
-      // Another one was asked for in the meantime.
-      following.dispose();
-      edit.cancel();
-      return edit;
+    try {
+      // Takes its time, in which the document may be edited.
+      await this.reject();
+      if (number !== this.#numShown) {
+        // Another one was asked for in the meantime.
+        edit.cancel();
+        return edit;
+      }
+      this.#edit = edit;
+      this.#following = following;
+    } finally {
+      if (this.#following !== following) following.dispose();
     }
-    this.#edit = edit;
-    this.#following = following;
     // A path of its own each time: an editor may keep the content of the last one.
     this.#uri = document.uri.with({ scheme: SCHEME, authority: '', query: String(number), fragment: '' });
     this.#setContext();

@@ -92,3 +92,10 @@ test.each([[400, 'many: 24 of 400 files are taken along'], [401, 'many: 24 of mo
   for (let i = 0; i < numFiles; i++) world.files.set(`/many/f${i}.ts`, 'f();');
   expect((await gather([ref('folder', '/many')], settings, undefined)).notes).toEqual([note]);
 });
+
+test('a folder with many files that are all secret', async () => {
+  world.secret = '/many/';
+  for (let i = 0; i < 500; i++) world.files.set(`/many/f${i}.key`, 'secret');
+  const { snippets, notes } = await gather([ref('folder', '/many')], settings, undefined);
+  expect([snippets, notes]).toEqual([[], ['many: 0 of more than 0 files are taken along']]);
+});

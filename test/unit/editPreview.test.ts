@@ -180,6 +180,16 @@ test('the file is edited while the last diff is being closed: the edit goes alon
   expect(editor.changed.size + editor.tabsClosed.size).toBe(0);
 });
 
+test('the last diff cannot be closed: says so, and nothing is listened to any more', async () => {
+  const preview = new EditPreview();
+  const document = documentOf(TEXT);
+  await show(preview, document, 'x();');
+  editor.closing = Promise.reject(new Error('the tab is gone'));
+  await expect(show(preview, document, '2();')).rejects.toThrow('the tab is gone');
+  expect(preview.pending).toBeUndefined();
+  expect(editor.changed.size + editor.tabsClosed.size).toBe(0);
+});
+
 test('of two asked for at a time the later is shown, and the other one cancelled', async () => {
   const preview = new EditPreview();
   const document = documentOf(TEXT);
