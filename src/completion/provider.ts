@@ -65,6 +65,7 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
   async provideInlineCompletionItems(document: vscode.TextDocument, position: vscode.Position, context: vscode.InlineCompletionContext, token: vscode.CancellationToken): Promise<vscode.InlineCompletionItem[]> {
     const record = this.#record(document, position, context);
     const started = performance.now();
+    if (record.trigger === 'typing') this.#warmup.typed();
     const cancel = new AbortController();
     const end = () => cancel.abort();
     const subscription = token.onCancellationRequested(end);
@@ -75,7 +76,7 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
       record.reason = await this.#availability.refusal(document, record.trigger);
       if (record.reason) {
         const { state } = this.#client;
-        if (state.kind === 'failed') record.detail = state.message;
+        if (record.reason === 'the engine is down' && state.kind === 'failed') record.detail = state.message;
         return [];
       }
       if (document.version !== version) {

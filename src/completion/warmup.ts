@@ -1,7 +1,8 @@
 /**
- * Has the engine read around the cursor where the user has moved it to and stays: the first completion there then waits for
- * what is typed only, not for the file. One at a time, in the lowest class, never on battery, never so that a model is loaded
- * for it, and not with a model that would take seconds. Given up with the next request, or as soon as the cursor leaves.
+ * Has the engine read around the cursor where somebody who is at work has moved it to and stays: the first completion there then
+ * waits for what is typed only, not for the file. One at a time, in the lowest class, in the workspace's files, never on battery,
+ * never so that a model is loaded for it, and not with a model that would take seconds. Given up with the next request, or as
+ * soon as the cursor leaves. Whoever only reads costs nothing.
  */
 import * as vscode from '../vscode.ts';
 import type { EngineClient } from '../client/engineClient.ts';
@@ -12,6 +13,8 @@ import type { Runs } from './runs.ts';
 
 /** Whoever looks through a file by keys moves on before; whoever types does so from a few tenths of a second on. */
 const REST_MS = 200;
+/** Since the last completion asked for by typing, anywhere: for so long somebody is at work. */
+const AT_WORK_MS = 2 * 60_000;
 /** A prompt of about a thousand tokens is then 1e12 multiply-adds: about a second of two laptop cores in int8, as for a file block. */
 const MOST_PARAMETERS = 1e9;
 
@@ -21,6 +24,7 @@ export class Warmup implements vscode.Disposable {
   readonly #availability: Availability;
   readonly #battery: Battery;
   readonly #subscriptions: vscode.Disposable[];
+  #typedAt = Number.NEGATIVE_INFINITY;
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** The text that the cursor was last seen in: moves in another one are the user's typing. */
   #seen: { document: vscode.TextDocument; version: number } | undefined;
@@ -36,13 +40,23 @@ export class Warmup implements vscode.Disposable {
     ];
   }
 
+  /** Typing has asked for a completion. */
+  typed(): void {
+    this.#typedAt = performance.now();
+  }
+
   dispose(): void {
-    clearTimeout(this.#timer);
+    this.#cancel();
     for (const subscription of this.#subscriptions) subscription.dispose();
   }
 
-  #moved(editor: vscode.TextEditor | undefined): void {
+  #cancel(): void {
     clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #moved(editor: vscode.TextEditor | undefined): void {
+    this.#cancel();
     if (!editor || editor !== vscode.window.activeTextEditor) return;
     const { document } = editor;
     const { version } = document;
@@ -50,8 +64,8 @@ export class Warmup implements vscode.Disposable {
     this.#seen = { document, version };
     if (typed || editor.selections.length > 1 || !editor.selection.isEmpty || !this.#suits(document)) return;
     const timer = setTimeout(async () => {
-      const busy = (await this.#battery.ask(ASK_RARELY_MS)) || (await this.#availability.refusal(document, 'typing'));
-      if (busy || this.#timer !== timer || document.version !== version || document.isClosed || !this.#suits(document)) return;
+      const refused = (await this.#availability.refusal(document, 'typing')) || (await this.#battery.ask(ASK_RARELY_MS));
+      if (refused || this.#timer !== timer || document.version !== version || document.isClosed || !this.#suits(document)) return;
       this.#runs.start(document, { docId: document.uri.toString(), text: document.getText(), offset: document.offsetAt(editor.selection.active) }, { purpose: 'warm' });
     }, REST_MS);
     this.#timer = timer;
@@ -59,6 +73,7 @@ export class Warmup implements vscode.Disposable {
 
   #suits(document: vscode.TextDocument): boolean {
     const { state } = this.#client;
-    return state.kind === 'ready' && state.model.parameters <= MOST_PARAMETERS && vscode.languages.match(DOCUMENTS, document) > 0;
+    const atWork = performance.now() - this.#typedAt < AT_WORK_MS;
+    return atWork && state.kind === 'ready' && state.model.parameters <= MOST_PARAMETERS && vscode.languages.match(DOCUMENTS, document) > 0 && vscode.workspace.getWorkspaceFolder(document.uri) !== undefined;
   }
 }

@@ -691,16 +691,20 @@ describe('several candidates when asked by hand', () => {
 
 describe('where the cursor comes to rest', () => {
   const warm = (h: InstanceType<typeof Harness>) => h.engine.requests.filter(({ message }) => message.priority === 'summary');
-  /** The model is loaded. */
-  async function loaded(marked: string) {
-    const h = harness(marked);
-    await Promise.all([h.client.ready(), wait(1)]);
-    return h;
-  }
   const text = 'let a = |;\nlet b = 2;\nlet c = 3;\n';
 
+  /** The model is loaded, and somebody has typed a moment ago. */
+  async function atWork(completion: Partial<Config['completion']> = {}) {
+    const h = harness(text, completion);
+    await Promise.all([h.client.ready(), wait(1)]);
+    h.type('x').cancel();
+    await wait(1000);
+    h.engine.requests.length = 0;
+    return h;
+  }
+
   test('the prompt there is computed, in the lowest class, and given up at its first word', async () => {
-    const h = await loaded(text);
+    const h = await atWork();
     editor.select(h.document, 22);
     await wait(150);
     expect(h.engine.requests).toEqual([]);
@@ -718,7 +722,7 @@ describe('where the cursor comes to rest', () => {
   });
 
   test('a question ends it, and so does the cursor that leaves', async () => {
-    const h = await loaded(text);
+    const h = await atWork();
     editor.select(h.document, 22);
     await wait(500);
     h.type('x');
@@ -731,44 +735,83 @@ describe('where the cursor comes to rest', () => {
     expect(warm(h)[1]!.aborted).toBe(true);
   });
 
-  test('not while typing, for a selection, for one that passes by, in a secret, on battery, snoozed, without a model or with one that is slow', async () => {
-    const none = async (prepare: (h: InstanceType<typeof Harness>) => unknown) => {
-      const h = await loaded(text);
-      h.engine.onRequest = answers('');
-      await prepare(h);
-      await wait(1000);
-      expect(warm(h)).toEqual([]);
-    };
-    await none((h) => h.type('x'));
-    await none((h) => editor.select(h.document, 10, 20));
-    await none(async (h) => {
+  test.each<[string, (h: InstanceType<typeof Harness>) => unknown]>([
+    ['while typing', (h) => h.type('y')],
+    ['for a selection', (h) => editor.selectRanges(h.document, [10, 22])],
+    ['for several cursors', (h) => editor.select(h.document, 10, 22)],
+    ['for one that passes by', async (h) => {
       for (let at = 10; at < 20; at++) {
         editor.select(h.document, at);
         await wait(100);
       }
-      h.type('x');
-    });
-    await none((h) => {
-      h.settings.current.completion.exclude.push('**/*');
+      h.type('y');
+    }],
+    ['while the battery is asked about, when the cursor goes on to a selection', async (h) => {
       editor.select(h.document, 22);
-    });
-    await none((h) => {
-      h.engine.machine.onBattery = true;
+      h.engine.machineMs = 300;
+      await wait(250);
+      editor.selectRanges(h.document, [10, 22]);
+    }],
+    ['in a secret', (h) => {
+      h.completion.exclude.push('**/*');
       editor.select(h.document, 22);
-    });
-    await none((h) => {
+    }],
+    ['while automatic completions are off', (h) => {
+      h.completion.enable = false;
+      editor.select(h.document, 22);
+    }],
+    ['snoozed', (h) => {
       h.snooze.start(5);
       editor.select(h.document, 22);
-    });
+    }],
+    ['after disposal', (h) => {
+      editor.select(h.document, 22);
+      h.provider.dispose();
+    }],
+    ['outside the workspace', (h) => {
+      editor.folders = [];
+      editor.select(h.document, 22);
+    }],
+    ['when nobody has typed for minutes', async (h) => {
+      await wait(3 * 60_000);
+      editor.select(h.document, 22);
+    }],
+  ])('nothing is computed %s', async (_, move) => {
+    const h = await atWork();
+    h.engine.onRequest = answers('');
+    await move(h);
+    await wait(1000);
+    expect(warm(h)).toEqual([]);
+  });
+
+  test('nothing is computed on battery, nor asked about the machine while automatic completions are off', async () => {
+    const battery = harness(text);
+    battery.engine.machine.onBattery = true;
+    await Promise.all([battery.client.ready(), wait(1)]);
+    battery.type('x').cancel();
+    editor.select(battery.document, 22);
+    await wait(1000);
+    expect(warm(battery)).toEqual([]);
+    const off = harness(text, { enable: false });
+    await Promise.all([off.client.ready(), wait(1)]);
+    off.type('x').cancel();
+    editor.select(off.document, 22);
+    await wait(1000);
+    expect(off.engine.sent.map(({ type }) => type)).not.toContain('machine');
+  });
+
+  test('no model is loaded for it, and none is asked that would take seconds', async () => {
     const unloaded = harness(text);
+    unloaded.type('x').cancel();
     editor.select(unloaded.document, 22);
     await wait(1000);
-    expect(unloaded.engine.sent).toEqual([]);
+    expect(warm(unloaded)).toEqual([]);
     const slow = harness(text);
     slow.engine.model = { ...slow.engine.model, parameters: 1.5e9 };
     await Promise.all([slow.client.ready(), wait(1)]);
+    slow.type('x').cancel();
     editor.select(slow.document, 22);
     await wait(1000);
-    expect(slow.engine.requests).toEqual([]);
+    expect(warm(slow)).toEqual([]);
   });
 });

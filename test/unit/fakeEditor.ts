@@ -109,11 +109,13 @@ export const editor = {
   /** Commands that were executed, with their first arguments. */
   commands: [] as unknown[][],
   onCommand: (_name: string): void => {},
+  /** Paths of the workspace's folders. */
+  folders: ['/w'],
   picks: undefined as unknown,
   messages: [] as string[],
   reset(): void {
     for (const emitter of [this.changed, this.closed, this.selected, this.activated]) emitter.dispose();
-    Object.assign(this, { active: undefined, documents: [], tabs: [], notebooks: [], commands: [], onCommand: () => {}, picks: undefined, messages: [] });
+    Object.assign(this, { active: undefined, documents: [], tabs: [], notebooks: [], commands: [], onCommand: () => {}, folders: ['/w'], picks: undefined, messages: [] });
   },
   /** Listeners of all events. */
   get numListeners(): number {
@@ -121,7 +123,11 @@ export const editor = {
   },
   /** Puts the cursors there and tells the listeners. */
   select(document: FakeDocument, ...offsets: number[]): void {
-    const selections = offsets.map((offset) => ({ active: document.positionAt(offset), isEmpty: true }));
+    this.selectRanges(document, ...offsets.map((offset) => [offset, offset] as [number, number]));
+  },
+  /** The same with text selected, the cursor at its end. */
+  selectRanges(document: FakeDocument, ...ranges: [number, number][]): void {
+    const selections = ranges.map(([start, end]) => ({ active: document.positionAt(end), isEmpty: start === end }));
     const textEditor = { document, selection: selections[0] as { active: Position }, selections };
     const other = this.active?.document !== document;
     this.active = textEditor;
@@ -181,6 +187,7 @@ export const vscodeApi = {
     showInformationMessage: async (message: string) => void editor.messages.push(message),
   },
   workspace: {
+    getWorkspaceFolder: ({ path }: { path: string }) => editor.folders.find((folder) => path.startsWith(`${folder}/`)),
     asRelativePath: ({ path }: { path: string }) => path.split('/').at(-1),
     get textDocuments() {
       return editor.documents;

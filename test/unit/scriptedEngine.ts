@@ -61,6 +61,8 @@ export class ScriptedEngine implements Transport {
   readonly documents = new Documents();
   machine = { onBattery: null } as MachineInfo;
   model = { name: 'scripted', precision: 'int8', contextTokens: 2048, loadMs: 1, imported: false, parameters: 7.5e6, canComplete: true, readsSnippets: false } as ModelInfo;
+  /** How long it takes to say what the machine is. */
+  machineMs = 0;
   /** How long it takes to load the model. */
   loadMs = 0;
   /** Called with each generate. */
@@ -81,7 +83,11 @@ export class ScriptedEngine implements Transport {
       else loaded();
     }
     else if (message.type === 'shutdown') reply({ kind: 'ok' });
-    else if (message.type === 'machine') reply({ kind: 'machine', machine: this.machine });
+    else if (message.type === 'machine') {
+      const told = () => reply({ kind: 'machine', machine: this.machine });
+      if (this.machineMs) setTimeout(told, this.machineMs);
+      else told();
+    }
     else if (message.type === 'documentChanged') {
       if ('text' in message) this.documents.open(message.docId, message.version, message.path, message.text);
       else this.documents.edit(message.docId, message.version, message.edits);
