@@ -1,6 +1,7 @@
 /**
- * The conversations of a workspace, and the question that is being written, as they are kept across reloads: a bounded number of bounded size, written at a modest
- * rate while an answer streams. Knows no running request; conversation.ts does.
+ * The conversations of a workspace, and the question that is being written, as they are kept across reloads: a bounded
+ * number of bounded size, written at a modest rate while an answer streams or the user types. Knows no running request;
+ * conversation.ts does.
  */
 import type { SavedConversation } from './conversation.ts';
 
@@ -11,19 +12,17 @@ export interface Memento {
 }
 
 const KEY = 'kvasir.chat.conversations';
+/** Of its own: a few typed words are no reason to make all conversations anew. */
+const DRAFT_KEY = 'kvasir.chat.draft';
 const MAX_CONVERSATIONS = 40;
 /** Characters of JSON; the workbench rewrites an extension's whole state each time. */
 const MAX_CHARACTERS = 600_000;
 const MAX_CHARACTERS_OF_ONE = 300_000;
 /** Between two writes. */
 const SAVE_MS = 1500;
-/** Silence after which what is being typed is written. */
-const PAUSE_MS = 1000;
 
 interface Kept {
   current: string | null;
-  /** What was being written to the next question. */
-  draft: string;
   conversations: SavedConversation[];
 }
 
@@ -33,15 +32,18 @@ export class ConversationStore {
   #conversations: SavedConversation[];
   #current: string | null;
   #draft: string;
+  /** Put back by the user, and so not what gives way to others. */
+  readonly #restored = new Set<string>();
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #pause: ReturnType<typeof setTimeout> | undefined;
+  #draftTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(memento: Memento) {
     this.#memento = memento;
     const kept = memento.get(KEY) as Partial<Kept> | undefined;
     this.#conversations = Array.isArray(kept?.conversations) ? kept.conversations.filter(isConversation) : [];
     this.#current = kept?.current ?? null;
-    this.#draft = typeof kept?.draft === 'string' ? kept.draft : '';
+    const draft = memento.get(DRAFT_KEY);
+    this.#draft = typeof draft === 'string' ? draft : '';
   }
 
   /** All that have a question in them, newest first. */
@@ -66,8 +68,8 @@ export class ConversationStore {
   set draft(text: string) {
     if (text === this.#draft) return;
     this.#draft = text;
-    clearTimeout(this.#pause);
-    this.#pause = setTimeout(() => void this.flush(), PAUSE_MS);
+    // From the first key on: whoever writes a long question makes no pause.
+    this.#draftTimer ??= setTimeout(() => void this.#writeDraft(), SAVE_MS);
   }
 
   /** Which one is shown. */
@@ -85,46 +87,59 @@ export class ConversationStore {
   }
 
   delete(id: string): void {
+    this.#restored.delete(id);
     this.#conversations = this.#conversations.filter((each) => each.id !== id);
     this.#saveSoon();
   }
 
-  /** Puts a deleted one back to its place among the others. */
+  /** Puts a deleted one back to its place among the others, at once. */
   restore(conversation: SavedConversation): void {
     this.delete(conversation.id);
     const older = this.#conversations.findIndex(({ updatedAt }) => updatedAt <= conversation.updatedAt);
     this.#conversations.splice(older < 0 ? this.#conversations.length : older, 0, conversation);
+    this.#restored.add(conversation.id);
+    void this.flush();
   }
 
   /** Writes what has not been written. */
   async flush(): Promise<void> {
-    if (this.#timer === undefined && this.#pause === undefined) return;
+    await Promise.all([this.#writeConversations(), this.#writeDraft()]);
+  }
+
+  async #writeConversations(): Promise<void> {
+    if (this.#timer === undefined) return;
     clearTimeout(this.#timer);
-    clearTimeout(this.#pause);
-    this.#pause = undefined;
     this.#timer = undefined;
-    this.#conversations = bounded(this.#conversations);
-    const kept: Kept = { current: this.#current, draft: this.#draft, conversations: this.#conversations };
+    this.#conversations = bounded(this.#conversations, ({ id }) => id === this.#current || this.#restored.has(id));
+    const kept: Kept = { current: this.#current, conversations: this.#conversations };
     // A copy: what is kept goes on changing while it is on its way to the disk.
     await this.#memento.update(KEY, structuredClone(kept));
   }
 
+  async #writeDraft(): Promise<void> {
+    if (this.#draftTimer === undefined) return;
+    clearTimeout(this.#draftTimer);
+    this.#draftTimer = undefined;
+    await this.#memento.update(DRAFT_KEY, this.#draft);
+  }
+
   #saveSoon(): void {
-    this.#timer ??= setTimeout(() => void this.flush(), SAVE_MS);
+    this.#timer ??= setTimeout(() => void this.#writeConversations(), SAVE_MS);
   }
 }
 
-/** The newest that fit together, each without its oldest turns where it alone is too long. */
-function bounded(conversations: readonly SavedConversation[]): SavedConversation[] {
-  const kept: SavedConversation[] = [];
+/** Of those that fit together the ones that are `wanted` and the newest, each without its oldest turns where it alone is too long. */
+function bounded(conversations: readonly SavedConversation[], wanted: (conversation: SavedConversation) => boolean): SavedConversation[] {
+  const kept = new Map<string, SavedConversation>();
   let left = MAX_CHARACTERS;
-  for (const conversation of conversations.slice(0, MAX_CONVERSATIONS)) {
+  const byWorth = [...conversations.filter(wanted), ...conversations.filter((each) => !wanted(each))];
+  for (const conversation of byWorth.slice(0, MAX_CONVERSATIONS)) {
     const short = shortened(conversation, Math.min(left, MAX_CHARACTERS_OF_ONE));
     if (!short) break;
     left -= JSON.stringify(short).length;
-    kept.push(short);
+    kept.set(short.id, short);
   }
-  return kept;
+  return conversations.flatMap(({ id }) => kept.get(id) ?? []);
 }
 
 function shortened(conversation: SavedConversation, limit: number): SavedConversation | undefined {

@@ -45,20 +45,32 @@ test('what is being written is kept at a modest rate, without waiting for its en
   expect(new ConversationStore(state).current).toMatchObject({ turns: [{}, { text: 'x'.repeat(100) }] });
 });
 
-test('what is being written is kept after a pause, not with each key', async () => {
+test('what is being typed is kept while one goes on typing, at a modest rate, without the conversations', async () => {
   const state = memento();
   const store = new ConversationStore(state);
-  for (let i = 1; i <= 20; i++) {
-    store.draft = 'x'.repeat(i);
+  store.put(conversation('a', 'x'.repeat(1000)), true);
+  const written: string[] = [];
+  const { update } = state;
+  state.update = async (key, value) => {
+    written.push(JSON.stringify(value));
+    await update(key, value);
+  };
+  for (let i = 1; i <= 60; i++) {
+    store.draft = 'y'.repeat(i);
     await vi.advanceTimersByTimeAsync(100);
   }
-  expect(state.numWrites()).toBe(0);
-  await vi.advanceTimersByTimeAsync(1000);
-  expect([state.numWrites(), new ConversationStore(state).draft]).toEqual([1, 'x'.repeat(20)]);
-  store.draft = 'y';
+  expect(new ConversationStore(state).draft.length, 'after six seconds without a pause').toBeGreaterThan(40);
+  await vi.advanceTimersByTimeAsync(1500);
+  expect(new ConversationStore(state).draft).toBe('y'.repeat(60));
+  expect(written.length).toBeLessThan(6);
+  expect(Math.max(...written.map(({ length }) => length))).toBeLessThan(100);
+  expect(new ConversationStore(state).all).toHaveLength(1);
+  store.draft = 'z';
   await store.flush();
+  expect(new ConversationStore(state).draft).toBe('z');
+  const numWrites = written.length;
   await vi.advanceTimersByTimeAsync(5000);
-  expect([state.numWrites(), new ConversationStore(state).draft]).toEqual([2, 'y']);
+  expect(written).toHaveLength(numWrites);
 });
 
 test('what is kept is a copy: an answer that goes on does not change it', async () => {
@@ -91,6 +103,25 @@ test('a deleted one that is put back stands where it stood', async () => {
   for (const each of deleted) store.restore(each);
   await store.flush();
   expect(new ConversationStore(state).all.map(({ id }) => id)).toEqual(['c', 'b', 'a']);
+});
+
+test.each([[40, 'word'], [45, 'word '.repeat(3000)]])('the oldest of %d that is put back is written at once, and stays', async (numOthers, text) => {
+  const state = memento();
+  const store = new ConversationStore(state);
+  const oldest = { ...conversation('oldest', text), updatedAt: 0 };
+  store.put(oldest);
+  for (let i = 1; i < numOthers; i++) store.put({ ...conversation(`c${i}`, text), updatedAt: i });
+  store.delete('oldest');
+  // Another one is begun before the deletion is undone.
+  store.put({ ...conversation('new', text), updatedAt: 100 }, true);
+  store.restore(oldest);
+  const reloaded = new ConversationStore(state);
+  expect(reloaded.find('oldest')).toEqual(oldest);
+  expect(reloaded.all[0]!.id).toBe('new');
+  expect(reloaded.all.length).toBeLessThanOrEqual(40);
+  expect(JSON.stringify([...state.values.values()]).length).toBeLessThan(620_000);
+  store.put({ ...conversation('newer', text), updatedAt: 101 }, true);
+  expect(new ConversationStore(state).all.map(({ id }) => id)).toEqual(expect.arrayContaining(['newer', 'oldest']));
 });
 
 test('many and long conversations: the newest are kept whole, a huge one loses its oldest turns', async () => {
