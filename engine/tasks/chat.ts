@@ -46,12 +46,12 @@ export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: Sa
 function contradicted(docs: readonly SourceDocument[]): PreparedRequest['shape'] {
   return (rawText, finished) => {
     const shaped = shapeAnswer(rawText, finished);
-    const [, denied] = (finished && /^there is no (?:\w+ )?`([\w$.#]+)`/i.exec(shaped.text)) || [];
+    const [, denied] = (finished && /^there is no `([\w$.#]+)`(?: in\b|\.?$)/i.exec(shaped.text)) || [];
     if (denied === undefined) return shaped;
     // Of `Store.flush` only the last part stands where it is defined.
     const name = denied.split(/[.#]/).at(-1) as string;
     const doc = docs.find(({ lf }) => new RegExp(`(?<![\\w$])${name.replaceAll('$', '\\$')}(?![\\w$])`).test(lf));
-    return doc && name ? { ...shaped, note: t('the model is wrong: `{0}` occurs in {1}', name, shortPath(doc.path)) } : shaped;
+    return doc && name ? { ...shaped, note: t('`{0}` does occur in {1}: the model overlooks things', name, shortPath(doc.path)) } : shaped;
   };
 }
 

@@ -247,13 +247,14 @@ describe('a summary', () => {
 
   it('that denies what stands in the file has a note that says so, and so has any answer', () => {
     const note = (answer: string): string | undefined => prepareSummarize(layout, doc, { start: 0, end: 5, label: 'b' }).shape(answer, true).note;
-    expect(note('There is no `b` in src/a.ts.')).toBe('the model is wrong: `b` occurs in src/a.ts');
-    expect(note('There is no method `A.b` in src/a.ts.')).toBe('the model is wrong: `b` occurs in src/a.ts');
+    expect(note('There is no `b` in src/a.ts.')).toBe('`b` does occur in src/a.ts: the model overlooks things');
+    expect(note('There is no `A.b`.')).toBe('`b` does occur in src/a.ts: the model overlooks things');
+    expect(note('There is no method `b` in src/a.ts.'), 'it may well be something else').toBeUndefined();
     expect(note('There is no `bb` in src/a.ts.')).toBeUndefined();
     expect(note('There is no limit to what `b` returns.')).toBeUndefined();
     const { shape } = prepareChat(layout, { docs: [doc], messages: [{ role: 'user', content: 'What does A do?' }] });
     expect(shape('There is no `A`', false).note).toBeUndefined();
-    expect(shape('There is no `A` in src/a.ts.', true).note).toBe('the model is wrong: `A` occurs in src/a.ts');
+    expect(shape('There is no `A` in src/a.ts.', true).note).toBe('`A` does occur in src/a.ts: the model overlooks things');
   });
 
   it('refuses a range outside the text', () => {

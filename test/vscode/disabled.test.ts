@@ -22,8 +22,8 @@ editorSuite('disabled', { 'src/inventory.ts': INVENTORY, 'src/other.ts': INVENTO
     }
     expect(engine()).toEqual({ threads: [], processes: [] });
     expect(await window.page.locator('.activitybar .action-label[aria-label^="Kvasir"]').count()).toBe(0);
-    // The palette finds similar words, too.
-    await window.palette('>Kvasir: ');
+    // A command of VS Code's own that the same words find: with it the list is that of these words.
+    await window.palette('>Clear C', '[aria-label^="Clear "]');
     expect(await window.page.locator('.quick-input-list .monaco-list-row[aria-label^="Kvasir: "]').count()).toBe(0);
     await window.press('Escape');
   });

@@ -116,7 +116,7 @@ export class Editor {
 
   /** Puts the cursor at a 1-based line and column. */
   async goTo(line: number, column: number): Promise<void> {
-    await (await this.#quickInput('Control+G', `:${line}:${column}`, '[aria-label]')).press('Enter');
+    await (await this.#quickInput('Control+G', `:${line}:${column}`, `[aria-label*="${line}"]`)).press('Enter');
     await this.page.locator('[id="status.editor.selection"]', { hasText: `Ln ${line}, Col ${column}` }).waitFor();
     await this.page.locator('.editor-instance .monaco-editor.focused').waitFor();
   }
@@ -149,9 +149,9 @@ export class Editor {
     return found;
   }
 
-  /** The palette's input with this text in it, once its list has a row. */
-  palette(text: string): Promise<Locator> {
-    return this.#quickInput('F1', text, '[aria-label]');
+  /** The palette's input with this text in it, once its list begins with a `row`: an attribute selector. */
+  palette(text: string, row: string): Promise<Locator> {
+    return this.#quickInput('F1', text, row);
   }
 
   /**
