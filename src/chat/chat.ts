@@ -95,11 +95,12 @@ export class Chat implements vscode.Disposable {
     this.#meter.watch(watched);
   }
 
-  /** Ignored while another question is being answered. */
-  async ask(text: string, refs: readonly ContextRef[] = this.context.refs): Promise<void> {
+  /** False, with nothing done, while another question is being answered. */
+  async ask(text: string, refs: readonly ContextRef[] = this.context.refs): Promise<boolean> {
+    if (this.#current.asking) return false;
     const question = text.trim();
-    if (!question || this.#current.asking) return;
-    await this.#current.run(this.#askOf(question, [...refs], false));
+    if (question) await this.#current.run(this.#askOf(question, [...refs], false));
+    return true;
   }
 
   /** Asks the last question again. */
@@ -119,13 +120,13 @@ export class Chat implements vscode.Disposable {
     await conversation.run(other ? { ...ask, sampling: { ...ask.sampling, ...OTHER_ANSWER } } : ask);
   }
 
-  /** Asks an earlier question in other words. */
-  async resend(id: string, text: string): Promise<void> {
+  /** Asks an earlier question in other words. False, with nothing done, while one above it is being answered. */
+  async resend(id: string, text: string): Promise<boolean> {
     const conversation = this.#current;
-    if (!text.trim()) return;
-    const dropped = conversation.dropFrom(id);
-    if (!dropped) return;
-    await conversation.run(this.#askOf(text.trim(), dropped.context.filter(({ symbol }) => symbol === undefined), false));
+    if (conversation.askingAbove(id)) return false;
+    const dropped = text.trim() ? conversation.dropFrom(id) : undefined;
+    if (dropped) await conversation.run(this.#askOf(text.trim(), dropped.context.filter(({ symbol }) => symbol === undefined), false));
+    return true;
   }
 
   /** Adds a turn whose answer is `task`'s, made where the request is sent. */

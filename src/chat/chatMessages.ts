@@ -103,7 +103,7 @@ export type ToPage =
   | { type: 'meter'; meter: Meter | null }
   | { type: 'found'; query: string; items: Found[] }
   | { type: 'model'; name: string; note: string; status: string }
-  /** What was being written when there was a page last. */
+  /** What was being written when there was a page last, or could not be asked: comes before what has been typed since. */
   | { type: 'draft'; text: string }
   | { type: 'focus'; draft?: string };
 

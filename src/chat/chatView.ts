@@ -99,8 +99,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
   /** Asks in the shown conversation. */
   async ask(question: string, refs: readonly ContextRef[]): Promise<void> {
     await this.reveal();
-    if (this.chat.current.asking) void vscode.window.showInformationMessage(vscode.l10n.t('Kvasir is still answering. Stop that answer, or wait for its end.'));
-    else await this.chat.ask(question, refs);
+    if (!(await this.chat.ask(question, refs))) this.#sayBusy();
   }
 
   /** Settles when the conversations are written. */
@@ -121,7 +120,11 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
         this.#postModel();
         return this.#postFocus();
       case 'ask':
-        return chat.ask(message.text);
+        if (await chat.ask(message.text)) return;
+        // The page has sent it before it heard of the other question.
+        chat.draft = message.text + chat.draft;
+        this.#post({ type: 'draft', text: message.text });
+        return this.#sayBusy();
       case 'draft':
         chat.draft = message.text;
         return;
@@ -130,7 +133,8 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
       case 'regenerate':
         return chat.regenerate(message.anyway);
       case 'resend':
-        return chat.resend(message.id, message.text);
+        if (!(await chat.resend(message.id, message.text))) this.#sayBusy();
+        return;
       case 'attach':
         return chat.context.attach(message.id, message.attached);
       case 'openContext': {
@@ -157,6 +161,10 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
         // A failure is shown by the engine's host.
         return void (await this.#host.restart().catch(() => {}));
     }
+  }
+
+  #sayBusy(): void {
+    void vscode.window.showInformationMessage(vscode.l10n.t('Kvasir is still answering. Stop that answer, or wait for its end.'));
   }
 
   async #addContext(): Promise<void> {

@@ -83,6 +83,12 @@ export class Conversation {
     return [...this.#running.values()].some(({ priority }) => priority === 'chat');
   }
 
+  /** Whether a question above this one is being answered: asking this one anew would not stop that. */
+  askingAbove(questionId: string): boolean {
+    const at = this.#turns.findIndex(({ id }) => id === questionId);
+    return this.#turns.slice(0, Math.max(0, at)).some(({ id }) => this.#running.get(id)?.priority === 'chat');
+  }
+
   get saved(): SavedConversation {
     return { id: this.id, createdAt: this.createdAt, updatedAt: this.#updatedAt, turns: this.#turns };
   }

@@ -3,6 +3,7 @@ import type { Strings, ToHost, ToPage, Turn } from '../chat/chatMessages.ts';
 import { Composer } from './composer.ts';
 import { element, keepingFocus } from './dom.ts';
 import { type EmptyState, showEmptyState } from './emptyState.ts';
+import { PageDraft } from './pageDraft.ts';
 import { isAtEnd, scrollToEnd, TurnList } from './turns.ts';
 
 interface Saved {
@@ -47,10 +48,11 @@ const turnList = new TurnList(list, strings, {
   restart: () => send({ type: 'restart' }),
   focusLost: () => composer.focus(),
 });
+const pageDraft = new PageDraft((text) => send({ type: 'draft', text }));
 const composer = new Composer(strings, {
   ask,
   stop: () => send({ type: 'stop' }),
-  draft: (text) => send({ type: 'draft', text }),
+  draft: (text) => pageDraft.typed(text),
   editLast: () => turnList.editLast(),
   attach: (id, attached) => send({ type: 'attach', id, attached }),
   openContext: (id) => send({ type: 'openContext', id }),
@@ -128,8 +130,8 @@ function receive(message: ToPage): void {
       showEmpty();
       break;
     case 'draft':
-      // Somebody may have been quicker.
-      if (!composer.draft) composer.draft = message.text;
+      if (message.text) composer.draft = pageDraft.given(message.text, composer.draft);
+      else pageDraft.given('', composer.draft);
       break;
     case 'focus':
       if (message.draft !== undefined) composer.draft = message.draft;

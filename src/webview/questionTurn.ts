@@ -71,9 +71,8 @@ function showEditor(root: HTMLElement, turn: UserTurn, strings: Strings, actions
     root.querySelector<HTMLElement>('.edit')?.focus();
   };
   const submit = () => {
-    if (!input.value.trim()) return;
-    actions.editing(turn.id, undefined);
-    actions.resend(turn.id, input.value);
+    // The text stays where it is until the host has taken it, and this turn with it.
+    if (input.value.trim()) actions.resend(turn.id, input.value);
   };
   input.addEventListener('input', () => {
     fitHeight(input);

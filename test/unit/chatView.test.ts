@@ -205,6 +205,39 @@ test('an earlier question asked in other words drops what followed', async () =>
   expect(view.chat.current.turns.map(({ text }) => text)).toEqual(['Three', 'Yes.']);
 });
 
+test('a summary’s question asked in other words while one above it is answered: both stay, and so does what was typed', async () => {
+  const { view, openPage, send } = chatOf(new Map(), { generate: ({ onChunk }) => { onChunk('Hel'); return new Promise(() => {}); } });
+  openPage();
+  send({ type: 'ask', text: 'One' });
+  await flush();
+  void view.chat.run('Summarize it', [], () => ({ kind: 'summarize', docId: 'a' }));
+  await flush();
+  const summary = view.chat.current.turns[2]!;
+  send({ type: 'resend', id: summary.id, text: 'What is it?' });
+  await flush();
+  expect(view.chat.current.turns.map(({ text }) => text)).toEqual(['One', 'Hel', 'Summarize it', 'Hel']);
+  expect(editor.messages).toEqual([expect.stringContaining('still answering')]);
+  // The one above takes the summary below it along.
+  send({ type: 'resend', id: view.chat.current.turns[0]!.id, text: 'Two' });
+  await flush();
+  expect(view.chat.current.turns.map(({ text }) => text)).toEqual(['Two', 'Hel']);
+});
+
+test('a question that comes while another one is answered goes back to the input, and is kept', async () => {
+  const state = new Map<string, unknown>();
+  const { view, openPage, send, last } = chatOf(state, { generate: () => new Promise(() => {}) });
+  openPage();
+  void view.chat.ask('/explain this');
+  send({ type: 'draft', text: '' });
+  send({ type: 'ask', text: 'Why?' });
+  await flush();
+  expect(last('draft')?.text).toBe('Why?');
+  expect(view.chat.current.turns).toHaveLength(2);
+  expect(editor.messages).toEqual([expect.stringContaining('still answering')]);
+  await view.dispose();
+  expect(chatOf(state).view.chat.draft).toBe('Why?');
+});
+
 test('keys cost one measurement, after a pause; questions are suggested only to an empty chat', async () => {
   const document = { uri: { path: '/a/b.ts', toString: () => 'file:///a/b.ts' }, version: 1, lineCount: 1, lineAt: () => ({ range: { end: 0 } }), offsetAt: () => 9, getText: () => 'def flush(): pass' };
   editor.active = { document, selection: { isEmpty: true, active: 0 } };
