@@ -48,7 +48,7 @@ editorSuite('commands', FILES, (editor) => {
     const window = editor();
     await window.openFile('src/inventory.ts');
     await window.goTo(37, 1);
-    const input = await window.palette('>Kvasir: ', '[aria-label^="Kvasir: "]');
+    const input = await window.palette('>Kvasir: ', '[aria-label^="Kvasir"]');
     const rows = window.page.locator('.quick-input-list .monaco-list-row');
     const seen = new Set<string>();
     // Only what fits is drawn.
