@@ -109,14 +109,14 @@ export class Editor {
 
   /** Brings a file of the folder to the front, with the keyboard in it. */
   async openFile(name: string): Promise<void> {
-    await (await this.#quickInput('Control+P', this.file(name), `[aria-label^="${path.basename(name)}"]`)).press('Enter');
+    await this.#choose('Control+P', this.file(name), `[aria-label^="${path.basename(name)}"]`);
     await this.page.locator(`.tab.active[data-resource-name="${path.basename(name)}"]`).first().waitFor();
     await this.page.locator('.editor-instance .monaco-editor.focused').waitFor();
   }
 
   /** Puts the cursor at a 1-based line and column. */
   async goTo(line: number, column: number): Promise<void> {
-    await (await this.#quickInput('Control+G', `:${line}:${column}`, `[aria-label*="${line}"]`)).press('Enter');
+    await this.#choose('Control+G', `:${line}:${column}`, `[aria-label*="${line}"]`);
     await this.page.locator('[id="status.editor.selection"]', { hasText: `Ln ${line}, Col ${column}` }).waitFor();
     await this.page.locator('.editor-instance .monaco-editor.focused').waitFor();
   }
@@ -138,7 +138,7 @@ export class Editor {
   /** Runs a command of the palette that asks something itself, in the palette's place. */
   async startCommand(title: string): Promise<void> {
     // A keybinding may follow the title.
-    await (await this.#quickInput('F1', `>${title}`, `[aria-label="${title}"], [aria-label^="${title}, "]`)).press('Enter');
+    await this.#choose('F1', `>${title}`, `[aria-label="${title}"], [aria-label^="${title}, "]`);
   }
 
   /** Runs a command of the palette that offers a list; returns the list's row with this text once it is there. */
@@ -150,15 +150,21 @@ export class Editor {
   }
 
   /** The palette's input with this text in it, once its list begins with a `row`: an attribute selector. */
-  palette(text: string, row: string): Promise<Locator> {
-    return this.#quickInput('F1', text, row);
+  async palette(text: string, row: string): Promise<Locator> {
+    await this.#quickInput('F1', text, row, async () => {});
+    return this.page.locator('.quick-input-widget input').first();
+  }
+
+  /** Takes the row on top by the mouse: a key would go into the text where the input has just closed. */
+  #choose(key: string, query: string, row: string): Promise<void> {
+    return this.#quickInput(key, query, row, (top) => top.click({ timeout: ATTEMPT_MS }));
   }
 
   /**
-   * Opens the quick input by its key and types the query; returns its input once the row on top is a `row`. A page that takes the
-   * focus at the same moment closes the input again, or keeps its key: then all over again, as a user would.
+   * Opens the quick input by its key, types the query and has `take` the row on top once it is a `row`. A page that takes the focus
+   * at the same moment closes the input again, or keeps its key: then all over again, as a user would.
    */
-  async #quickInput(key: string, query: string, row: string): Promise<Locator> {
+  async #quickInput(key: string, query: string, row: string, take: (top: Locator) => Promise<void>): Promise<void> {
     const input = this.page.locator('.quick-input-widget input').first();
     const top = this.page.locator('.quick-input-list .monaco-list-row.focused').and(this.page.locator(row)).first();
     for (const end = performance.now() + PATIENCE; ; ) {
@@ -167,7 +173,7 @@ export class Editor {
         await this.press(key);
         await input.fill(query, { timeout: ATTEMPT_MS });
         await top.waitFor({ timeout: ATTEMPT_MS });
-        return input;
+        return await take(top);
       } catch (error) {
         if (performance.now() > end) throw error;
       }
