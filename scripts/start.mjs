@@ -16,6 +16,8 @@ const SETTINGS = {
   'security.workspace.trust.enabled': false,
   'telemetry.telemetryLevel': 'off',
   'extensions.autoUpdate': false,
+  // VS Code's own chat stands there, with no model picked.
+  'workbench.secondarySideBar.defaultVisibility': 'hidden',
 };
 
 /** The user's own desktop VS Code, or undefined. In WSL `code` opens a window of Windows, which knows none of these folders. */
