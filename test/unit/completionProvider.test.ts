@@ -388,6 +388,17 @@ describe('complaint: nothing happens and no logs', () => {
     expect(h.provider.last).toMatchObject({ reason: 'the request failed', detail: 'no memory left' });
   });
 
+  test('an engine that is down says so with its message, but not where something else is the reason', async () => {
+    const h = harness('f(|)\n');
+    Object.defineProperty(h.client, 'state', { value: { kind: 'failed', message: 'onnxruntime is missing', retry: false } });
+    expect(await texts(h.ask())).toEqual([]);
+    expect(h.provider.last).toMatchObject({ reason: 'the engine is down', detail: 'onnxruntime is missing' });
+    h.snooze.start(5);
+    expect(await texts(h.ask())).toEqual([]);
+    expect(h.provider.last).toMatchObject({ reason: 'completions are snoozed' });
+    expect(h.provider.last).not.toHaveProperty('detail');
+  });
+
   test('the model has nothing to add', async () => {
     const h = harness('f(|)\n');
     const question = h.ask();
