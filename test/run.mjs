@@ -8,6 +8,8 @@ const results = '.cache/test';
 rmSync(results, { recursive: true, force: true });
 mkdirSync(results, { recursive: true });
 const totals = { passed: 0, failed: 0, skipped: 0 };
+/** What failed, told again at the end: the place itself may be thousands of lines up. */
+const failures = [];
 
 function run(name, command, args) {
   console.log(`\n== ${name}`);
@@ -20,14 +22,16 @@ function run(name, command, args) {
 }
 
 function check(name, command, args) {
-  totals[run(name, command, args) ? 'passed' : 'failed']++;
+  const ok = run(name, command, args);
+  totals[ok ? 'passed' : 'failed']++;
+  if (!ok) failures.push(name);
 }
 
 /** A vitest suite counts test by test; a run that dies without a report, or finds no test, is one failure more. */
 function suite(name, config, folders = []) {
   const report = `${results}/${name}.json`;
   const ok = run(name, 'vitest', ['run', '--config', config, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`, ...folders]);
-  let counted = { numPassedTests: 0, numFailedTests: 0, numPendingTests: 0 };
+  let counted = { numPassedTests: 0, numFailedTests: 0, numPendingTests: 0, testResults: [] };
   try {
     counted = JSON.parse(readFileSync(report, 'utf8'));
   } catch {
@@ -37,7 +41,13 @@ function suite(name, config, folders = []) {
   totals.failed += counted.numFailedTests;
   totals.skipped += counted.numPendingTests;
   const silent = counted.numPassedTests + counted.numPendingTests === 0;
-  if ((!ok || silent) && counted.numFailedTests === 0) totals.failed++;
+  for (const file of counted.testResults) {
+    for (const test of file.assertionResults) if (test.status === 'failed') failures.push(`${name}: ${test.fullName}\n${test.failureMessages.join('\n')}`);
+  }
+  if ((!ok || silent) && counted.numFailedTests === 0) {
+    totals.failed++;
+    failures.push(`${name}: ${counted.testResults.find(({ status, message }) => status === 'failed' && message)?.message ?? 'ended without a report, or without a test'}`);
+  }
 }
 
 const steps = {
@@ -55,5 +65,6 @@ const steps = {
 const wanted = process.argv.slice(2);
 for (const [name, step] of Object.entries(steps)) if (!wanted.length || wanted.some((w) => name.startsWith(w))) step();
 
+for (const failure of failures) console.log(`\nFAILED ${failure}`);
 console.log(`\n${totals.passed} passed, ${totals.failed} failed${totals.skipped ? `, ${totals.skipped} skipped` : ''}`);
 process.exit(totals.failed ? 1 : 0);

@@ -1,6 +1,6 @@
 /** What of other open editors is offered to a completion: similar lines, recent edits, imported declarations; never secrets, never for long. */
 import fc from 'fast-check';
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Settings } from '../../src/config.ts';
 import { declarations, importedNames, importName } from '../../src/context/imports.ts';
 import { RecentEdits } from '../../src/context/recentEdits.ts';
@@ -109,7 +109,10 @@ describe('gathering', () => {
   beforeEach(() => {
     editor.reset();
     completion.snippets = true;
+    // The time cap is a test of its own: a busy machine must not decide what the others find.
+    vi.spyOn(performance, 'now').mockReturnValue(0);
   });
+  afterEach(() => vi.restoreAllMocks());
 
   test('similar code of other open editors; not of files that are only loaded, and never of secrets', () => {
     const current = open(new FakeDocument(code, '/w/a.ts'), new FakeDocument(code, '/w/b.ts'), new FakeDocument(code, '/w/c.key'));
@@ -178,7 +181,7 @@ describe('gathering', () => {
   });
 
   test('a version of a file is looked through once, and stops at the budget to go on the next time', () => {
-    const now = vi.spyOn(performance, 'now');
+    const now = vi.mocked(performance.now);
     let clock = 0;
     now.mockImplementation(() => clock++ * (BUDGET_MS / 4));
     const large = new FakeDocument(`${filler(300)}\n${code}`, '/w/b.ts');
@@ -186,7 +189,7 @@ describe('gathering', () => {
     const snippets = source();
     expect(snippets.gather(current as never, 20)).toEqual([]);
     for (let i = 0; i < 10; i++) snippets.gather(current as never, i);
-    now.mockRestore();
+    now.mockReturnValue(0);
     const { numRead } = large;
     expect(snippets.gather(current as never, 20).map(({ path }) => path)).toEqual(['/w/b.ts']);
     expect(large.numRead).toBe(numRead);
