@@ -10,6 +10,8 @@ const LEAST_TOKENS = 16;
 const MOST_TOKENS = 512;
 /** Before anything has been measured. */
 const FIRST_TOKENS = 32;
+/** Where nothing is learnt: what servers take. */
+export const FIXED_TOKENS = 512;
 const FADING = 0.9;
 
 /** Fading sums over the observed steps: weight, tokens, ms, tokens^2, tokens * ms; and the last slope that could be told. */

@@ -7,13 +7,14 @@
  */
 import { t } from '@vscode/l10n';
 import type { ModelRunner } from './batch.ts';
-import { NO_STEPS, observeStep, RELAXED_STEP_MS, tokenBudget, URGENT_STEP_MS } from './budget.ts';
+import { FIXED_TOKENS, NO_STEPS, observeStep, RELAXED_STEP_MS, tokenBudget, URGENT_STEP_MS } from './budget.ts';
 import { KvCache } from './cache/kvCache.ts';
 import type { Block } from './cache/outline.ts';
 import type { KvWindow } from './cache/window.ts';
 import { kvBytesPerToken } from './cache/window.ts';
 import { RequestError } from './errors.ts';
 import { Metrics } from './metrics.ts';
+import { ALL_POLICIES, type Policies } from './policies/policies.ts';
 import type { EngineStats, FinishReason, Tier, TreeNode } from './protocol.ts';
 import { sample } from './sampler.ts';
 import { type Scheduled, Scheduler } from './scheduler.ts';
@@ -34,6 +35,8 @@ export interface EngineOptions {
   tokenBudget?: number;
   /** Slots up to which the window grows rather than reuses those of unreferenced runs; 2 * maxContext when left out. */
   softSlots?: number;
+  /** For benchmarks: policies other than the usual ones. */
+  policies?: Partial<Policies>;
 }
 
 export type CoreStats = Omit<EngineStats, 'model' | 'files' | 'memory' | 'tree'>;
@@ -43,6 +46,7 @@ export class Engine {
   readonly #window: KvWindow;
   readonly #cache: KvCache;
   readonly #scheduler: Scheduler;
+  readonly #policies: Policies;
   readonly #maxContext: number;
   readonly #clock: () => number;
   readonly #fixedBudget: number | undefined;
@@ -63,7 +67,8 @@ export class Engine {
     this.#fixedBudget = options.tokenBudget;
     const { window, maxBytes, softSlots = 2 * options.maxContext } = options;
     this.#cache = new KvCache({ window, maxBytes, softSlots, clock: this.#clock });
-    this.#scheduler = new Scheduler(this.#cache);
+    this.#policies = { ...ALL_POLICIES, ...options.policies };
+    this.#scheduler = new Scheduler(this.#cache, this.#policies);
   }
 
   /** Takes a sequence in. One that can never run ends with `onError` at once. Ids must differ among unfinished ones. */
@@ -239,6 +244,7 @@ export class Engine {
 
   #budget(): number {
     if (this.#fixedBudget !== undefined) return this.#fixedBudget;
+    if (!this.#policies.stepTarget) return FIXED_TOKENS;
     const urgent = [...this.#sequences.values()].some((sequence) => sequence.priority === 'completion');
     return tokenBudget(this.#stepCost, urgent ? URGENT_STEP_MS : RELAXED_STEP_MS);
   }

@@ -12,8 +12,9 @@ import type { BatchSpan } from './batch.ts';
 import type { KvCache } from './cache/kvCache.ts';
 import { type Lease, numComputed } from './cache/lease.ts';
 import { RequestError } from './errors.ts';
-import { type Computing, follows } from './leader.ts';
-import { byService, byStanding, classIndex } from './priorities.ts';
+import { type Computing, follows } from './policies/leader.ts';
+import type { Policies } from './policies/policies.ts';
+import { byService, byStanding, rank } from './policies/priorities.ts';
 import type { FinishReason } from './protocol.ts';
 import type { Sequence } from './sequence.ts';
 
@@ -45,6 +46,8 @@ export interface Schedule {
 
 export class Scheduler {
   readonly #cache: KvCache;
+  readonly #policies: Policies;
+  readonly #standing: ReturnType<typeof byStanding>;
   readonly #waiting = new Set<Sequence>();
   readonly #running = new Map<Sequence, Lease>();
   numPreemptions = 0;
@@ -52,9 +55,13 @@ export class Scheduler {
   /** Of the step being put together, in order; empty between calls of `schedule`. */
   readonly #batch = new Map<Sequence, Scheduled>();
   #ended: Ended[] = [];
+  /** Under static batching: who may run until all of them have ended. */
+  #staticBatch = new Set<Sequence>();
 
-  constructor(cache: KvCache) {
+  constructor(cache: KvCache, policies: Policies) {
     this.#cache = cache;
+    this.#policies = policies;
+    this.#standing = byStanding(policies);
   }
 
   *sequences(): Generator<Sequence> {
@@ -95,7 +102,7 @@ export class Scheduler {
   schedule(budget: number, now: number): Schedule {
     this.#ended = [];
     const idleToo = [...this.sequences()].every((s) => s.priority === 'idle');
-    const active = [...this.sequences()].filter((s) => idleToo || s.priority !== 'idle').sort(byStanding);
+    const active = this.#eligible([...this.sequences()].filter((s) => idleToo || s.priority !== 'idle').sort(this.#standing), now);
 
     for (const sequence of active) {
       const lease = this.#running.get(sequence);
@@ -143,13 +150,28 @@ export class Scheduler {
     for (const { newSlots } of batch) this.#cache.free(newSlots);
   }
 
+  /** Those that the kind of batching lets into a step. */
+  #eligible(active: Sequence[], now: number): Sequence[] {
+    const { batching } = this.#policies;
+    if (batching === 'continuous' || active.length === 0) return active;
+    if (batching === 'static') {
+      if (!active.some((s) => this.#staticBatch.has(s))) this.#staticBatch = new Set(active.slice(0, MAX_RUNNING));
+      return active.filter((s) => this.#staticBatch.has(s));
+    }
+    return [active.find((s) => this.#running.has(s)) ?? active.sort(this.#service(now, () => false))[0]!];
+  }
+
+  #service(now: number, givesToken: (sequence: Sequence) => boolean): (a: Sequence, b: Sequence) => number {
+    return byService(now, givesToken, this.#policies);
+  }
+
   /** Prompts that may get a chunk, in order of service. */
   #prompts(active: readonly Sequence[], budget: number, now: number): Sequence[] {
     const running = active.filter((s) => this.#running.has(s) && !this.#batch.has(s) && !this.#isRunningDecode(s));
-    const waiting = active.filter((s) => this.#waiting.has(s)).sort(byService(now, () => false));
+    const waiting = active.filter((s) => this.#waiting.has(s)).sort(this.#service(now, () => false));
     const candidates = [...running, ...waiting.slice(0, MAX_CANDIDATES)];
     const missing = new Map(candidates.map((s) => [s, s.tokenIds.length - this.#lookUp(s)]));
-    return candidates.sort(byService(now, (s) => !s.promptOnly && missing.get(s)! <= budget));
+    return candidates.sort(this.#service(now, (s) => !s.promptOnly && missing.get(s)! <= budget));
   }
 
   #isRunningDecode(sequence: Sequence): boolean {
@@ -181,7 +203,7 @@ export class Scheduler {
       const fits = this.#cache.available - this.#reserved() >= numTokens - numReferenced;
       if (fits && this.#running.size < MAX_RUNNING) break;
       const victim = this.#lowest();
-      if (!victim || classIndex(victim) <= classIndex(sequence)) return null;
+      if (!victim || !this.#givesWay(victim, sequence)) return null;
       this.#preempt(victim);
     }
     const lease = this.#cache.open(sequence.priority);
@@ -189,6 +211,12 @@ export class Scheduler {
     this.#running.set(sequence, lease);
     sequence.status = 'running';
     return lease;
+  }
+
+  /** Whether a running sequence makes room for one that waits: a lower class for a higher one. */
+  #givesWay(victim: Sequence, sequence: Sequence): boolean {
+    if (!this.#policies.preemption && victim.priority !== 'idle') return false;
+    return rank(victim, this.#policies) > rank(sequence, this.#policies);
   }
 
   /** Slots that the running sequences need to get to their next token; idle ones give way. */
@@ -231,7 +259,7 @@ export class Scheduler {
 
   #lowest(): Sequence | null {
     let lowest: Sequence | null = null;
-    for (const sequence of this.#running.keys()) if (!lowest || byStanding(sequence, lowest) > 0) lowest = sequence;
+    for (const sequence of this.#running.keys()) if (!lowest || this.#standing(sequence, lowest) > 0) lowest = sequence;
     return lowest;
   }
 

@@ -1,15 +1,15 @@
 /** The scheduler's pure policies: budget, leader, priorities. The scheduler itself is tested in test/engine. */
 import { expect, test } from 'vitest';
 import { NO_STEPS, observeStep, RELAXED_STEP_MS, tokenBudget, URGENT_STEP_MS } from '../../engine/budget.ts';
-import { follows } from '../../engine/leader.ts';
-import { AGEING_MS, byService, byStanding, level } from '../../engine/priorities.ts';
+import { follows } from '../../engine/policies/leader.ts';
+import { AGEING_MS, byService, byStanding, level } from '../../engine/policies/priorities.ts';
 import type { Priority } from '../../engine/protocol.ts';
 
 const one = (priority: Priority, arrivalIndex: number, lastServedAt = 0) => ({ priority, arrivalIndex, lastServedAt });
 
 test('standing: class, then arrival, whatever the time', () => {
   const all = [one('summary', 0), one('completion', 3), one('idle', 1), one('completion', 2), one('chat', 4)];
-  expect(all.sort(byStanding).map((s) => s.arrivalIndex)).toEqual([2, 3, 4, 0, 1]);
+  expect(all.sort(byStanding()).map((s) => s.arrivalIndex)).toEqual([2, 3, 4, 0, 1]);
 });
 
 test('service: waiting lifts a class, the step that gives a first token goes before', () => {

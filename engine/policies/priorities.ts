@@ -1,0 +1,40 @@
+/**
+ * PURE: who goes first. Two orders: `standing` decides who may take memory from whom and never changes, so that the
+ * one at the top always gets through; `level` decides who is served next and rises with waiting, so that no class starves.
+ */
+import { ALL_POLICIES, type Policies } from './policies.ts';
+import type { Priority } from '../protocol.ts';
+
+const CLASSES: readonly Priority[] = ['completion', 'chat', 'summary', 'idle'];
+/** Waiting this long without being served lifts a sequence by one class. */
+export const AGEING_MS = 2000;
+
+interface Ranked {
+  readonly priority: Priority;
+  readonly arrivalIndex: number;
+  readonly lastServedAt: number;
+}
+
+type Order = Pick<Policies, 'classes' | 'ageing' | 'firstTokenFirst'>;
+
+/** Place of a class, 0 the highest. Without classes there are still two: requests and idle work. */
+export function rank(sequence: Pick<Ranked, 'priority'>, { classes }: Pick<Policies, 'classes'>): number {
+  return classes || sequence.priority === 'idle' ? CLASSES.indexOf(sequence.priority) : 0;
+}
+
+/** Negative when `a` stands above `b`: class, then arrival. */
+export function byStanding(policies: Pick<Policies, 'classes'> = ALL_POLICIES): (a: Ranked, b: Ranked) => number {
+  return (a, b) => rank(a, policies) - rank(b, policies) || a.arrivalIndex - b.arrivalIndex;
+}
+
+/** 0 is a completion just arrived, lower is more urgent. */
+export function level(sequence: Ranked, now: number, policies: Pick<Policies, 'classes' | 'ageing'> = ALL_POLICIES): number {
+  const waited = policies.ageing ? Math.floor((now - sequence.lastServedAt) / AGEING_MS) : 0;
+  return rank(sequence, policies) - waited;
+}
+
+/** Order of service. At equal level the one whose first token this step can give goes first, then the one that came first. */
+export function byService<S extends Ranked>(now: number, givesToken: (sequence: S) => boolean, policies: Order = ALL_POLICIES): (a: S, b: S) => number {
+  const first = (sequence: S): number => Number(policies.firstTokenFirst && givesToken(sequence));
+  return (a, b) => level(a, now, policies) - level(b, now, policies) || first(b) - first(a) || a.arrivalIndex - b.arrivalIndex;
+}

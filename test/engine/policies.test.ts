@@ -1,0 +1,101 @@
+/** The switches of the policies: what each changes, and that none of them changes a token. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { ALL_POLICIES, type Policies } from '../../engine/policies/policies.ts';
+import { VOCAB_SIZE } from './fakeRunner.ts';
+import { ask, drain, harness, numberDetokenizer, tokens } from './harness.ts';
+import { runAlone } from './oracle.ts';
+import { driveWorkload, makeWorkload } from './workload.ts';
+
+test('single: one request from beginning to end, the most urgent first, over one prefix cache', async () => {
+  const { engine, runner } = harness({ slots: 2048, tokenBudget: 16, policies: { batching: 'single' } });
+  const prefix = tokens(40);
+  const summary = ask(engine, [...prefix, 1], { priority: 'summary', maxTokens: 6 });
+  await engine.step();
+  const chat = ask(engine, [...prefix, 2], { priority: 'chat', maxTokens: 6 });
+  const completion = ask(engine, [...prefix, 3], { priority: 'completion', maxTokens: 6 });
+  const order: string[] = [];
+  while (engine.hasWork()) {
+    await engine.step();
+    for (const one of [summary, chat, completion]) if (one.ended && !order.includes(one.sequence.priority)) order.push(one.sequence.priority);
+  }
+  expect(order).toEqual(['summary', 'completion', 'chat']);
+  expect(Math.max(...runner.batches.map((batch) => batch.spans))).toBe(1);
+  expect(runner.numComputed).toBe(41 + 1 + 1 + 3 * 5);
+});
+
+test('single: idle work gives way to a request', async () => {
+  const { engine } = harness({ slots: 2048, tokenBudget: 16, policies: { batching: 'single' } });
+  const idle = ask(engine, tokens(100), { priority: 'idle', maxTokens: 0 });
+  await engine.step();
+  const chat = ask(engine, tokens(30, 1), { maxTokens: 3 });
+  while (!chat.ended) await engine.step();
+  expect(idle.ended).toBeNull();
+  await drain(engine);
+  expect(idle.ended).toBe('length');
+});
+
+test('static: who arrives later waits for the end of the whole batch', async () => {
+  const { engine, runner } = harness({ slots: 2048, tokenBudget: 64, policies: { batching: 'static' } });
+  const long = ask(engine, tokens(10, 1), { maxTokens: 20 });
+  const short = ask(engine, tokens(10, 2), { maxTokens: 2 });
+  await engine.step();
+  const late = ask(engine, tokens(10, 3), { maxTokens: 2, priority: 'completion' });
+  while (!long.ended) await engine.step();
+  expect(short.ended).toBe('length');
+  expect(late.tokenIds).toEqual([]);
+  await drain(engine);
+  expect(late.ended).toBe('length');
+  expect(runner.batches[0]).toEqual({ tokens: 20, spans: 2 });
+});
+
+test('without classes the one that came first goes first, and idle work is still last', async () => {
+  const { engine } = harness({ slots: 2048, tokenBudget: 16, policies: { classes: false } });
+  const asked = (['idle', 'summary', 'completion'] as const).map((priority, i) => ask(engine, tokens(64, i), { priority, maxTokens: priority === 'idle' ? 0 : 1 }));
+  const order: string[] = [];
+  while (engine.hasWork()) {
+    await engine.step();
+    for (const one of asked) if (one.ended && !order.includes(one.sequence.priority)) order.push(one.sequence.priority);
+  }
+  expect(order).toEqual(['summary', 'completion', 'idle']);
+});
+
+test('without preemption a completion waits for the slots that a summary holds', async () => {
+  const preemptions = async (policies: Partial<Policies>): Promise<number> => {
+    const { engine } = harness({ slots: 120, tokenBudget: 64, policies });
+    ask(engine, tokens(60, 1), { priority: 'summary', maxTokens: 20 });
+    await engine.step();
+    const completion = ask(engine, tokens(70, 2), { priority: 'completion', maxTokens: 3 });
+    await drain(engine);
+    expect(completion.tokenIds).toHaveLength(3);
+    return engine.stats().events.preemptions;
+  };
+  expect(await preemptions({})).toBe(1);
+  expect(await preemptions({ preemption: false })).toBe(0);
+});
+
+test('property: whatever policies are on, every request gets the tokens of the oracle', async () => {
+  const switches = Object.fromEntries(
+    Object.keys(ALL_POLICIES).map((name) => [name, name === 'batching' ? fc.constantFrom('continuous', 'static', 'single') : fc.boolean()]),
+  ) as { [P in keyof Policies]: fc.Arbitrary<Policies[P]> };
+  const setting = fc.record({ seed: fc.integer(), slots: fc.integer({ min: 100, max: 500 }), policies: fc.record(switches) });
+  await fc.assert(
+    fc.asyncProperty(setting, async ({ seed, slots, policies }) => {
+      const items = makeWorkload({ seed, numRequests: 40, numTokens: VOCAB_SIZE, fileTokens: 40, arrivalsPerStep: 1 });
+      const { engine, clock } = harness({ slots, maxContext: 300, tokenBudget: 24, policies });
+      const outcomes = await driveWorkload(engine, items, {
+        detokenizer: numberDetokenizer,
+        afterStep: () => {
+          clock.now += 30;
+          engine.checkIntegrity();
+        },
+      });
+      for (const item of items) {
+        const outcome = outcomes.get(item.id)!;
+        const { tokenIds } = runAlone(item.promptIds, item.sampling, { maxContext: 300, capacity: slots });
+        expect(outcome.tokenIds, item.id).toEqual(outcome.finishReason === 'abort' ? tokenIds.slice(0, outcome.tokenIds.length) : tokenIds);
+      }
+    }),
+    { seed: 6, numRuns: 100 },
+  );
+}, 60_000);
