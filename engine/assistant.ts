@@ -14,6 +14,8 @@ import { type LoadedModel, loadModel } from './loadedModel.ts';
 import { type EngineMessage, type EngineStats, type HostMessage, PROTOCOL_VERSION, type ReplyValue } from './protocol.ts';
 import { Machine } from './machine.ts';
 import { memoryStats } from './memory.ts';
+import { Metrics } from './metrics.ts';
+import { prometheusText } from './prometheus.ts';
 import { Requests } from './requests.ts';
 import { Syntax } from './text/syntax.ts';
 import { chromeTrace } from './trace.ts';
@@ -155,6 +157,8 @@ export class Assistant {
         const { engine, info } = this.#loaded();
         return this.#reply(message.requestId, { kind: 'trace', json: chromeTrace(engine.trace(), { model: info.name, precision: info.precision, kv: info.kv }) });
       }
+      case 'metrics':
+        return this.#reply(message.requestId, { kind: 'metrics', text: prometheusText({ ...this.#loaded().engine.stats(), memory: memoryStats() }) });
       case 'machine':
         // Not while requests run: they and the measurement would slow each other down.
         return void this.#machine.describe({ graphics: message.graphics ?? true, speed: (message.speed ?? false) && this.#requests.size === 0 }).then((machine) => this.#reply(message.requestId, { kind: 'machine', machine }));
@@ -307,14 +311,15 @@ export class Assistant {
   }
 }
 
+const UNUSED = new Metrics();
 const NOTHING: Omit<EngineStats, 'memory' | 'files'> = {
   model: null, maxBytes: 0, windowBytes: 0, storeBytes: 0, kvBytesPerToken: 0,
   windowSlots: { total: 0, free: 0, held: 0 },
   requests: { waiting: 0, running: 0, done: 0, failed: 0, aborted: 0 },
-  tokens: { prompt: 0, promptComputed: 0, promptCached: 0, idleComputed: 0, generated: 0 },
+  tokens: UNUSED.tokens,
   events: { steps: 0, evictions: 0, preemptions: 0, promotions: 0, demotions: 0 },
-  tokensPerSecond: 0, stepMs: { p50: 0, p95: 0, p99: 0 }, batchTokens: 0, batchSequences: 0,
-  ttftMs: { p50: 0, p95: 0, p99: 0 },
+  tokensPerSecond: 0, utilisation: 0, busyMs: 0, stepMs: UNUSED.stepMs(), batchTokens: 0, batchSequences: 0,
+  ttftMs: UNUSED.ttftMs(), classes: UNUSED.classes(),
 };
 
 function explain(error: unknown): { code: RequestError['code']; message: string } {

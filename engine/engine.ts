@@ -50,7 +50,7 @@ export class Engine {
   readonly #maxContext: number;
   readonly #clock: () => number;
   readonly #fixedBudget: number | undefined;
-  readonly #metrics = new Metrics();
+  readonly #metrics: Metrics;
   readonly #trace = new StepTrace();
   readonly #sequences = new Map<string, Sequence>();
   readonly #aborting = new Set<string>();
@@ -64,6 +64,7 @@ export class Engine {
     this.#window = options.window;
     this.#maxContext = options.maxContext;
     this.#clock = options.clock ?? (() => performance.now());
+    this.#metrics = new Metrics(this.#clock());
     this.#fixedBudget = options.tokenBudget;
     const { window, maxBytes, softSlots = 2 * options.maxContext } = options;
     this.#cache = new KvCache({ window, maxBytes, softSlots, clock: this.#clock });
@@ -117,10 +118,13 @@ export class Engine {
       if (batch.length > 0) {
         const logits = await this.#run(batch);
         for (const part of batch) this.#scheduler.commit(part);
-        const end = this.#record(start, batch);
+        const run = this.#clock();
+        this.#learn(run - start, batch);
         const spans = batch.map(tracedSpan);
-        this.#emit(batch, logits);
-        this.#trace.add({ start, scheduled, run: end, end: this.#clock(), spans, ...this.#tracedState() });
+        const numGenerated = this.#emit(batch, logits);
+        const end = this.#clock();
+        this.#metrics.recordStep({ startedAt: start, endedAt: end, numTokens: numTokens(batch), numGenerated, priorities: spans.map(({ priority }) => priority) });
+        this.#trace.add({ start, scheduled, run, end, spans, ...this.#tracedState() });
       } else if (ended.length === 0 && this.hasWork()) throw new Error('The scheduler makes no progress.');
     } finally {
       this.#stepping = false;
@@ -178,10 +182,13 @@ export class Engine {
       tokens: { ...tokens },
       events: { ...this.#cache.events, preemptions: this.#scheduler.numPreemptions, steps },
       tokensPerSecond: this.#metrics.tokensPerSecond(this.#clock()),
+      utilisation: this.#metrics.utilisation(this.#clock()),
+      busyMs: this.#metrics.busyMs,
       stepMs: this.#metrics.stepMs(),
       batchTokens: this.#metrics.meanBatchTokens(),
       batchSequences: this.#metrics.meanBatchSequences(),
       ttftMs: this.#metrics.ttftMs(),
+      classes: this.#metrics.classes(),
     };
   }
 
@@ -199,10 +206,12 @@ export class Engine {
     }
   }
 
-  #emit(batch: readonly Scheduled[], logits: Float32Array): void {
+  /** Returns the number of tokens generated. */
+  #emit(batch: readonly Scheduled[], logits: Float32Array): number {
     const { vocabSize } = this.#runner;
     const now = this.#clock();
     let row = 0;
+    let numGenerated = 0;
     for (const { sequence, numLogits, startIndex, count } of batch) {
       if (numLogits === 0) {
         if (startIndex + count === sequence.tokenIds.length) this.#end(sequence, 'length');
@@ -212,9 +221,11 @@ export class Engine {
       if (this.#aborting.has(sequence.id)) continue;
       const sampled = sample(rowLogits, sequence.sampling, sequence.tokenIds, sequence.tokenIds.length);
       const reason = sequence.append(sampled, now);
-      if (sequence.numGenerated === 1) this.#metrics.recordFirstToken(sequence.timings().ttftMs);
+      numGenerated++;
+      if (sequence.numGenerated === 1) this.#metrics.recordFirstToken(sequence.priority, sequence.timings().ttftMs);
       if (reason) this.#end(sequence, reason);
     }
+    return numGenerated;
   }
 
   #end(sequence: Sequence, outcome: FinishReason | RequestError): void {
@@ -226,8 +237,12 @@ export class Engine {
       counters.tokens.promptCached += sequence.cachedTokens;
       counters.requests[outcome instanceof RequestError ? 'failed' : outcome === 'abort' ? 'aborted' : 'done']++;
     }
-    if (outcome instanceof RequestError) sequence.fail(outcome);
-    else sequence.finish(outcome);
+    if (!(outcome instanceof RequestError)) {
+      // One that never ran has waited, too: leaving it out would hide who starves.
+      const queueMs = (Number.isNaN(sequence.startedAt) ? this.#clock() : sequence.startedAt) - sequence.arrivedAt;
+      counters.recordEnd(sequence.priority, queueMs, sequence.numGenerated > 1 ? sequence.timings().tpotMs : null);
+      sequence.finish(outcome);
+    } else sequence.fail(outcome);
   }
 
   #refusal(sequence: Sequence): RequestError | null {
@@ -249,21 +264,14 @@ export class Engine {
     return tokenBudget(this.#stepCost, urgent ? URGENT_STEP_MS : RELAXED_STEP_MS);
   }
 
-  /** Counts a step that ends now; returns when that is. */
-  #record(start: number, batch: readonly Scheduled[]): number {
-    const end = this.#clock();
+  /** From a step whose tokens took `ms`. */
+  #learn(ms: number, batch: readonly Scheduled[]): void {
     const { tokens } = this.#metrics;
-    let numTokens = 0;
-    let numGenerated = 0;
-    for (const { sequence, startIndex, count, numLogits } of batch) {
-      numTokens += count;
-      numGenerated += numLogits;
+    for (const { sequence, startIndex, count } of batch) {
       const ofPrompt = Math.max(0, Math.min(count, sequence.numPromptTokens - startIndex));
       tokens[sequence.priority === 'idle' ? 'idleComputed' : 'promptComputed'] += ofPrompt;
     }
-    this.#stepCost = observeStep(this.#stepCost, numTokens, end - start);
-    this.#metrics.recordStep(end, end - start, numTokens, numGenerated, batch.length);
-    return end;
+    this.#stepCost = observeStep(this.#stepCost, numTokens(batch), ms);
   }
 
   #tracedState(): Pick<TracedStep, 'events' | 'windowBytes' | 'storeBytes' | 'waiting'> {
@@ -277,6 +285,11 @@ export class Engine {
   }
 }
 
+function numTokens(batch: readonly Scheduled[]): number {
+  return batch.reduce((sum, { count }) => sum + count, 0);
+}
+
 function tracedSpan({ sequence, startIndex, count, prefill }: Scheduled): TracedSpan {
-  return { arrivalIndex: sequence.arrivalIndex, priority: sequence.priority, startIndex, tokens: count, phase: prefill ? 'prefill' : 'decode' };
+  const { arrivalIndex, priority, arrivedAt, startedAt } = sequence;
+  return { arrivalIndex, priority, arrivedAt, startedAt, startIndex, tokens: count, phase: prefill ? 'prefill' : 'decode' };
 }

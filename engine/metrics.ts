@@ -1,34 +1,55 @@
-/** What the engine has done, in counters and histograms. Owns no policy; `idle` work is counted apart from requests. */
+/** What the engine has done, in counters and histograms, class by class. Owns no policy; `idle` work is no request. */
 import { build, type Histogram } from 'hdr-histogram-js';
-import type { EngineStats } from './protocol.ts';
+import type { ClassTimes, EngineStats, Priority, Quantiles } from './protocol.ts';
 
 const RECENT_MS = 10_000;
 
 interface Step {
+  startedAt: number;
   endedAt: number;
   ms: number;
   numGenerated: number;
 }
 
+/** What is recorded of a step; times in milliseconds of the engine's clock. */
+export interface StepFacts {
+  startedAt: number;
+  /** When its tokens were computed. */
+  endedAt: number;
+  numTokens: number;
+  numGenerated: number;
+  /** Class of each sequence in it. */
+  priorities: readonly Priority[];
+}
+
 export class Metrics {
   readonly requests = { done: 0, failed: 0, aborted: 0 };
-  readonly tokens: EngineStats['tokens'] = { prompt: 0, promptComputed: 0, promptCached: 0, idleComputed: 0, generated: 0 };
+  readonly tokens: EngineStats['tokens'] = { prompt: 0, promptComputed: 0, promptCached: 0, idleComputed: 0, generated: 0, drafted: 0, accepted: 0 };
   steps = 0;
-  preemptions = 0;
+  busyMs = 0;
   #batchTokens = 0;
   #batchSequences = 0;
-  /** Microseconds. */
-  readonly #stepTimes: Histogram = build({ bitBucketSize: 32, autoResize: true, numberOfSignificantValueDigits: 2 });
-  readonly #firstTokens: Histogram = build({ bitBucketSize: 32, autoResize: true, numberOfSignificantValueDigits: 2 });
+  readonly #stepTimes = new Durations();
+  readonly #firstTokens = new Durations();
+  readonly #classes = { completion: new ClassDurations(), chat: new ClassDurations(), summary: new ClassDurations(), idle: new ClassDurations() };
+  readonly #since: number;
   #recent: Step[] = [];
 
-  recordStep(endedAt: number, ms: number, numTokens: number, numGenerated: number, numSequences: number): void {
+  /** `now`: when the engine begins. */
+  constructor(now = 0) {
+    this.#since = now;
+  }
+
+  recordStep({ startedAt, endedAt, numTokens, numGenerated, priorities }: StepFacts): void {
+    const ms = endedAt - startedAt;
     this.steps++;
+    this.busyMs += ms;
     this.#batchTokens += numTokens;
-    this.#batchSequences += numSequences;
+    this.#batchSequences += priorities.length;
     this.tokens.generated += numGenerated;
-    this.#stepTimes.recordValue(Math.max(1, Math.round(ms * 1000)));
-    this.#recent.push({ endedAt, ms, numGenerated });
+    this.#stepTimes.add(ms);
+    for (const priority of new Set(priorities)) this.#classes[priority].step.add(ms);
+    this.#recent.push({ startedAt, endedAt, ms, numGenerated });
     if (this.#recent.length > 64 && this.#recent[0]!.endedAt < endedAt - RECENT_MS) this.#forget(endedAt);
   }
 
@@ -44,18 +65,40 @@ export class Metrics {
     return ms > 0 ? (numGenerated * 1000) / ms : 0;
   }
 
-  recordFirstToken(ttftMs: number): void {
-    this.#firstTokens.recordValue(Math.max(1, Math.round(ttftMs * 1000)));
+  /** Share of the last 10 s, or of the engine's life where that is shorter, in which a step ran; 0..1. */
+  utilisation(now: number): number {
+    this.#forget(now);
+    const from = Math.max(this.#since, now - RECENT_MS);
+    let ms = 0;
+    for (const { startedAt, endedAt } of this.#recent) ms += endedAt - Math.max(startedAt, from);
+    return now > from ? Math.min(1, ms / (now - from)) : 0;
+  }
+
+  recordFirstToken(priority: Priority, ttftMs: number): void {
+    this.#firstTokens.add(ttftMs);
+    this.#classes[priority].firstToken.add(ttftMs);
+  }
+
+  /** A request has ended. `queueMs`: to its first step, or to its end without one; `tpotMs`: null with at most one token. */
+  recordEnd(priority: Priority, queueMs: number, tpotMs: number | null): void {
+    this.#classes[priority].queue.add(queueMs);
+    if (tpotMs !== null) this.#classes[priority].perToken.add(tpotMs);
   }
 
   /** Milliseconds, over all steps. */
-  stepMs(): EngineStats['stepMs'] {
-    return percentiles(this.#stepTimes);
+  stepMs(): Quantiles {
+    return this.#stepTimes.quantiles();
   }
 
   /** Milliseconds from arrival, over all requests. */
-  ttftMs(): EngineStats['ttftMs'] {
-    return percentiles(this.#firstTokens);
+  ttftMs(): Quantiles {
+    return this.#firstTokens.quantiles();
+  }
+
+  /** Milliseconds, over the requests of each class. */
+  classes(): Record<Priority, ClassTimes> {
+    const { completion, chat, summary, idle } = this.#classes;
+    return { completion: completion.times(), chat: chat.times(), summary: summary.times(), idle: idle.times() };
   }
 
   meanBatchSequences(): number {
@@ -71,8 +114,31 @@ export class Metrics {
   }
 }
 
-/** Milliseconds of a histogram of microseconds; 0 while it is empty. */
-function percentiles(histogram: Histogram): EngineStats['stepMs'] {
-  const at = (percentile: number): number => (histogram.totalCount === 0 ? 0 : histogram.getValueAtPercentile(percentile) / 1000);
-  return { p50: at(50), p95: at(95), p99: at(99) };
+/** Durations in constant memory: percentiles to two digits, count and sum exactly. */
+class Durations {
+  /** Microseconds. */
+  readonly #histogram: Histogram = build({ bitBucketSize: 32, autoResize: true, numberOfSignificantValueDigits: 2 });
+  #sum = 0;
+
+  add(ms: number): void {
+    this.#histogram.recordValue(Math.max(0, Math.round(ms * 1000)));
+    this.#sum += ms;
+  }
+
+  quantiles(): Quantiles {
+    const count = this.#histogram.totalCount;
+    const at = (percentile: number): number => (count === 0 ? 0 : this.#histogram.getValueAtPercentile(percentile) / 1000);
+    return { p50: at(50), p95: at(95), p99: at(99), count, sum: this.#sum };
+  }
+}
+
+class ClassDurations {
+  readonly queue = new Durations();
+  readonly firstToken = new Durations();
+  readonly perToken = new Durations();
+  readonly step = new Durations();
+
+  times(): ClassTimes {
+    return { queueMs: this.queue.quantiles(), ttftMs: this.firstToken.quantiles(), tpotMs: this.perToken.quantiles(), stepMs: this.step.quantiles() };
+  }
 }

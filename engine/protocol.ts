@@ -179,6 +179,8 @@ export type HostMessage =
   | { type: 'machine'; requestId: string; graphics?: boolean; speed?: boolean }
   /** The last steps as a Chrome trace. */
   | { type: 'trace'; requestId: string }
+  /** The figures of `stats` in Prometheus' text format. */
+  | { type: 'metrics'; requestId: string }
   | { type: 'pin'; docId: string; pinned: boolean }
   /** Drops a document's unreferenced KV, or all unreferenced KV. */
   | { type: 'evict'; docId?: string }
@@ -244,6 +246,7 @@ export type ReplyValue =
   | { kind: 'machine'; machine: MachineInfo }
   /** JSON of the Chrome trace event format. */
   | { kind: 'trace'; json: string }
+  | { kind: 'metrics'; text: string }
   | { kind: 'ok' };
 
 /** What a question's prompt takes; nothing is left out without a note here. */
@@ -297,6 +300,27 @@ export interface Gpu {
   estimated: boolean;
 }
 
+/** Of a time in milliseconds; zeros while nothing is counted. */
+export interface Quantiles {
+  p50: number;
+  p95: number;
+  p99: number;
+  count: number;
+  sum: number;
+}
+
+/** One class's times. */
+export interface ClassTimes {
+  /** Arrival to first step, or to the end without one. */
+  queueMs: Quantiles;
+  /** Arrival to first token. */
+  ttftMs: Quantiles;
+  /** Each request's mean time per output token after the first. */
+  tpotMs: Quantiles;
+  /** Steps with a sequence of the class in them. */
+  stepMs: Quantiles;
+}
+
 export type Tier = 'window' | 'store' | 'none';
 
 export interface FileStats {
@@ -348,17 +372,23 @@ export interface EngineStats {
   kvBytesPerToken: number;
   windowSlots: { total: number; free: number; held: number };
   requests: { waiting: number; running: number; done: number; failed: number; aborted: number };
-  tokens: { prompt: number; promptComputed: number; promptCached: number; idleComputed: number; generated: number };
+  /** `prompt` of requests that have ended, `promptCached` of it found in the cache; `drafted` guessed ahead, `accepted` of it verified. */
+  tokens: { prompt: number; promptComputed: number; promptCached: number; idleComputed: number; generated: number; drafted: number; accepted: number };
   events: { steps: number; evictions: number; preemptions: number; promotions: number; demotions: number };
   /** Over the last 10 s with work in them; 0 when idle. */
   tokensPerSecond: number;
-  stepMs: { p50: number; p95: number; p99: number };
+  /** Share of the last 10 s in which a step ran, 0..1. */
+  utilisation: number;
+  /** Time in steps since the model was loaded. */
+  busyMs: number;
+  stepMs: Quantiles;
   /** Mean tokens per step. */
   batchTokens: number;
   /** Mean sequences per step. */
   batchSequences: number;
-  /** Time from arrival to first token over all requests; 0 without any. */
-  ttftMs: { p50: number; p95: number; p99: number };
+  /** Time from arrival to first token over all requests. */
+  ttftMs: Quantiles;
+  classes: Record<Priority, ClassTimes>;
   memory: { /** Resident size of the process that the engine runs in. */ processBytes: number; totalBytes: number; availableBytes: number };
   files: FileStats[];
   /** When asked for. */

@@ -9,6 +9,9 @@ export interface TracedSpan {
   /** Place of its sequence in the order of arrival. */
   arrivalIndex: number;
   priority: Priority;
+  arrivedAt: number;
+  /** Start of its first step. */
+  startedAt: number;
   startIndex: number;
   tokens: number;
   phase: 'prefill' | 'decode';
@@ -58,9 +61,13 @@ export class StepTrace {
   }
 }
 
-/** JSON, one event a line. A step's phases lie within it; each sequence has a lane of its own while it runs. */
+/**
+ * JSON, one event a line. A step's phases lie within it; each sequence has a lane of its own while it runs, and its waits
+ * (to its first step, and between two steps where others were served or it was preempted) are on a track for its class.
+ */
 export function chromeTrace(steps: readonly TracedStep[], about: Record<string, string | number>): string {
-  const origin = steps[0]?.start ?? 0;
+  const lost = waits(steps);
+  const origin = Math.min(steps[0]?.start ?? 0, ...lost.map(({ from }) => from));
   const us = (ms: number): number => Math.round((ms - origin) * 1000);
   const lanes = new Lanes(steps);
   const events: object[] = [name('process_name', 0, 'Kvasir'), name('thread_name', STEPS, 'steps')];
@@ -85,8 +92,37 @@ export function chromeTrace(steps: readonly TracedStep[], about: Record<string, 
     events.push({ ph: 'C', pid: 1, name: 'batch', ts: us(step.end), args: { sequences: step.spans.length, tokens } });
     before = step.events;
   }
+  for (const { span, from, to, reason } of lost) {
+    const ends = { cat: 'waits', pid: 1, tid: STEPS, id: span.arrivalIndex, name: `${span.priority} waits` };
+    events.push({ ...ends, ph: 'b', ts: us(from), args: { request: span.arrivalIndex, class: span.priority, reason } }, { ...ends, ph: 'e', ts: us(to) });
+  }
   const lines = events.map((event) => JSON.stringify(event)).join(',\n');
   return `{"displayTimeUnit":"ms",\n"otherData":${JSON.stringify(about)},\n"traceEvents":[\n${lines}\n]}\n`;
+}
+
+interface Wait {
+  span: TracedSpan;
+  from: number;
+  to: number;
+  /** `queue`: to its first step; `passed over`: steps ran without it though it had begun. */
+  reason: 'queue' | 'passed over';
+}
+
+/** What the sequences of these steps waited for, as far as it ends within them. */
+function waits(steps: readonly TracedStep[]): Wait[] {
+  const found: Wait[] = [];
+  const lastStep = new Map<number, number>();
+  for (const [i, { start, spans }] of steps.entries()) {
+    for (const span of spans) {
+      const last = lastStep.get(span.arrivalIndex);
+      if (last === undefined) {
+        // One that began before the oldest step has its wait there, too.
+        if (span.startedAt >= steps[0]!.start && start > span.arrivedAt) found.push({ span, from: span.arrivedAt, to: start, reason: 'queue' });
+      } else if (last < i - 1) found.push({ span, from: steps[last]!.end, to: start, reason: 'passed over' });
+      lastStep.set(span.arrivalIndex, i);
+    }
+  }
+  return found;
 }
 
 function name(ph: 'process_name' | 'thread_name', tid: number, text: string): object {

@@ -25,7 +25,7 @@ import { chooseModel } from './models/chooseModel.ts';
 import { locateModel } from './models/locate.ts';
 import { CACHE_VIEW, CacheView } from './monitor/cacheView.ts';
 import { Explanation } from './monitor/explanation.ts';
-import { exportTrace } from './monitor/exportTrace.ts';
+import { exportMetrics, exportTrace } from './monitor/exports.ts';
 import { Figures } from './monitor/figures.ts';
 import { pauseOf } from './monitor/pause.ts';
 import { StatusItem } from './monitor/statusItem.ts';
@@ -96,6 +96,7 @@ export class Assistant {
       command('kvasir.getStarted', () => vscode.commands.executeCommand('workbench.action.openWalkthrough', WALKTHROUGH, false)),
       command('kvasir.showCache', () => cache.open()),
       command('kvasir.exportTrace', () => exportTrace(host.client)),
+      command('kvasir.exportMetrics', () => exportMetrics(host.client)),
       command(STATUS_MENU, () => showStatusMenu(snooze.active)),
       command('kvasir.restartEngine', () => host.restart().catch(() => {})),
       command('kvasir.showLog', () => log.show()),

@@ -86,6 +86,20 @@ export class Client {
     return value.stats;
   }
 
+  /** The engine's figures as Prometheus text. */
+  async metrics(): Promise<string> {
+    const value = await this.#ask((requestId) => ({ type: 'metrics', requestId }));
+    if (value.kind !== 'metrics') throw new Error(`metrics was answered by "${value.kind}"`);
+    return value.text;
+  }
+
+  /** The last steps as Chrome trace JSON. */
+  async trace(): Promise<string> {
+    const value = await this.#ask((requestId) => ({ type: 'trace', requestId }));
+    if (value.kind !== 'trace') throw new Error(`trace was answered by "${value.kind}"`);
+    return value.json;
+  }
+
   /** Settles when nothing is waiting or running and idle work has ended. */
   async flush(): Promise<void> {
     await this.#ask((requestId) => ({ type: 'flush', requestId }));

@@ -7,17 +7,19 @@ import { defaultCacheDir } from './client.ts';
 export class UsageError extends Error {}
 
 const MODEL = { model: { type: 'string' }, precision: { type: 'string' }, threads: { type: 'string' }, context: { type: 'string' }, 'max-bytes': { type: 'string' }, 'cache-dir': { type: 'string' }, json: { type: 'boolean' } } as const;
+/** What is written at a session's end. */
+const RECORDS = { metrics: { type: 'string' }, trace: { type: 'string' } } as const;
 const SAMPLING = {
   'max-tokens': { type: 'string' }, temperature: { type: 'string' }, 'top-p': { type: 'string' }, 'top-k': { type: 'string' }, 'min-p': { type: 'string' }, 'repetition-penalty': { type: 'string' },
   seed: { type: 'string' }, stop: { type: 'string', multiple: true }, 'ignore-eos': { type: 'boolean' }, 'top-logprobs': { type: 'string' },
 } as const;
 
 const OPTIONS: Record<string, NonNullable<ParseArgsConfig['options']>> = {
-  demo: { ...MODEL, file: { type: 'string' } },
-  generate: { ...MODEL, ...SAMPLING, prompt: { type: 'string' }, ids: { type: 'string' }, requests: { type: 'string' }, kv: { type: 'string' } },
-  complete: { ...MODEL, ...SAMPLING, file: { type: 'string' }, line: { type: 'string' }, column: { type: 'string' }, n: { type: 'string' } },
-  chat: { ...MODEL, ...SAMPLING, file: { type: 'string', multiple: true }, message: { type: 'string' } },
-  summarize: { ...MODEL, ...SAMPLING, symbol: { type: 'string' } },
+  demo: { ...MODEL, ...RECORDS, file: { type: 'string' } },
+  generate: { ...MODEL, ...RECORDS, ...SAMPLING, prompt: { type: 'string' }, ids: { type: 'string' }, requests: { type: 'string' }, kv: { type: 'string' } },
+  complete: { ...MODEL, ...RECORDS, ...SAMPLING, file: { type: 'string' }, line: { type: 'string' }, column: { type: 'string' }, n: { type: 'string' } },
+  chat: { ...MODEL, ...RECORDS, ...SAMPLING, file: { type: 'string', multiple: true }, message: { type: 'string' } },
+  summarize: { ...MODEL, ...RECORDS, ...SAMPLING, symbol: { type: 'string' } },
   eval: { ...MODEL, text: { type: 'string' }, kv: { type: 'string' } },
   inspect: { json: { type: 'boolean' } },
 };
@@ -36,6 +38,8 @@ Model: --model DIR (default: the built-in one), --precision int8|float32, --thre
        --max-bytes BYTES of KV cache, --cache-dir DIR for imported models.
 Sampling: --max-tokens N, --temperature T, --top-p P, --top-k K, --min-p P, --repetition-penalty R, --seed N,
        --stop TEXT (repeatable), --ignore-eos, --top-logprobs K.
+At the end: --metrics FILE writes the engine's figures as Prometheus text, --trace FILE its last steps as a Chrome
+       trace (ui.perfetto.dev).
 --json prints one JSON object a line. Exit status: 0 done, 1 failed, 2 wrong usage.
 `;
 

@@ -1,6 +1,8 @@
 /** One command's stay in the engine: load, do the work, close, whatever happens. */
+import { rename, rm, writeFile } from 'node:fs/promises';
+import { RequestError } from '../errors.ts';
 import { type Chunk, Client, type GenerateOptions } from './client.ts';
-import { type CommandLine, loadOptionsOf } from './options.ts';
+import { type CommandLine, loadOptionsOf, text } from './options.ts';
 import { doneLine, footer, log, printJson } from './output.ts';
 import type { ModelInfo, Task } from '../protocol.ts';
 
@@ -15,9 +17,26 @@ export async function withClient<T>(line: CommandLine, work: (client: Client, mo
         log(`importing the model: ${(100 * fraction).toFixed(0)}%`);
       }
     });
-    return await work(client, model);
+    const result = await work(client, model);
+    const metrics = text(line, 'metrics');
+    const trace = text(line, 'trace');
+    if (metrics !== undefined) await writeWhole(metrics, await client.metrics());
+    if (trace !== undefined) await writeWhole(trace, await client.trace());
+    return result;
   } finally {
     await client.close();
+  }
+}
+
+/** Whoever reads the file meanwhile, a collector for instance, finds the old text or the new one. */
+async function writeWhole(file: string, content: string): Promise<void> {
+  const temporary = `${file}.${process.pid}.tmp`;
+  try {
+    await writeFile(temporary, content);
+    await rename(temporary, file);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw new RequestError('badRequest', `${file} cannot be written: ${(error as Error).message}`);
   }
 }
 

@@ -163,6 +163,12 @@ export class EngineClient {
     return (await this.#ask('trace', (requestId) => ({ type: 'trace', requestId }))).json;
   }
 
+  /** The engine's figures as Prometheus text; null while no model is loaded. */
+  async metrics(): Promise<string | null> {
+    if (this.#state.kind !== 'ready') return null;
+    return (await this.#ask('metrics', (requestId) => ({ type: 'metrics', requestId }))).text;
+  }
+
   /** null while no model is loaded. */
   async stats(options: { tree?: boolean } = {}): Promise<EngineStats | null> {
     if (this.#state.kind !== 'ready') return null;

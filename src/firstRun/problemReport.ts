@@ -3,7 +3,7 @@
  * numbers and fixed words; the two free texts in them (messages of errors) go through redact.ts. In English: whoever it
  * is sent to reads it. Pure.
  */
-import type { EngineStats, ModelInfo } from '../../engine/protocol.ts';
+import type { ClassTimes, EngineStats, ModelInfo, Quantiles } from '../../engine/protocol.ts';
 import type { CompletionRecord } from '../completion/record.ts';
 import type { EngineState } from '../client/engineClient.ts';
 import { formatBytes, formatCount } from '../format.ts';
@@ -101,9 +101,19 @@ function describeStats(stats: EngineStats): string[] {
     `- Tokens: ${tokens.prompt} prompt, ${tokens.promptCached} of them cached, ${tokens.idleComputed} ahead of time, ${tokens.generated} generated`,
     `- Steps: ${events.steps}; ms P50 ${stepMs.p50.toFixed(1)}, P95 ${stepMs.p95.toFixed(1)}, P99 ${stepMs.p99.toFixed(1)}; ${stats.batchTokens.toFixed(1)} tokens and ${stats.batchSequences.toFixed(1)} sequences a step`,
     `- First token ms: P50 ${ttftMs.p50.toFixed(0)}, P95 ${ttftMs.p95.toFixed(0)}, P99 ${ttftMs.p99.toFixed(0)}`,
+    ...Object.entries(stats.classes).flatMap(([name, times]) => describeTimes(name, times)),
+    `- Busy: ${(stats.utilisation * 100).toFixed(0)}% of the last 10 s, ${(stats.busyMs / 1000).toFixed(0)} s in all`,
+    ...(tokens.drafted ? [`- Drafts: ${tokens.accepted} of ${tokens.drafted} tokens accepted`] : []),
     `- Events: ${events.evictions} evictions, ${events.preemptions} preemptions, ${events.promotions} promotions, ${events.demotions} demotions`,
     `- Memory: process ${formatBytes(memory.processBytes)}, machine ${formatBytes(memory.availableBytes)} of ${formatBytes(memory.totalBytes)} available`,
   ];
+}
+
+/** P50/P95/P99 of a class that had a request. */
+function describeTimes(name: string, { queueMs, ttftMs, tpotMs }: ClassTimes): string[] {
+  if (queueMs.count === 0) return [];
+  const figures = ({ p50, p95, p99 }: Quantiles): string => [p50, p95, p99].map((ms) => ms.toFixed(0)).join('/');
+  return [`- ${name}: ${queueMs.count} ended; ms P50/P95/P99: ${figures(queueMs)} queued, ${figures(ttftMs)} to the first token, ${figures(tpotMs)} for each further one`];
 }
 
 /** How often and how long each kind of event was, the longest in all first. */

@@ -178,8 +178,35 @@ test('statistics: bytes, slots, times', async () => {
   expect(stats.stepMs.p50).toBeCloseTo(10, 0);
   expect(stats.tokensPerSecond).toBeCloseTo(11 / 0.12, 3);
   expect(stats.batchTokens).toBeCloseTo(50 / 12, 5);
+  expect(stats.utilisation).toBeCloseTo(120 / 125, 9);
   clock.now += 20_000;
-  expect(engine.stats().tokensPerSecond).toBe(0);
+  expect(engine.stats()).toMatchObject({ tokensPerSecond: 0, utilisation: 0, busyMs: 120 });
+});
+
+test('times by class: who runs waits for nobody, who is aborted in the queue has waited, idle work counts apart', async () => {
+  const { engine, runner, clock } = harness({ slots: 2048 });
+  runner.beforeRun = () => {
+    clock.now += 10;
+  };
+  ask(engine, tokens(8, 1), { priority: 'completion', maxTokens: 3 });
+  ask(engine, tokens(100, 2), { priority: 'summary', id: 'given up' });
+  ask(engine, tokens(60, 3), { priority: 'idle', maxTokens: 0 });
+  await engine.step();
+  clock.now += 7;
+  ask(engine, tokens(50, 4), { priority: 'chat', id: 'never ran' });
+  clock.now += 5;
+  engine.abort('never ran');
+  engine.abort('given up');
+  await drain(engine);
+  const { classes, events } = engine.stats();
+  const counts = Object.fromEntries(Object.entries(classes).map(([name, { queueMs, ttftMs, tpotMs, stepMs }]) => [name, [queueMs.count, ttftMs.count, tpotMs.count, stepMs.count]]));
+  expect(counts).toEqual({ completion: [1, 1, 1, 3], chat: [1, 0, 0, 0], summary: [1, 0, 0, 1], idle: [1, 0, 0, 2] });
+  expect(classes.completion).toMatchObject({ queueMs: { sum: 0 }, ttftMs: { sum: 10 } });
+  // Two tokens after the first, 22 and 10 ms apart.
+  expect(classes.completion.tpotMs.sum).toBe(16);
+  expect(classes.chat.queueMs.sum).toBe(5);
+  expect(classes.idle.queueMs.sum).toBe(42);
+  expect(events.steps).toBe(5);
 });
 
 test('a doubled id and bad parameters are refused', () => {

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildSync } from 'esbuild';
@@ -118,6 +118,19 @@ describe('the program', () => {
     expect(chunks.map((m) => m.text).join('')).toBe(done[0].text);
     expect(done[0].topLogprobs).toHaveLength(done[0].tokenIds.length);
     expect(done[0].usage).toMatchObject({ cachedTokens: 0, completionTokens: done[0].tokenIds.length });
+  });
+
+  test('--metrics and --trace leave what the engine recorded in files; a file that cannot be is one line and status 1', () => {
+    const [metrics, trace] = [join(temporary, 'kvasir.prom'), join(temporary, 'trace.json')];
+    expect(run('generate', '--prompt', 'const x =', '--max-tokens', '3', '--ignore-eos', '--metrics', metrics, '--trace', trace)).toMatchObject({ status: 0, stderr: expect.not.stringContaining('kvasir:') });
+    expect(readFileSync(metrics, 'utf8')).toMatch(/^kvasir_generated_tokens_total 3$/m);
+    expect(readFileSync(metrics, 'utf8')).toMatch(/^kvasir_time_to_first_token_seconds_count\{class="completion"\} 1$/m);
+    const { traceEvents, otherData } = JSON.parse(readFileSync(trace, 'utf8')) as { traceEvents: { ph: string; name: string }[]; otherData: object };
+    expect(traceEvents.filter(({ ph, name }) => ph === 'X' && name === 'step')).toHaveLength(3);
+    expect(otherData).toMatchObject({ precision: 'int8' });
+    const { status, stderr } = run('generate', '--prompt', 'x', '--max-tokens', '1', '--metrics', join(temporary, 'no', 'such', 'file'));
+    expect(status).toBe(1);
+    expect(stderr.trim().split('\n').at(-1)).toMatch(/^kvasir: .*no.such.file cannot be written: ENOENT/);
   });
 
   test('requests of one file run together; bad ones fail alone and make the status 1', () => {

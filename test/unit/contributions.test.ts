@@ -36,6 +36,7 @@ const COMMANDS: Record<string, string> = {
   'kvasir.commitMessage': 'test/vscode/edits.test.ts',
   'kvasir.showCache': 'test/vscode/monitor.test.ts',
   'kvasir.exportTrace': 'test/vscode/monitor.test.ts',
+  'kvasir.exportMetrics': 'test/vscode/monitor.test.ts',
   'kvasir.clearCache': 'test/vscode/monitor.test.ts',
   'kvasir.chooseModel': 'test/vscode/platform.test.ts',
   'kvasir.restartEngine': 'test/vscode/robustness.test.ts',

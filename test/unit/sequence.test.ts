@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Metrics } from '../../engine/metrics.ts';
 import { resolveSampling, Sequence } from '../../engine/sequence.ts';
 import { StopStrings } from '../../engine/stopStrings.ts';
 
@@ -91,16 +90,4 @@ test('text that the detokeniser holds comes with the last token, or with the end
   for (const char of 'abc') cut.sequence.append(token(char), 1);
   cut.sequence.finish('abort');
   expect(cut).toMatchObject({ texts: ['', 'a', ''], ends: ['abort:b'] });
-});
-
-test('metrics: percentiles, and a rate over ten seconds with work', () => {
-  const metrics = new Metrics();
-  expect(metrics.stepMs()).toEqual({ p50: 0, p95: 0, p99: 0 });
-  for (let i = 1; i <= 100; i++) metrics.recordStep(i * 1000, i, 2, 1, 1);
-  const { p50, p95, p99 } = metrics.stepMs();
-  expect(Math.abs(p50 - 50) + Math.abs(p95 - 95) + Math.abs(p99 - 99)).toBeLessThan(3);
-  expect(metrics.meanBatchTokens()).toBe(2);
-  // Steps 90 to 100: 11 tokens in their 1045 ms.
-  expect(metrics.tokensPerSecond(100_000)).toBeCloseTo(11_000 / 1045, 6);
-  expect(metrics.tokensPerSecond(200_000)).toBe(0);
 });

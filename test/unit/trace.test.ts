@@ -56,6 +56,27 @@ test('a step tells its batch, and what the cache did', async () => {
   expect(told).toBe(happened.evictions + happened.demotions - steps[0]!.events.evictions - steps[0]!.events.demotions);
 });
 
+test('what a request waits for is told: to its first step, and where steps pass it over', async () => {
+  const { engine, clock, runner } = harness({ slots: 1024, tokenBudget: 16 });
+  runner.beforeRun = () => {
+    clock.now += 5;
+  };
+  clock.now = 100;
+  ask(engine, tokens(40, 1), { priority: 'summary', maxTokens: 2 });
+  await engine.step();
+  ask(engine, tokens(16, 2), { priority: 'completion', maxTokens: 1 });
+  clock.now += 3;
+  await drain(engine);
+  const waits = (parse(engine.trace()).traceEvents as (Event & { id: number })[]).filter(({ ph }) => ph === 'b' || ph === 'e');
+  // Milliseconds from the start: the summary's first step runs to 5; the completion comes at 5 and takes the step from 8 to 13.
+  expect(waits.map(({ ph, name, id, ts, args }) => [ph, name, id, ts, args?.reason])).toEqual([
+    ['b', 'completion waits', 1, 5000, 'queue'],
+    ['e', 'completion waits', 1, 8000, undefined],
+    ['b', 'summary waits', 0, 5000, 'passed over'],
+    ['e', 'summary waits', 0, 13_000, undefined],
+  ]);
+});
+
 test('there are only numbers and the words of this list in it', async () => {
   const words = new Set<string>();
   const collect = (value: unknown): void => {
@@ -63,8 +84,8 @@ test('there are only numbers and the words of this list in it', async () => {
     else if (value && typeof value === 'object') Object.values(value).forEach(collect);
   };
   collect(parse(await busySteps()));
-  const kinds = ['completion', 'chat', 'summary'].flatMap((kind) => [kind, `${kind} N: prefill`, `${kind} N: decode`]);
-  const known = ['ms', 'm', 'M', 'X', 'i', 'C', 't', 'Kvasir', 'process_name', 'thread_name', 'steps', 'requests N', 'step', 'schedule', 'run', 'sample', 'prefill', 'decode', 'KV bytes', 'batch', 'evictions', 'preemptions', 'promotions', 'demotions', ...kinds];
+  const kinds = ['completion', 'chat', 'summary'].flatMap((kind) => [kind, `${kind} N: prefill`, `${kind} N: decode`, `${kind} waits`]);
+  const known = ['ms', 'm', 'M', 'X', 'i', 'C', 't', 'Kvasir', 'process_name', 'thread_name', 'steps', 'requests N', 'step', 'schedule', 'run', 'sample', 'prefill', 'decode', 'KV bytes', 'batch', 'evictions', 'preemptions', 'promotions', 'demotions', 'b', 'e', 'waits', 'queue', 'passed over', ...kinds];
   expect([...words].filter((word) => !known.includes(word))).toEqual([]);
 });
 

@@ -154,6 +154,17 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     expect(text).not.toMatch(/inventory|Article|report/);
   });
 
+  test('Export Metrics opens a document: Prometheus text that counts the completions of this session', async () => {
+    const window = editor();
+    await window.runCommand('Kvasir: Export Metrics');
+    await window.page.locator('.tab.active[data-resource-name^="Untitled"]').waitFor();
+    await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toMatch(/^# HELP kvasir_requests /);
+    const lines = (await window.editorText()).split('\n');
+    const ended = lines.find((line) => line.startsWith('kvasir_requests_total{outcome="done"}'));
+    expect(Number(ended?.split(' ')[1])).toBeGreaterThan(0);
+    expect(lines.join('\n')).not.toMatch(/inventory|Article/);
+  });
+
   test('the status bar\'s hover tells cache, memory and graphics and has its links; a click opens a menu', async () => {
     const window = editor();
     await window.runCommand('View: Hide Panel');
