@@ -42,6 +42,8 @@ export interface SamplingParams {
   stop?: string[];
   /** Goes on past the model's end tokens. */
   ignoreEos?: boolean;
+  /** Whether each token's log-probability is reported: they take time. Asking for alternatives implies it. */
+  logprobs?: boolean;
   /** Number of alternatives reported per token; 0 is none. */
   topLogprobs?: number;
 }
@@ -218,7 +220,7 @@ export type EngineMessage =
   | { type: 'loadProgress'; requestId: string; stage: 'import' | 'session'; fraction: number }
   /** A request made of several sequences: how many of them have ended. */
   | { type: 'progress'; requestId: string; numDone: number; numTotal: number }
-  | { type: 'chunk'; requestId: string; text: string; tokenIds: number[]; logprobs: number[] }
+  | { type: 'chunk'; requestId: string; text: string; tokenIds: number[]; /** Empty unless asked for, here and in `done`. */ logprobs: number[] }
   | {
       type: 'done';
       requestId: string;

@@ -43,7 +43,7 @@ export class Request {
   /** Takes one token and the text that it completes; true when the shown text is complete and decoding may stop. */
   add({ tokenId, text, logprob, topLogprobs }: GeneratedToken): boolean {
     this.#tokenIds.push(tokenId);
-    this.#logprobs.push(logprob);
+    if (logprob !== null) this.#logprobs.push(logprob);
     if (this.#presentation.withAlternatives) this.#topLogprobs.push(topLogprobs);
     return this.addText(text);
   }

@@ -1,36 +1,49 @@
 /**
  * PURE: logits and parameters to a token. The random number depends on (seed, tokenIndex) alone, so that what else is
- * in the batch cannot change a choice. Order as in transformers: repetition penalty, temperature, top-k, top-p, min-p.
- * Log-probabilities are those of the model itself: before penalty, temperature and cuts (vLLM's `raw_logprobs`).
- * Ties go to the lower token id. No step sorts the whole vocabulary unless the distribution is flat.
+ * in the batch, or how many tokens a step verifies, cannot change a choice. Order as in transformers: repetition penalty,
+ * temperature, top-k, top-p, min-p. Log-probabilities are those of the model itself: before penalty, temperature and cuts
+ * (vLLM's `raw_logprobs`). Ties go to the lower token id.
+ *
+ * A row has 150,000 logits, and a step has a row for each sequence and for each drafted token. One pass finds the highest
+ * of each block of 512; what follows passes over blocks that cannot matter. The exponential of every logit is taken only
+ * where the distribution is needed: to draw, or for a log-probability that was asked for. Scratch space is kept between
+ * calls, so a row allocates next to nothing.
  */
 import type { SamplingParams, TokenLogprob } from './protocol.ts';
 
-export type SamplerParams = Required<Pick<SamplingParams, 'temperature' | 'topP' | 'topK' | 'minP' | 'repetitionPenalty' | 'topLogprobs' | 'seed'>>;
+export type SamplerParams = Required<Pick<SamplingParams, 'temperature' | 'topP' | 'topK' | 'minP' | 'repetitionPenalty' | 'logprobs' | 'topLogprobs' | 'seed'>>;
 
 export interface Sampled {
   tokenId: number;
-  logprob: number;
+  /** null where neither it nor alternatives were asked for. */
+  logprob: number | null;
   /** The most probable tokens, best first. */
   topLogprobs: TokenLogprob[];
 }
 
 /**
- * @param logits [vocabSize], not changed
+ * @param logits [vocabSize]; changed by the repetition penalty while this runs, and put back
  * @param previous the sequence's tokens so far, prompt included: what the repetition penalty applies to
  * @param tokenIndex position of the new token in the sequence
  */
 export function sample(logits: Float32Array, params: SamplerParams, previous: readonly number[], tokenIndex: number): Sampled {
-  const best = argmax(logits);
-  if (!Number.isFinite(logits[best])) throw new Error('The model returned logits that are not finite.');
-  const scores = params.repetitionPenalty === 1 ? logits : penalised(logits, previous, params.repetitionPenalty);
-  const bestScored = scores === logits ? best : argmax(scores);
-  const tokenId = params.temperature === 0 ? bestScored : draw(scores, scores[bestScored]!, params, uniform(params.seed, tokenIndex));
-  const logZ = logits[best]! + Math.log(sumOfExp(logits, logits[best]!, 1));
+  const { temperature, repetitionPenalty, topLogprobs: numTop } = params;
+  reserve(logits.length);
+  const max = survey(logits);
+  const logZ = params.logprobs || numTop > 0 ? max + Math.log(sumOfExp(logits, max, 1)) : null;
+  const top = numTop > 0 ? highest(logits, numTop) : [];
+  const choose = (best: number): number => (temperature === 0 ? indexOfMax(logits, best) : draw(logits, best, params, uniform(params.seed, tokenIndex)));
+  let tokenId: number;
+  if (repetitionPenalty === 1) tokenId = choose(max);
+  else {
+    const numChanged = penalise(logits, previous, repetitionPenalty);
+    tokenId = choose(survey(logits));
+    for (let i = 0; i < numChanged; i++) logits[changedIds[i]!] = changedLogits[i]!;
+  }
   return {
     tokenId,
-    logprob: logits[tokenId]! - logZ,
-    topLogprobs: highest(logits, params.topLogprobs).map((id) => ({ tokenId: id, logprob: logits[id]! - logZ })),
+    logprob: logZ === null ? null : logits[tokenId]! - logZ,
+    topLogprobs: top.map((id) => ({ tokenId: id, logprob: logits[id]! - logZ! })),
   };
 }
 
@@ -49,56 +62,129 @@ function mix(x: number): number {
   return h ^ (h >>> 16);
 }
 
-function argmax(values: Float32Array): number {
-  let best = 0;
-  for (let i = 1; i < values.length; i++) if (values[i]! > values[best]!) best = i;
-  return best;
+const BLOCK = 512;
+
+/** Of the row that was surveyed last, [ceil(vocabSize / BLOCK)]: the highest of each block, and what it weighs. */
+let blockMax = new Float32Array(0);
+let blockMass = new Float64Array(0);
+/** Tokens that the penalty has changed, and what they were; and by token, the last row whose penalty has seen it. */
+let changedIds = new Int32Array(0);
+let changedLogits = new Float32Array(0);
+let seenIn = new Float64Array(0);
+let numRows = 0;
+/** [vocabSize] */
+let sortKeys = new Float64Array(0);
+
+function reserve(vocabSize: number): void {
+  if (seenIn.length >= vocabSize) return;
+  blockMax = new Float32Array(Math.ceil(vocabSize / BLOCK));
+  blockMass = new Float64Array(blockMax.length);
+  changedIds = new Int32Array(vocabSize);
+  changedLogits = new Float32Array(vocabSize);
+  seenIn = new Float64Array(vocabSize);
+  sortKeys = new Float64Array(vocabSize);
 }
 
-function penalised(logits: Float32Array, previous: readonly number[], penalty: number): Float32Array {
-  const scores = logits.slice();
-  for (const id of new Set(previous)) {
-    const logit = scores[id]!;
-    scores[id] = logit > 0 ? logit / penalty : logit * penalty;
+/** Fills in `blockMax`; returns the highest of all. @throws Error on what no model in order returns */
+function survey(logits: Float32Array): number {
+  let highestOfAll = Number.NEGATIVE_INFINITY;
+  let sound = true;
+  for (let block = 0, start = 0; start < logits.length; block++, start += BLOCK) {
+    const end = Math.min(start + BLOCK, logits.length);
+    let max = Number.NEGATIVE_INFINITY;
+    let i = start;
+    // Four at a time, as most of them are not above the highest so far; written so that NaN is not passed over.
+    for (; i + 3 < end; i += 4) {
+      const a = logits[i]!;
+      const b = logits[i + 1]!;
+      const c = logits[i + 2]!;
+      const d = logits[i + 3]!;
+      if (a <= max && b <= max && c <= max && d <= max) continue;
+      const higher = Math.max(a, b, c, d);
+      if (Number.isNaN(higher)) sound = false;
+      else max = Math.max(max, higher);
+    }
+    for (; i < end; i++) {
+      if (Number.isNaN(logits[i]!)) sound = false;
+      else max = Math.max(max, logits[i]!);
+    }
+    blockMax[block] = max;
+    if (max > highestOfAll) highestOfAll = max;
   }
-  return scores;
+  if (!sound || !Number.isFinite(highestOfAll)) throw new Error('The model returned logits that are not finite.');
+  return highestOfAll;
 }
 
-/** 2^-63 .. 2^0, by distance from 0. */
-const POWERS = Float64Array.from({ length: 64 }, (_, i) => 2 ** -i);
-
-/**
- * 2^-x for x in [0, 63), relative error below 1e-6. Math.exp over 150,000 values would cost a good part of a
- * millisecond for each row of a batch. 2^-x = 2^-n * 2^f with f in (-0.5, 0.5], Taylor to the sixth power.
- */
-function powerOfHalf(x: number): number {
-  const n = (x + 0.5) | 0;
-  const y = (n - x) * Math.LN2;
-  return POWERS[n]! * (1 + y * (1 + y * (1 / 2 + y * (1 / 6 + y * (1 / 24 + y * (1 / 120 + y * (1 / 720)))))));
+function indexOfMax(logits: Float32Array, max: number): number {
+  return logits.indexOf(max, blockMax.indexOf(max) * BLOCK);
 }
 
-/** Sum of exp((v - max) * scale) over all values. */
+/** Returns how many logits it has changed: `changedIds`, `changedLogits`. */
+function penalise(logits: Float32Array, previous: readonly number[], penalty: number): number {
+  const row = ++numRows;
+  let numChanged = 0;
+  for (let i = 0; i < previous.length; i++) {
+    const id = previous[i]!;
+    if (seenIn[id] === row) continue;
+    seenIn[id] = row;
+    const logit = logits[id]!;
+    changedIds[numChanged] = id;
+    changedLogits[numChanged++] = logit;
+    logits[id] = logit > 0 ? logit / penalty : logit * penalty;
+  }
+  return numChanged;
+}
+
+const STEPS_PER_HALVING = 64;
+/** Halvings below the best beyond which a token weighs nothing: 150,000 such tokens weigh 2e-14. */
+const HALVINGS = 63;
+/** 2^-(i / STEPS_PER_HALVING). */
+const POWERS = Float64Array.from({ length: HALVINGS * STEPS_PER_HALVING }, (_, i) => 2 ** (-i / STEPS_PER_HALVING));
+const LN_STEP = Math.LN2 / STEPS_PER_HALVING;
+
+/** 2^(-x / STEPS_PER_HALVING) for x in [0, HALVINGS * STEPS_PER_HALVING), relative error below 3e-7: a table, and Taylor to the square between its entries. Math.exp takes several times as long. */
+function power(x: number): number {
+  const step = x | 0;
+  const y = (x - step) * LN_STEP;
+  return POWERS[step]! * (1 - y * (1 - 0.5 * y));
+}
+
+/** Sum of exp((v - max) * scale) over all values; `blockMass` gets the sum of each block. */
 function sumOfExp(values: Float32Array, max: number, scale: number): number {
-  const factor = scale * Math.LOG2E;
-  let sum = 0;
-  for (let i = 0; i < values.length; i++) {
-    const x = (max - values[i]!) * factor;
-    if (x < 63) sum += powerOfHalf(x);
+  const factor = scale * Math.LOG2E * STEPS_PER_HALVING;
+  const end = HALVINGS * STEPS_PER_HALVING;
+  let total = 0;
+  for (let b = 0, start = 0; start < values.length; b++, start += BLOCK) {
+    let even = 0;
+    let odd = 0;
+    if ((max - blockMax[b]!) * factor < end) {
+      const blockEnd = Math.min(start + BLOCK, values.length);
+      // Two sums, as each addition waits for the one before it.
+      for (let i = start; i < blockEnd; i += 2) {
+        const x = (max - values[i]!) * factor;
+        const y = i + 1 < blockEnd ? (max - values[i + 1]!) * factor : end;
+        if (x < end) even += power(x);
+        if (y < end) odd += power(y);
+      }
+    }
+    blockMass[b] = even + odd;
+    total += even + odd;
   }
-  return sum;
+  return total;
 }
 
-/** Draws a token of exp((score - max) / temperature) after the cuts; u in [0, 1). */
+/** Draws a token of exp((score - max) / temperature) after the cuts; u in [0, 1). `blockMax` is that of `scores`. */
 function draw(scores: Float32Array, max: number, params: SamplerParams, u: number): number {
   const { temperature, topK, topP, minP } = params;
   const cutsK = topK > 0 && topK < scores.length;
-  if (!cutsK && topP === 1) return drawUnsorted(scores, max, temperature, minP, u);
-  let ids = cutsK ? highest(scores, topK) : heaviest(scores, max, temperature, topP);
+  const total = cutsK ? 0 : sumOfExp(scores, max, 1 / temperature);
+  if (!cutsK && topP === 1 && minP === 0) return drawAny(scores, max, temperature, u * total);
+  let ids = cutsK ? highest(scores, topK) : topP < 1 ? heaviest(scores, max, temperature, topP, total) : sorted(scores, max + temperature * Math.log(minP) - 1e-6);
   let weights = ids.map((id) => Math.exp((scores[id]! - max) / temperature));
   if (topP < 1) {
-    const total = cutsK ? weights.reduce((sum, weight) => sum + weight, 0) : sumOfExp(scores, max, 1 / temperature);
+    const mass = cutsK ? weights.reduce((sum, weight) => sum + weight, 0) : total;
     let length = 0;
-    for (let mass = 0; length < ids.length && mass < topP * total; length++) mass += weights[length]!;
+    for (let held = 0; length < ids.length && held < topP * mass; length++) held += weights[length]!;
     ids = ids.slice(0, length);
     weights = weights.slice(0, length);
   }
@@ -112,43 +198,73 @@ function draw(scores: Float32Array, max: number, params: SamplerParams, u: numbe
   return ids[chosen]!;
 }
 
-/** Without top-k and top-p no order is needed: two passes in the order of ids. */
-function drawUnsorted(scores: Float32Array, max: number, temperature: number, minP: number, u: number): number {
-  const factor = Math.LOG2E / temperature;
-  const furthest = Math.min(62, minP > 0 ? -Math.log2(minP) + 1e-9 : 62);
-  let left = 0;
-  for (let id = 0; id < scores.length; id++) {
-    const x = (max - scores[id]!) * factor;
-    if (x <= furthest) left += powerOfHalf(x);
+/** Without cuts no order is needed: the block in which `left` of the mass ends, then the token in it. */
+function drawAny(scores: Float32Array, max: number, temperature: number, left: number): number {
+  const factor = (Math.LOG2E * STEPS_PER_HALVING) / temperature;
+  const end = HALVINGS * STEPS_PER_HALVING;
+  let rest = left;
+  let block = -1;
+  for (let b = 0; b * BLOCK < scores.length; b++) {
+    if (blockMass[b] === 0) continue;
+    block = b;
+    if (rest < blockMass[b]!) break;
+    rest -= blockMass[b]!;
   }
-  left *= u;
-  let chosen = 0;
-  for (let id = 0; id < scores.length; id++) {
+  let chosen = -1;
+  for (let id = block * BLOCK; id < Math.min((block + 1) * BLOCK, scores.length); id++) {
     const x = (max - scores[id]!) * factor;
-    if (x > furthest) continue;
+    if (x >= end) continue;
     chosen = id;
-    left -= powerOfHalf(x);
-    if (left < 0) break;
+    rest -= power(x);
+    if (rest < 0) break;
   }
   return chosen;
 }
 
+const BINS_PER_HALVING = 4;
+const bins = new Float64Array(HALVINGS * BINS_PER_HALVING);
+
 /** Tokens that hold at least `topP` of the mass, heaviest first, and few more: a histogram over the distance from the best says where to stop. */
-function heaviest(scores: Float32Array, max: number, temperature: number, topP: number): number[] {
-  const factor = Math.LOG2E / temperature;
-  const binsPerHalving = 4;
-  const masses = new Float64Array(63 * binsPerHalving);
-  for (let id = 0; id < scores.length; id++) {
-    const x = (max - scores[id]!) * factor;
-    if (x < 63) masses[(x * binsPerHalving) | 0]! += powerOfHalf(x);
+function heaviest(scores: Float32Array, max: number, temperature: number, topP: number, total: number): number[] {
+  const factor = (Math.LOG2E * STEPS_PER_HALVING) / temperature;
+  const end = HALVINGS * STEPS_PER_HALVING;
+  const perBin = STEPS_PER_HALVING / BINS_PER_HALVING;
+  bins.fill(0);
+  // What the blocks weigh is known: those that together hold less than the mass to be left out need no second look.
+  const spare = (total * (1 - topP)) / blockMax.length / 2;
+  for (let b = 0, start = 0; start < scores.length; b++, start += BLOCK) {
+    if (blockMass[b]! <= spare) continue;
+    for (let id = start; id < Math.min(start + BLOCK, scores.length); id++) {
+      const x = (max - scores[id]!) * factor;
+      if (x < end) bins[(x / perBin) | 0]! += power(x);
+    }
   }
   // A little more than asked, for what rounding may do at the edge.
-  let left = masses.reduce((sum, mass) => sum + mass, 0) * Math.min(1, topP + 1e-5);
+  let left = total * Math.min(1, topP + 1e-5);
   let numBins = 0;
-  while (left > 0 && numBins < masses.length) left -= masses[numBins++]!;
-  const ids: number[] = [];
-  for (let id = 0; id < scores.length; id++) if ((max - scores[id]!) * factor < numBins / binsPerHalving) ids.push(id);
-  return ids.sort((a, b) => scores[b]! - scores[a]! || a - b);
+  while (left > 0 && numBins < bins.length) left -= bins[numBins++]!;
+  return sorted(scores, max - (numBins / BINS_PER_HALVING) * Math.LN2 * temperature);
+}
+
+const ID_RANGE = 2 ** 20;
+const scoreBits = new Uint32Array(1);
+const scoreFloat = new Float32Array(scoreBits.buffer);
+
+/** Tokens with a score of at least `least`, highest first. */
+function sorted(scores: Float32Array, least: number): number[] {
+  let count = 0;
+  for (let b = 0, start = 0; start < scores.length; b++, start += BLOCK) {
+    if (blockMax[b]! < least) continue;
+    for (let id = start; id < Math.min(start + BLOCK, scores.length); id++) {
+      if (scores[id]! < least) continue;
+      // The bits of a float in the order of its value, turned round, before the id: numbers sort many times faster than by a comparison.
+      scoreFloat[0] = scores[id]! + 0;
+      const bits = scoreBits[0]!;
+      sortKeys[count++] = (bits >= 0x80000000 ? bits : 0x7fffffff - bits) * ID_RANGE + id;
+    }
+  }
+  const keys = sortKeys.subarray(0, count).sort();
+  return Array.from(keys, (key) => key % ID_RANGE);
 }
 
 /** The k highest, best first: a heap of k with the weakest on top. */
@@ -165,13 +281,17 @@ function highest(scores: Float32Array, k: number): number[] {
     }
   };
   const size = Math.min(k, scores.length);
-  if (size === 0) return [];
   for (let id = 0; id < size; id++) heap.push(id);
   for (let i = size >> 1; i >= 0; i--) sink(i);
-  for (let id = size; id < scores.length; id++) {
-    if (scores[id]! <= scores[heap[0]!]!) continue;
-    heap[0] = id;
-    sink(0);
+  let least = size > 0 ? scores[heap[0]!]! : Number.POSITIVE_INFINITY;
+  for (let b = Math.floor(size / BLOCK); b * BLOCK < scores.length; b++) {
+    if (blockMax[b]! <= least) continue;
+    for (let id = Math.max(size, b * BLOCK); id < Math.min((b + 1) * BLOCK, scores.length); id++) {
+      if (scores[id]! <= least) continue;
+      heap[0] = id;
+      sink(0);
+      least = scores[heap[0]!]!;
+    }
   }
   return heap.sort((a, b) => (weaker(b, a) ? -1 : 1));
 }

@@ -17,7 +17,8 @@ export interface Detokenizer {
 
 export interface GeneratedToken {
   tokenId: number;
-  logprob: number;
+  /** null where it was not asked for. */
+  logprob: number | null;
   /** As many as asked for. */
   topLogprobs: TokenLogprob[];
   /** Text that may be shown now; often empty, sometimes of several tokens. */
@@ -55,6 +56,7 @@ export function resolveSampling(sampling: SamplingParams = {}): Required<Samplin
     maxTokens: sampling.maxTokens ?? 128,
     stop: sampling.stop ?? [],
     ignoreEos: sampling.ignoreEos ?? false,
+    logprobs: sampling.logprobs ?? false,
     topLogprobs: sampling.topLogprobs ?? 0,
   };
   const demand = (name: keyof SamplingParams, holds: boolean, what: string): void => {
@@ -64,6 +66,7 @@ export function resolveSampling(sampling: SamplingParams = {}): Required<Samplin
   for (const name of NUMBERS) demand(name, isNumber(params[name]), 'a number');
   demand('stop', Array.isArray(params.stop) && params.stop.every((text) => typeof text === 'string'), 'a list of strings');
   demand('ignoreEos', typeof params.ignoreEos === 'boolean', 'true or false');
+  demand('logprobs', typeof params.logprobs === 'boolean', 'true or false');
   demand('temperature', params.temperature >= 0 && params.temperature < Infinity, 'a number from 0');
   demand('topP', params.topP > 0 && params.topP <= 1, 'above 0 and at most 1');
   demand('topK', Number.isInteger(params.topK) && params.topK >= 0, 'a whole number from 0');

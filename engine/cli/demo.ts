@@ -54,6 +54,7 @@ export async function demo(line: CommandLine): Promise<number> {
     const ask = (lane: number, task: Parameters<typeof client.generate>[0]) =>
       client.generate(task, {
         id: NAMES[lane]!,
+        ...(line.json ? { sampling: { logprobs: true } } : {}),
         onChunk: (chunk) => (line.json ? printJson({ type: 'chunk', id: chunk.requestId, text: chunk.text, tokenIds: chunk.tokenIds, logprobs: chunk.logprobs }) : lanes.add(lane, chunk.text)),
       });
     const done = await Promise.all([

@@ -16,7 +16,7 @@ interface Request {
 }
 
 /** What a request line may set; anything else in it is the caller's own. */
-const SAMPLING_KEYS: readonly (keyof SamplingParams)[] = ['temperature', 'topP', 'topK', 'minP', 'repetitionPenalty', 'seed', 'maxTokens', 'stop', 'ignoreEos', 'topLogprobs'];
+const SAMPLING_KEYS: readonly (keyof SamplingParams)[] = ['temperature', 'topP', 'topK', 'minP', 'repetitionPenalty', 'seed', 'maxTokens', 'stop', 'ignoreEos', 'logprobs', 'topLogprobs'];
 const PRIORITIES: readonly string[] = ['completion', 'chat', 'summary'];
 
 export async function generate(line: CommandLine): Promise<number> {

@@ -94,6 +94,7 @@ export function samplingOf(line: CommandLine): SamplingParams {
     temperature: number(line, 'temperature', 0, 100, false), topP: number(line, 'top-p', 1e-6, 1, false), topK: number(line, 'top-k', 0, MANY), minP: number(line, 'min-p', 0, 1, false),
     repetitionPenalty: number(line, 'repetition-penalty', 0.01, 100, false), seed: number(line, 'seed', 0, MANY), maxTokens: number(line, 'max-tokens', 0, MANY), topLogprobs: number(line, 'top-logprobs', 0, 100),
     stop: texts(line, 'stop').length ? texts(line, 'stop') : undefined, ignoreEos: line.values['ignore-eos'] === true ? true : undefined,
+    logprobs: line.json ? true : undefined,
   };
   for (const key of Object.keys(params) as (keyof SamplingParams)[]) if (params[key] === undefined) delete params[key];
   return params;

@@ -32,7 +32,7 @@ export function runAlone(promptIds: readonly number[], sampling: SamplingParams,
     hash = chain(hash, tokenId, tokenIds.length);
     tokenIds.push(tokenId);
     expected.tokenIds.push(tokenId);
-    expected.logprobs.push(logprob);
+    if (logprob !== null) expected.logprobs.push(logprob);
     if (limits.eosIds?.includes(tokenId) && !params.ignoreEos) return { ...expected, finishReason: 'stop' };
   }
   return { ...expected, finishReason: 'length' };

@@ -79,7 +79,7 @@ export function makeWorkload(options: WorkloadOptions): WorkItem[] {
     const shown = random() < 0.3 ? file.slice(0, below(random, file.length + 1)) : file;
     const promptIds = [...header, ...shown, ...tokens(random() < tooLong ? 20 * fileTokens : below(random, tailTokens + 1))];
     const priority = pick<Priority>(random, ['completion', 'completion', 'chat', 'chat', 'summary', 'idle']);
-    const sampling: SamplingParams = { maxTokens: priority === 'idle' ? 0 : below(random, maxTokens + 1), seed: below(random, 2 ** 31) };
+    const sampling: SamplingParams = { maxTokens: priority === 'idle' ? 0 : below(random, maxTokens + 1), seed: below(random, 2 ** 31), logprobs: i % 2 === 0 };
     if (random() < sampled) Object.assign(sampling, pick(random, [{ temperature: 1 }, { temperature: 0.8, topK: 5 }, { temperature: 1.2, topP: 0.7, repetitionPenalty: 1.3 }, { temperature: 2, minP: 0.05 }]));
     const item: WorkItem = { id: `r${i}`, arriveStep: step, priority, promptIds, sampling };
     if (random() < aborts) Object.assign(item, { abortAfter: below(random, 12), abortDuringStep: random() < 0.5 });
@@ -131,7 +131,7 @@ export async function driveWorkload(engine: Engine, items: readonly WorkItem[], 
         isOpen();
         if (topLogprobs.length > 1) outcome.gaps.push(topLogprobs[0]!.logprob - topLogprobs[1]!.logprob);
         outcome.tokenIds.push(tokenId);
-        outcome.logprobs.push(logprob);
+        if (logprob !== null) outcome.logprobs.push(logprob);
         outcome.text += text;
       },
       onFinish: (reason, rest) => {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type SamplerParams, sample, uniform } from '../../engine/sampler.ts';
 
-const GREEDY: SamplerParams = { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, topLogprobs: 0, seed: 1 };
+const GREEDY: SamplerParams = { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, logprobs: true, topLogprobs: 0, seed: 1 };
 
 /** The rules written down without a thought for speed. Returns the tokens that may be chosen with their probabilities. */
 function reference(logits: Float32Array, params: SamplerParams, previous: number[]): Map<number, number> {
@@ -57,6 +57,30 @@ test('extreme logits: -Infinity is never taken, NaN and Infinity are a bug of th
   expect(() => sample(Float32Array.from([1, Number.POSITIVE_INFINITY]), GREEDY, [], 0)).toThrow('not finite');
 });
 
+test('a log-probability is computed where it or alternatives are asked for', () => {
+  const logits = Float32Array.from([1, 3]);
+  expect(sample(logits, { ...GREEDY, logprobs: false }, [], 0)).toEqual({ tokenId: 1, logprob: null, topLogprobs: [] });
+  expect(sample(logits, { ...GREEDY, logprobs: false, topLogprobs: 1 }, [], 0).logprob).toBeCloseTo(-Math.log(1 + Math.exp(-2)), 6);
+});
+
+test('property: over thousands of tokens, greedy, alternatives and log-probabilities are those of a plain loop', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 3000 }), fc.integer(), fc.integer({ min: 1, max: 9 }), fc.integer({ min: 0, max: 12 }), (length, seed, levels, topLogprobs) => {
+      // Few levels make many ties.
+      const logits = Float32Array.from({ length }, (_, i) => Math.floor(uniform(seed, i) * 4 ** levels) / 4 ** (levels - 2) - 20);
+      const ranked = Array.from(logits.keys()).sort((a, b) => logits[b]! - logits[a]! || a - b);
+      const max = logits[ranked[0]!]!;
+      const logZ = max + Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit - max), 0));
+      const { tokenId, logprob, topLogprobs: top } = sample(logits, { ...GREEDY, topLogprobs }, [], 0);
+      expect(tokenId).toBe(ranked[0]);
+      expect(logprob).toBeCloseTo(max - logZ, 5);
+      expect(top.map((one) => one.tokenId)).toEqual(ranked.slice(0, topLogprobs));
+      if (length > 9) expect(() => sample(logits.with(length - 2, Number.NaN), GREEDY, [], 0)).toThrow('not finite');
+    }),
+    { seed: 21, numRuns: 200 },
+  );
+});
+
 test('the random number depends on seed and index only, and is uniform', () => {
   expect(uniform(5, 9)).toBe(uniform(5, 9));
   const seen = new Set<number>();
@@ -87,12 +111,16 @@ test('property: only tokens that the cuts leave are taken, each as often as its 
     repetitionPenalty: fc.constantFrom(1, 1.3, 0.8),
     seed: fc.integer(),
     previous: fc.array(fc.nat(3), { maxLength: 4 }),
+    // A large vocabulary with the likely tokens far apart.
+    apart: fc.constantFrom(1, 1, 61),
   });
   fc.assert(
-    fc.property(setting, ({ logits, previous, ...rest }) => {
+    fc.property(setting, ({ logits, previous, apart, ...rest }) => {
       const params = { ...GREEDY, ...rest };
-      const values = Float32Array.from(logits);
-      const known = previous.filter((id) => id < values.length);
+      const values = new Float32Array(logits.length * apart).fill(-200);
+      for (const [i, logit] of logits.entries()) values[i * apart] = logit;
+      const known = previous.filter((id) => id < logits.length).map((id) => id * apart);
+      const before = values.slice();
       const expected = reference(values, params, known);
       const draws = 300;
       const counts = new Map<number, number>();
@@ -100,6 +128,7 @@ test('property: only tokens that the cuts leave are taken, each as often as its 
         const { tokenId } = sample(values, params, known, i);
         counts.set(tokenId, (counts.get(tokenId) ?? 0) + 1);
       }
+      expect(values).toEqual(before);
       for (const [id, count] of counts) {
         const p = expected.get(id) ?? 0;
         expect(p).toBeGreaterThan(0);

@@ -47,7 +47,7 @@ test('property: a short stop string is cut where a search of the whole text find
 });
 
 test('defaults are greedy and finite; nonsense is refused by name', () => {
-  expect(resolveSampling({ seed: 3 })).toEqual({ temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 3, maxTokens: 128, stop: [], ignoreEos: false, topLogprobs: 0 });
+  expect(resolveSampling({ seed: 3 })).toEqual({ temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 3, maxTokens: 128, stop: [], ignoreEos: false, logprobs: false, topLogprobs: 0 });
   expect(() => resolveSampling({ minP: 2 })).toThrow('minP is 2; it must be between 0 and 1.');
   expect(() => resolveSampling({ topK: 1.5 })).toThrow('topK');
   expect(() => resolveSampling({ repetitionPenalty: 0 })).toThrow('repetitionPenalty');
