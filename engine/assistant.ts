@@ -133,6 +133,7 @@ export class Assistant {
         else this.#documents.edit(message.docId, message.version, message.edits);
         this.#files.touch(message.docId);
         this.#idle.stop(this.#model, message.docId);
+        this.#model?.engine.typed();
         return this.#wake();
       case 'documentClosed':
         this.#idle.stop(this.#model, message.docId);

@@ -7,7 +7,6 @@
  */
 import { t } from '@vscode/l10n';
 import type { ModelRunner } from './batch.ts';
-import { FIXED_TOKENS, NO_STEPS, observeStep, RELAXED_STEP_MS, tokenBudget, URGENT_STEP_MS } from './budget.ts';
 import { KvCache } from './cache/kvCache.ts';
 import type { Block } from './cache/outline.ts';
 import type { KvWindow } from './cache/window.ts';
@@ -19,6 +18,7 @@ import type { EngineStats, FinishReason, Tier, TreeNode } from './protocol.ts';
 import { sample } from './sampler.ts';
 import { type Scheduled, Scheduler } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
+import { StepPlanner } from './stepPlanner.ts';
 import { StepTrace, type TracedSpan, type TracedStep } from './trace.ts';
 
 export interface EngineOptions {
@@ -46,15 +46,13 @@ export class Engine {
   readonly #window: KvWindow;
   readonly #cache: KvCache;
   readonly #scheduler: Scheduler;
-  readonly #policies: Policies;
+  readonly #planner: StepPlanner;
   readonly #maxContext: number;
   readonly #clock: () => number;
-  readonly #fixedBudget: number | undefined;
   readonly #metrics: Metrics;
   readonly #trace = new StepTrace();
   readonly #sequences = new Map<string, Sequence>();
   readonly #aborting = new Set<string>();
-  #stepCost = NO_STEPS;
   #stepping = false;
   /** What waits for the end of the step. */
   #afterStep: (() => void)[] = [];
@@ -65,11 +63,11 @@ export class Engine {
     this.#maxContext = options.maxContext;
     this.#clock = options.clock ?? (() => performance.now());
     this.#metrics = new Metrics(this.#clock());
-    this.#fixedBudget = options.tokenBudget;
     const { window, maxBytes, softSlots = 2 * options.maxContext } = options;
     this.#cache = new KvCache({ window, maxBytes, softSlots, clock: this.#clock });
-    this.#policies = { ...ALL_POLICIES, ...options.policies };
-    this.#scheduler = new Scheduler(this.#cache, this.#policies);
+    const policies = { ...ALL_POLICIES, ...options.policies };
+    this.#scheduler = new Scheduler(this.#cache, policies);
+    this.#planner = new StepPlanner(policies, this.#clock, options.tokenBudget);
   }
 
   /** Takes a sequence in. One that can never run ends with `onError` at once. Ids must differ among unfinished ones. */
@@ -100,6 +98,11 @@ export class Engine {
     });
   }
 
+  /** Someone is typing: steps are kept short for a while. */
+  typed(): void {
+    this.#planner.typed();
+  }
+
   /** Whether `step` has something to do. */
   hasWork(includeIdle = true): boolean {
     for (const sequence of this.#sequences.values()) if (includeIdle || sequence.priority !== 'idle') return true;
@@ -112,14 +115,15 @@ export class Engine {
     this.#stepping = true;
     try {
       const start = this.#clock();
-      const { batch, ended } = this.#scheduler.schedule(this.#budget(), start);
+      const { batch, ended } = this.#scheduler.schedule((numDecodes) => this.#planner.budget(this.#sequences.values(), this.#window.numSlots, numDecodes), start);
       const scheduled = this.#clock();
       for (const { sequence, outcome } of ended) this.#end(sequence, outcome);
       if (batch.length > 0) {
         const logits = await this.#run(batch);
         for (const part of batch) this.#scheduler.commit(part);
         const run = this.#clock();
-        this.#learn(run - start, batch);
+        this.#countPrompts(batch);
+        this.#planner.learn(numTokens(batch), this.#window.numSlots, run - scheduled);
         const spans = batch.map(tracedSpan);
         const numGenerated = this.#emit(batch, logits);
         const end = this.#clock();
@@ -257,21 +261,12 @@ export class Engine {
     return unknown === undefined ? null : new RequestError('badRequest', `Token id ${unknown} is not in the vocabulary of ${this.#runner.vocabSize}.`);
   }
 
-  #budget(): number {
-    if (this.#fixedBudget !== undefined) return this.#fixedBudget;
-    if (!this.#policies.stepTarget) return FIXED_TOKENS;
-    const urgent = [...this.#sequences.values()].some((sequence) => sequence.priority === 'completion');
-    return tokenBudget(this.#stepCost, urgent ? URGENT_STEP_MS : RELAXED_STEP_MS);
-  }
-
-  /** From a step whose tokens took `ms`. */
-  #learn(ms: number, batch: readonly Scheduled[]): void {
+  #countPrompts(batch: readonly Scheduled[]): void {
     const { tokens } = this.#metrics;
     for (const { sequence, startIndex, count } of batch) {
       const ofPrompt = Math.max(0, Math.min(count, sequence.numPromptTokens - startIndex));
       tokens[sequence.priority === 'idle' ? 'idleComputed' : 'promptComputed'] += ofPrompt;
     }
-    this.#stepCost = observeStep(this.#stepCost, numTokens(batch), ms);
   }
 
   #tracedState(): Pick<TracedStep, 'events' | 'windowBytes' | 'storeBytes' | 'waiting'> {

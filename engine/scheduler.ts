@@ -14,7 +14,8 @@ import { type Lease, numComputed } from './cache/lease.ts';
 import { RequestError } from './errors.ts';
 import { type Computing, follows } from './policies/leader.ts';
 import type { Policies } from './policies/policies.ts';
-import { byService, byStanding, rank } from './policies/priorities.ts';
+import { byService, byStanding, level, rank } from './policies/priorities.ts';
+import type { TokenBudget } from './policies/tokenBudget.ts';
 import type { FinishReason } from './protocol.ts';
 import type { Sequence } from './sequence.ts';
 
@@ -98,8 +99,8 @@ export class Scheduler {
     this.#cache.setMaxBytes(maxBytes);
   }
 
-  /** Puts the next step together and takes slots for it. `budget`: tokens. */
-  schedule(budget: number, now: number): Schedule {
+  /** Puts the next step together and takes slots for it. `budgetFor` says how many tokens it may have beside its decodes. */
+  schedule(budgetFor: (numDecodes: number) => TokenBudget, now: number): Schedule {
     this.#ended = [];
     const idleToo = [...this.sequences()].every((s) => s.priority === 'idle');
     const active = this.#eligible([...this.sequences()].filter((s) => idleToo || s.priority !== 'idle').sort(this.#standing), now);
@@ -108,11 +109,16 @@ export class Scheduler {
       const lease = this.#running.get(sequence);
       if (lease && isDecode(sequence, lease)) this.#take(sequence, lease, 1);
     }
-    const numDecodes = this.#batch.size;
-    let left = Math.max(budget - numDecodes, Math.ceil(budget / 4));
+    let numTokens = this.#batch.size;
+    const budget = budgetFor(numTokens);
+    const urgent = active.some((s) => s.priority === 'completion');
+    let beside: number | null = null;
     let admits = true;
-    for (const sequence of this.#prompts(active, left, now)) {
-      if (left === 0) break;
+    for (const sequence of this.#prompts(active, budget.tokens - numTokens, now)) {
+      const isUrgent = !urgent || level(sequence, now, this.#policies) <= 0;
+      if (!isUrgent) beside ??= budget.beside(numTokens);
+      const left = (isUrgent ? budget.tokens : beside!) - numTokens;
+      if (left <= 0) break;
       const lease = this.#running.get(sequence) ?? (admits ? this.#admit(sequence) : null);
       if (!lease) {
         // What does not fit now must not be overtaken for ever by smaller ones.
@@ -122,7 +128,7 @@ export class Scheduler {
       this.#hop(sequence, lease);
       const at = numComputed(lease);
       if (at === sequence.tokenIds.length) this.#end(sequence, 'length');
-      else if (!this.#isFollower(sequence, at)) left -= this.#take(sequence, lease, Math.min(left, sequence.tokenIds.length - at));
+      else if (!this.#isFollower(sequence, at)) numTokens += this.#take(sequence, lease, Math.min(left, sequence.tokenIds.length - at));
     }
     for (const { sequence } of this.#batch.values()) {
       if (Number.isNaN(sequence.startedAt)) sequence.startedAt = now;

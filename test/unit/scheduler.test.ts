@@ -1,6 +1,5 @@
-/** The scheduler's pure policies: budget, leader, priorities. The scheduler itself is tested in test/engine. */
+/** The scheduler's pure policies of order: leader, priorities. The scheduler itself is tested in test/engine. */
 import { expect, test } from 'vitest';
-import { NO_STEPS, observeStep, RELAXED_STEP_MS, tokenBudget, URGENT_STEP_MS } from '../../engine/budget.ts';
 import { follows } from '../../engine/policies/leader.ts';
 import { AGEING_MS, byService, byStanding, level } from '../../engine/policies/priorities.ts';
 import type { Priority } from '../../engine/protocol.ts';
@@ -29,29 +28,4 @@ test('a sequence follows only who computes its very next token, on the same path
   expect(follows([1, 9, 3], 2, leader)).toBe(false);
   expect(follows([1, 2, 3], 1, leader)).toBe(false);
   expect(follows([1, 2, 3, 4, 5], 4, leader)).toBe(false);
-});
-
-test('the budget meets the target of a machine with fixed and per-token cost', () => {
-  const machine = (tokens: number): number => 12 + 0.6 * tokens;
-  let cost = NO_STEPS;
-  expect(tokenBudget(cost, URGENT_STEP_MS)).toBe(32);
-  for (let i = 0; i < 30; i++) {
-    const tokens = i % 3 === 0 ? 1 : tokenBudget(cost, URGENT_STEP_MS);
-    cost = observeStep(cost, tokens, machine(tokens));
-  }
-  expect(machine(tokenBudget(cost, URGENT_STEP_MS))).toBeCloseTo(URGENT_STEP_MS, -1);
-  expect(machine(tokenBudget(cost, RELAXED_STEP_MS))).toBeCloseTo(RELAXED_STEP_MS, -1);
-});
-
-test('a long run of decodes alone does not make chunks small', () => {
-  const machine = (tokens: number): number => 12 + 0.6 * tokens;
-  let cost = NO_STEPS;
-  for (const tokens of [32, 60, 64]) cost = observeStep(cost, tokens, machine(tokens));
-  for (let i = 0; i < 500; i++) cost = observeStep(cost, 1, machine(1));
-  expect(tokenBudget(cost, URGENT_STEP_MS)).toBeGreaterThan(50);
-});
-
-test('the budget stays within 16 and 512', () => {
-  expect(tokenBudget(observeStep(NO_STEPS, 32, 5000), URGENT_STEP_MS)).toBe(16);
-  expect(tokenBudget(observeStep(NO_STEPS, 32, 0.01), URGENT_STEP_MS)).toBe(512);
 });

@@ -1,0 +1,165 @@
+/**
+ * What a step costs, learnt from the steps that have run: ms = a + b * tokens + c * tokens * columns. Every step reads
+ * all weights once (a), every token passes through the linear layers (b) and attends to every column, those of the
+ * window and the step's own (c). One instance per way of computing tokens.
+ *
+ * Robust on a machine that does other things as well: steps of about one size share a cell, which keeps the last few and
+ * speaks with their median, so single slow steps count for nothing. A cell that is not refreshed fades, but is not
+ * forgotten: a thousand decodes do not make it unknown what a chunk costs. The fit minimises relative errors. A machine
+ * that has become slower altogether, hot or on battery, shows in the last few steps: their median corrects the fit.
+ */
+
+/** Coefficients, all >= 0. */
+export interface Coefficients {
+  /** ms of a step. */
+  readonly a: number;
+  /** ms per token. */
+  readonly b: number;
+  /** ms per token and column. */
+  readonly c: number;
+}
+
+/** Proportions of a small model on two cores. What has not been measured yet is scaled from these to what has. */
+const TYPICAL: Coefficients = { a: 14, b: 0.8, c: 0.001 };
+/** Weight of the proportions above, beside 1 for a fresh cell. */
+const PRIOR_WEIGHT = 0.01;
+/** Steps kept per cell. */
+const KEPT = 5;
+/** Steps after which a cell that is not refreshed counts half, and the least that it counts. */
+const HALF_LIFE = 300;
+const LEAST_WEIGHT = 0.05;
+/** Steps whose median tells the speed of the moment. */
+const RECENT = 9;
+
+interface Observation {
+  readonly tokens: number;
+  readonly columns: number;
+  readonly ms: number;
+}
+
+interface Cell {
+  /** Oldest first. */
+  readonly last: Observation[];
+  /** Number of the step that came last. */
+  step: number;
+}
+
+const logBucket = (n: number): number => Math.ceil(Math.log2(Math.max(1, n)));
+
+export class StepCost {
+  readonly #cells = new Map<number, Cell>();
+  #fitted: Coefficients = TYPICAL;
+  /** Of the last steps, oldest first: how much longer than fitted they took. */
+  readonly #recent: number[] = [];
+  #slowness = 1;
+  #numSteps = 0;
+
+  /** As learnt so far; typical proportions before anything has been. */
+  get coefficients(): Coefficients {
+    const { a, b, c } = this.#fitted;
+    return { a: a * this.#slowness, b: b * this.#slowness, c: c * this.#slowness };
+  }
+
+  /** Whether anything has been observed. */
+  get known(): boolean {
+    return this.#numSteps > 0;
+  }
+
+  /** A step of `tokens`, each of which attended to `columns`, took `ms`. */
+  observe(tokens: number, columns: number, ms: number): void {
+    if (!(tokens > 0) || !(columns >= 0) || !(ms > 0) || ms === Number.POSITIVE_INFINITY) return;
+    const key = 64 * logBucket(tokens) + logBucket(columns);
+    const cell = this.#cells.get(key) ?? { last: [], step: 0 };
+    this.#cells.set(key, cell);
+    if (cell.last.length === KEPT) cell.last.shift();
+    cell.last.push({ tokens, columns, ms });
+    cell.step = ++this.#numSteps;
+    this.#fit();
+    if (this.#recent.length === RECENT) this.#recent.shift();
+    this.#recent.push(ms / evaluate(this.#fitted, tokens, columns));
+    this.#slowness = [...this.#recent].sort((x, y) => x - y)[this.#recent.length >> 1]!;
+  }
+
+  /** ms. */
+  predict(tokens: number, columns: number): number {
+    return tokens === 0 ? 0 : this.#slowness * evaluate(this.#fitted, tokens, columns);
+  }
+
+  /** The most tokens of a step over `columns` and themselves that stays within `ms`; 0 when none do. */
+  tokensWithin(ms: number, columns: number): number {
+    const { a, b, c } = this.coefficients;
+    if (ms <= a) return 0;
+    // c t^2 + (b + c columns) t - (ms - a) = 0, in the form that stands c = 0.
+    const linear = b + c * columns;
+    return Math.floor((2 * (ms - a)) / (linear + Math.sqrt(linear * linear + 4 * c * (ms - a))));
+  }
+
+  #fit(): void {
+    const points = [...this.#cells.values()].map((cell) => ({ ...this.#median(cell.last), weight: Math.max(LEAST_WEIGHT, 0.5 ** ((this.#numSteps - cell.step) / HALF_LIFE)) }));
+    // How much slower this machine and model are than the typical ones.
+    const scale = weightedMedian(points.map(({ tokens, columns, ms, weight }) => ({ value: ms / evaluate(TYPICAL, tokens, columns), weight })));
+    const unit = [scale * TYPICAL.a, scale * TYPICAL.b, scale * TYPICAL.c] as const;
+    // Normal equations of sum weight * (features . x / ms - 1)^2 + PRIOR_WEIGHT * |x - 1|^2, with x in units of `unit`.
+    const matrix = [PRIOR_WEIGHT, 0, 0, 0, PRIOR_WEIGHT, 0, 0, 0, PRIOR_WEIGHT];
+    const right = [PRIOR_WEIGHT, PRIOR_WEIGHT, PRIOR_WEIGHT];
+    for (const { tokens, columns, ms, weight } of points) {
+      const features = [unit[0] / ms, (unit[1] * tokens) / ms, (unit[2] * tokens * columns) / ms];
+      for (let i = 0; i < 3; i++) {
+        right[i]! += weight * features[i]!;
+        for (let j = 0; j < 3; j++) matrix[3 * i + j]! += weight * features[i]! * features[j]!;
+      }
+    }
+    const x = solveNonNegative(matrix, right);
+    this.#fitted = { a: x[0]! * unit[0], b: x[1]! * unit[1], c: x[2]! * unit[2] };
+  }
+
+  /** The one whose time is the median in proportion to what is predicted. */
+  #median(observations: readonly Observation[]): Observation {
+    const ratio = ({ tokens, columns, ms }: Observation): number => ms / evaluate(this.#fitted, tokens, columns);
+    return [...observations].sort((x, y) => ratio(x) - ratio(y))[observations.length >> 1]!;
+  }
+}
+
+function evaluate({ a, b, c }: Coefficients, tokens: number, columns: number): number {
+  return a + tokens * (b + c * columns);
+}
+
+function weightedMedian(items: { value: number; weight: number }[]): number {
+  items.sort((x, y) => x.value - y.value);
+  let left = items.reduce((sum, { weight }) => sum + weight, 0) / 2;
+  for (const { value, weight } of items) {
+    left -= weight;
+    if (left <= 0) return value;
+  }
+  return 1;
+}
+
+/** The x >= 0 that minimises x' matrix x / 2 - right' x; `matrix` [3, 3] is positive definite. */
+function solveNonNegative(matrix: readonly number[], right: readonly number[]): number[] {
+  let best = [0, 0, 0];
+  let least = 0;
+  // Three unknowns have seven sets of positive ones.
+  for (let set = 1; set < 8; set++) {
+    const x = solveSubset(matrix, right, [0, 1, 2].filter((i) => (set >> i) & 1));
+    if (x.some((value) => !(value >= 0))) continue;
+    // At a solution of its subset the objective is -right' x / 2.
+    const value = -right.reduce((sum, r, i) => sum + r * x[i]!, 0) / 2;
+    if (value < least) [best, least] = [x, value];
+  }
+  return best;
+}
+
+/** Solves for the unknowns in `set`, the others 0; Gaussian elimination, which needs no pivoting here. */
+function solveSubset(matrix: readonly number[], right: readonly number[], set: readonly number[]): number[] {
+  const rows = set.map((i) => [...set.map((j) => matrix[3 * i + j]!), right[i]!]);
+  for (const [k, pivot] of rows.entries()) {
+    for (const row of rows) {
+      if (row === pivot) continue;
+      const factor = row[k]! / pivot[k]!;
+      for (let j = k; j < row.length; j++) row[j]! -= factor * pivot[j]!;
+    }
+  }
+  const x = [0, 0, 0];
+  for (const [k, i] of set.entries()) x[i] = rows[k]!.at(-1)! / rows[k]![k]!;
+  return x;
+}

@@ -1,0 +1,41 @@
+/**
+ * PURE: how long a step may take. A step cannot be interrupted, so its length is the delay of whatever happens next: a
+ * keystroke, an abort, the next token of an answer that is being read. Longer steps are more efficient.
+ */
+
+/** While a completion waits or runs. */
+const URGENT_MS = 50;
+/** Shortly after typing, when the next completion may come at any moment; while an answer is being read; for idle work. */
+const ATTENTIVE_MS = 150;
+const TYPING_MS = 5000;
+const RELAXED_MS = 800;
+/** By how much prompts of others may lengthen the steps of a completion. */
+const BESIDE = 1.5;
+
+export interface Attention {
+  /** A completion waits or runs. */
+  readonly completion: boolean;
+  /** Someone reads along: a chat answer is being generated. */
+  readonly reading: boolean;
+  /** All there is to do is idle work, which nobody waits for. */
+  readonly idleOnly: boolean;
+  /** Since the last keystroke; infinite when there was none. */
+  readonly msSinceTyping: number;
+}
+
+export interface StepTarget {
+  readonly ms: number;
+  /** Prompt tokens that a step has in any case, so that everything goes on. */
+  readonly leastTokens: number;
+}
+
+export function stepTarget({ completion, reading, idleOnly, msSinceTyping }: Attention): StepTarget {
+  if (completion) return { ms: URGENT_MS, leastTokens: 4 };
+  if (reading || idleOnly || msSinceTyping < TYPING_MS) return { ms: ATTENTIVE_MS, leastTokens: 4 };
+  return { ms: RELAXED_MS, leastTokens: 16 };
+}
+
+/** How long a step of a completion, which takes `ownMs` without them, may become for the sake of other prompts. */
+export function besideMs(target: StepTarget, ownMs: number): number {
+  return Math.min(target.ms, BESIDE * ownMs);
+}

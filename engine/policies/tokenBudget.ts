@@ -1,0 +1,35 @@
+/** PURE: how many tokens a step may have: as many as fit into the time target by what steps have cost so far. */
+import type { StepCost } from './stepCost.ts';
+import { besideMs, type StepTarget } from './stepTarget.ts';
+
+export interface TokenBudget {
+  /** Most tokens of the step, decodes included. */
+  readonly tokens: number;
+  /** The same for prompts of others in a step that serves a completion and has `ownTokens` without them. */
+  beside(ownTokens: number): number;
+}
+
+/** Where nothing is learnt: what servers take. */
+export const FIXED_TOKENS = 512;
+const MOST_TOKENS = 512;
+/** Most products of tokens and columns: attention writes intermediates of that size for each query head. */
+const MOST_PRODUCTS = 2 ** 21;
+/** Of the first step, before anything has been measured. */
+const FIRST_TOKENS = 32;
+
+/** The same for every step; prompts get a quarter of it however many sequences decode. */
+export function fixedBudget(tokens: number, numDecodes: number): TokenBudget {
+  const most = Math.max(tokens, numDecodes + Math.ceil(tokens / 4));
+  return { tokens: most, beside: () => most };
+}
+
+/** `columns`: what each token of the step attends to; `numDecodes`: tokens that are no prompt's. */
+export function learntBudget(cost: StepCost, target: StepTarget, columns: number, numDecodes: number): TokenBudget {
+  const most = Math.min(MOST_TOKENS, Math.floor(MOST_PRODUCTS / Math.max(1, columns)));
+  const within = (ms: number): number => Math.min(most, cost.known ? cost.tokensWithin(ms, columns) : FIRST_TOKENS);
+  const tokens = Math.max(within(target.ms), numDecodes + target.leastTokens);
+  return {
+    tokens,
+    beside: (ownTokens) => Math.min(tokens, Math.max(within(besideMs(target, cost.predict(ownTokens, columns + ownTokens))), ownTokens + target.leastTokens)),
+  };
+}

@@ -1,0 +1,133 @@
+/** What a step costs is learnt, on a quiet machine and on a noisy one; targets; token budgets. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { StepCost } from '../../engine/policies/stepCost.ts';
+import { besideMs, stepTarget } from '../../engine/policies/stepTarget.ts';
+import { fixedBudget, learntBudget } from '../../engine/policies/tokenBudget.ts';
+import { below, seededRandom } from '../engine/workload.ts';
+
+interface Machine {
+  a: number;
+  b: number;
+  c: number;
+}
+
+const time = ({ a, b, c }: Machine, tokens: number, columns: number): number => a + tokens * (b + c * columns);
+
+/** Steps as an editor makes them: mostly decodes, some chunks, over windows of several sizes. `noise` is applied to each time. */
+function learn(machine: Machine, numSteps: number, seed: number, noise: (ms: number, random: () => number) => number = (ms) => ms): StepCost {
+  const cost = new StepCost();
+  const random = seededRandom(seed);
+  for (let i = 0; i < numSteps; i++) {
+    const tokens = random() < 0.6 ? 1 + below(random, 4) : 8 + below(random, 250);
+    const columns = [256, 1024, 2048, 8192][below(random, 4)]! + tokens;
+    cost.observe(tokens, columns, noise(time(machine, tokens, columns), random));
+  }
+  return cost;
+}
+
+test('the coefficients of a quiet machine, fast or slow, are found', () => {
+  const machine = fc.record({ a: fc.double({ min: 2, max: 200, noNaN: true }), b: fc.double({ min: 0.05, max: 10, noNaN: true }), c: fc.double({ min: 1e-4, max: 2e-2, noNaN: true }) });
+  fc.assert(
+    fc.property(machine, fc.integer(), (m, seed) => {
+      const cost = learn(m, 200, seed);
+      for (const [tokens, columns] of [[1, 500], [4, 8000], [64, 2000], [200, 8000]] as const) {
+        const off = cost.predict(tokens, columns) / time(m, tokens, columns);
+        expect(off).toBeGreaterThan(0.9);
+        expect(off).toBeLessThan(1.1);
+      }
+    }),
+    { seed: 1, numRuns: 100 },
+  );
+});
+
+test('a fifth of the steps twenty times too slow, the others 15% off: predictions stay right', () => {
+  const machine = { a: 14, b: 0.8, c: 0.0012 };
+  for (let seed = 0; seed < 10; seed++) {
+    const cost = learn(machine, 400, seed, (ms, random) => ms * (random() < 0.2 ? 20 : 0.9 + 0.3 * random()));
+    for (const [tokens, columns] of [[1, 500], [64, 2000], [200, 8000]] as const) {
+      const off = cost.predict(tokens, columns) / time(machine, tokens, columns);
+      expect(off).toBeGreaterThan(0.8);
+      expect(off).toBeLessThan(1.35);
+    }
+  }
+});
+
+test('no coefficient is negative, whatever is measured', () => {
+  const step = fc.tuple(fc.integer({ min: 1, max: 512 }), fc.integer({ min: 1, max: 32768 }), fc.double({ min: 1e-3, max: 1e5, noNaN: true }));
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 1, maxLength: 40 }), (steps) => {
+      const cost = new StepCost();
+      for (const one of steps) cost.observe(...one);
+      const { a, b, c } = cost.coefficients;
+      expect(Math.min(a, b, c)).toBeGreaterThanOrEqual(0);
+      expect(a + b + c).toBeGreaterThan(0);
+      expect(cost.predict(1, 100)).toBeGreaterThan(0);
+    }),
+    { seed: 2 },
+  );
+});
+
+test('a machine that becomes twice as slow is believed within a dozen steps', () => {
+  const machine = { a: 14, b: 0.8, c: 0.001 };
+  const cost = learn(machine, 300, 1);
+  for (let i = 0; i < 12; i++) cost.observe(i % 3 === 0 ? 60 : 1, 2048, 2 * time(machine, i % 3 === 0 ? 60 : 1, 2048));
+  expect(cost.predict(1, 2048) / time(machine, 1, 2048)).toBeGreaterThan(1.7);
+  expect(cost.predict(60, 2048) / time(machine, 60, 2048)).toBeGreaterThan(1.5);
+});
+
+test('a thousand decodes do not change what a chunk costs', () => {
+  const machine = { a: 20, b: 1.5, c: 0.003 };
+  const cost = learn(machine, 100, 3);
+  for (let i = 0; i < 1000; i++) cost.observe(1, 2048, time(machine, 1, 2048));
+  expect(cost.predict(128, 2048) / time(machine, 128, 2048)).toBeCloseTo(1, 1);
+});
+
+test('tokensWithin is the inverse of predict over the window and the step itself', () => {
+  const machine = { a: 14, b: 0.8, c: 0.001 };
+  const cost = learn(machine, 300, 4);
+  for (const columns of [0, 512, 8192]) {
+    for (const ms of [20, 50, 150, 800]) {
+      const tokens = cost.tokensWithin(ms, columns);
+      if (tokens > 0) expect(cost.predict(tokens, columns + tokens)).toBeLessThanOrEqual(ms);
+      expect(cost.predict(tokens + 1, columns + tokens + 1)).toBeGreaterThan(ms);
+    }
+  }
+  expect(cost.tokensWithin(5, 0)).toBe(0);
+});
+
+test('impossible times are not learnt from', () => {
+  const cost = new StepCost();
+  for (const ms of [0, -1, Number.NaN, Number.POSITIVE_INFINITY]) cost.observe(1, 100, ms);
+  cost.observe(0, 100, 5);
+  expect(cost.known).toBe(false);
+});
+
+test('targets: a completion, then typing, reading or idle work, then throughput', () => {
+  const calm = { completion: false, reading: false, idleOnly: false, msSinceTyping: Number.POSITIVE_INFINITY };
+  expect(stepTarget(calm).ms).toBe(800);
+  expect(stepTarget({ ...calm, msSinceTyping: 4999 }).ms).toBe(150);
+  expect(stepTarget({ ...calm, msSinceTyping: 5000 }).ms).toBe(800);
+  expect(stepTarget({ ...calm, reading: true }).ms).toBe(150);
+  expect(stepTarget({ ...calm, idleOnly: true }).ms).toBe(150);
+  expect(stepTarget({ ...calm, completion: true, msSinceTyping: 0 })).toEqual({ ms: 50, leastTokens: 4 });
+  expect(besideMs(stepTarget({ ...calm, completion: true }), 20)).toBe(30);
+  expect(besideMs(stepTarget({ ...calm, completion: true }), 45)).toBe(50);
+});
+
+test('budgets: within the target, never below the least, never above what memory allows', () => {
+  const urgent = { ms: 50, leastTokens: 4 };
+  const cost = learn({ a: 14, b: 0.8, c: 0.001 }, 300, 5);
+  const { tokens, beside } = learntBudget(cost, urgent, 1024, 1);
+  expect(cost.predict(tokens, 1024 + tokens)).toBeLessThanOrEqual(50);
+  expect(tokens).toBeGreaterThan(10);
+  // Beside the decode of a completion others get what makes its step half as long again.
+  expect(cost.predict(beside(1), 1024 + beside(1))).toBeLessThan(1.5 * cost.predict(1, 1025) + 1);
+  expect(beside(tokens)).toBe(tokens);
+  expect(learntBudget(cost, urgent, 1_000_000, 8).tokens).toBe(12);
+  expect(learntBudget(cost, { ms: 1e9, leastTokens: 16 }, 1024, 0).tokens).toBe(512);
+  expect(learntBudget(cost, { ms: 1e9, leastTokens: 16 }, 16384, 0).tokens).toBe(128);
+  expect(learntBudget(new StepCost(), urgent, 1024, 0).tokens).toBe(32);
+  expect(fixedBudget(32, 4).tokens).toBe(32);
+  expect(fixedBudget(32, 30).tokens).toBe(38);
+});
