@@ -47,6 +47,7 @@ export class Engine {
   readonly #cache: KvCache;
   readonly #scheduler: Scheduler;
   readonly #planner: StepPlanner;
+  readonly #policies: Policies;
   readonly #maxContext: number;
   readonly #clock: () => number;
   readonly #metrics: Metrics;
@@ -65,9 +66,9 @@ export class Engine {
     this.#metrics = new Metrics(this.#clock());
     const { window, maxBytes, softSlots = 2 * options.maxContext } = options;
     this.#cache = new KvCache({ window, maxBytes, softSlots, clock: this.#clock });
-    const policies = { ...ALL_POLICIES, ...options.policies };
-    this.#scheduler = new Scheduler(this.#cache, policies);
-    this.#planner = new StepPlanner(policies, this.#clock, options.tokenBudget);
+    this.#policies = { ...ALL_POLICIES, ...options.policies };
+    this.#scheduler = new Scheduler(this.#cache, this.#policies);
+    this.#planner = new StepPlanner(this.#policies, this.#clock, options.tokenBudget);
   }
 
   /** Takes a sequence in. One that can never run ends with `onError` at once. Ids must differ among unfinished ones. */
@@ -115,7 +116,8 @@ export class Engine {
     this.#stepping = true;
     try {
       const start = this.#clock();
-      const { batch, ended } = this.#scheduler.schedule((numDecodes) => this.#planner.budget(this.#sequences.values(), this.#window.numSlots, numDecodes), start);
+      if (this.#policies.tidying && this.#planner.cost.known) this.#scheduler.tidy(this.#planner.cost.coefficients.c);
+      const { batch, ended } = this.#scheduler.schedule((numDecodes) => this.#planner.budget(this.#sequences.values(), this.#cache.columns, numDecodes), start);
       const scheduled = this.#clock();
       for (const { sequence, outcome } of ended) this.#end(sequence, outcome);
       if (batch.length > 0) {

@@ -21,6 +21,8 @@ import type { Sequence } from './sequence.ts';
 
 /** Sequences that hold a lease at once. */
 const MAX_RUNNING = 16;
+/** Tokens that an answer still has, at most, where nothing is known of its end. */
+const LIKELY_ANSWER = 48;
 /** Waiting sequences looked at per step. */
 const MAX_CANDIDATES = 32;
 
@@ -97,6 +99,16 @@ export class Scheduler {
   setMaxBytes(maxBytes: number): void {
     while (this.#cache.excess(maxBytes) > 0) this.#preempt(this.#lowest()!);
     this.#cache.setMaxBytes(maxBytes);
+  }
+
+  /** Before a step: makes way in the window for what the running sequences have still to compute. */
+  tidy(msPerProduct: number): void {
+    let tokens = 0;
+    for (const [sequence, lease] of this.#running) {
+      const answer = Math.min(sequence.sampling.maxTokens - sequence.numGenerated, LIKELY_ANSWER);
+      tokens += sequence.tokenIds.length - numComputed(lease) + answer;
+    }
+    this.#cache.tidy(tokens, msPerProduct);
   }
 
   /** Puts the next step together and takes slots for it. `budgetFor` says how many tokens it may have beside its decodes. */

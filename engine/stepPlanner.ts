@@ -5,7 +5,7 @@
 import type { Policies } from './policies/policies.ts';
 import { StepCost } from './policies/stepCost.ts';
 import { stepTarget } from './policies/stepTarget.ts';
-import { FIXED_TOKENS, fixedBudget, learntBudget, type TokenBudget } from './policies/tokenBudget.ts';
+import { type Columns, FIXED_TOKENS, fixedBudget, learntBudget, type TokenBudget } from './policies/tokenBudget.ts';
 import type { Sequence } from './sequence.ts';
 
 export class StepPlanner {
@@ -24,8 +24,8 @@ export class StepPlanner {
     this.#typedAt = this.#clock();
   }
 
-  /** For a step with `numDecodes` that serves some of `sequences`, each token attending to `columns`. */
-  budget(sequences: Iterable<Sequence>, columns: number, numDecodes: number): TokenBudget {
+  /** For a step with `numDecodes` that serves some of `sequences`. */
+  budget(sequences: Iterable<Sequence>, columns: Columns, numDecodes: number): TokenBudget {
     if (this.#fixedBudget !== undefined) return fixedBudget(this.#fixedBudget, numDecodes);
     const all = [...sequences];
     const target = stepTarget({

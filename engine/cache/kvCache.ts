@@ -5,7 +5,7 @@
  */
 import type { TreeNode as OutlineNode, Tier } from '../protocol.ts';
 import { checkCache } from './integrity.ts';
-import { KvMemory } from './kvMemory.ts';
+import { KvMemory, WINDOW_STEP } from './kvMemory.ts';
 import { type Lease, numComputed } from './lease.ts';
 import { type Block, outline } from './outline.ts';
 import { endIndex, type Match, pathTo, type TreeNode } from './prefixTree.ts';
@@ -57,6 +57,11 @@ export class KvCache {
 
   get windowSlots(): { total: number; free: number; held: number } {
     return { total: this.#memory.window.numSlots, free: this.#memory.numFree, held: this.#memory.numHeld };
+  }
+
+  /** What a step attends to, and how it grows. */
+  get columns(): { total: number; free: number; step: number } {
+    return { total: this.#memory.window.numSlots, free: this.#memory.numFree, step: WINDOW_STEP };
   }
 
   get events(): Readonly<{ evictions: number; promotions: number; demotions: number }> {
@@ -151,7 +156,7 @@ export class KvCache {
     for (const node of pathTo(lease.node)) this.#memory.unreference(node);
   }
 
-  /** Window slots of a lease's computed tokens, in order; valid until slots move (`setMaxBytes`, `shrink`). */
+  /** Window slots of a lease's computed tokens, in order; valid until slots move (`setMaxBytes`, `shrink`, `tidy`). */
   slotsOf(lease: Lease): Int32Array {
     const slots = new Int32Array(numComputed(lease));
     for (const node of pathTo(lease.node)) slots.set(node.slots!, node.startIndex);
@@ -167,6 +172,11 @@ export class KvCache {
   /** Sets the ceiling and keeps it at once: demotes and drops unreferenced runs, shrinks the window. Slots move. */
   setMaxBytes(maxBytes: number): void {
     this.#memory.setMaxBytes(maxBytes, this.#tails());
+  }
+
+  /** Before `tokens` are computed: takes dead columns out of their way where that pays. Slots move; none may be in flight. */
+  tidy(tokens: number, msPerProduct: number): void {
+    this.#memory.tidy(this.#clock(), { tokens, msPerProduct }, this.#tails());
   }
 
   /** For moments without work: gives back memory that is not needed. Slots move. */

@@ -6,17 +6,22 @@
  * Room is made in this order: free slots; growth up to `softSlots`; slots of unreferenced runs, least recently used
  * first; growth up to the ceiling. Every window column slows every step, hence the soft limit; below it a copy saved
  * is worth more than a column. In the store, copies of runs that are also in the window go first, then old runs.
+ * Before long work, `tidy` demotes runs that would be in its way, and gives their columns back.
  */
+import { isMuchWork, shouldLeave, shouldShrink, type Work } from '../policies/tidying.ts';
 import { evictionOrder, firstToGo } from './eviction.ts';
-import { PrefixTree, type TreeNode } from './prefixTree.ts';
+import { endIndex, PrefixTree, type TreeNode } from './prefixTree.ts';
 import { SlotAllocator } from './slots.ts';
 import { KvStore } from './store.ts';
 import type { KvWindow } from './window.ts';
 import { kvBytesPerToken } from './window.ts';
 
-/** P is a multiple of this, unless the ceiling itself is smaller. */
-const WINDOW_STEP = 256;
-const INITIAL_SLOTS = 1024;
+/** P is a multiple of this, unless the ceiling allows less than four of them. */
+export const WINDOW_STEP = 256;
+/** Every token attends to all slots, held or not: the window starts small. */
+const INITIAL_SLOTS = WINDOW_STEP;
+/** Tokens that `tidy` copies at most in one call, some 30 ms of a small model. */
+const TIDY_TOKENS = 2048;
 /** Least number of tokens that leave the window at once, so that a decode does not evict one by one. */
 const RECLAIM_TOKENS = 32;
 /** Least number of tokens that leave the store at once. */
@@ -151,11 +156,35 @@ export class KvMemory {
 
   /** For quiet moments: demotes stale runs, and gives the memory of free slots back when there are many. */
   shrink(now: number, tails: Iterable<number[]>): void {
-    for (const node of [...this.tree.nodes()].sort(evictionOrder)) {
-      if (node.refCount === 0 && node.slots && !node.pinned && now - node.lastUse > STALE_MS && !this.#demote(node, this.window.numSlots)) break;
+    for (const node of this.#dead()) {
+      if (!node.pinned && now - node.lastUse > STALE_MS && !this.#demote(node, this.window.numSlots)) break;
     }
     const target = Math.max(this.#initialSlots, roundUp(this.numHeld, WINDOW_STEP));
     if (this.window.numSlots - target >= Math.max(LEAST_SHRINK, this.window.numSlots / 4)) this.#shrinkTo(target, tails);
+  }
+
+  /** Before work ahead: demotes unreferenced runs that would slow it down, and shrinks the window where that pays. */
+  tidy(now: number, work: Omit<Work, 'bytesPerToken'>, tails: Iterable<number[]>): void {
+    const ahead = { ...work, bytesPerToken: this.bytesPerSlot };
+    if (!isMuchWork(ahead)) return;
+    let left = TIDY_TOKENS;
+    for (const node of this.#dead()) {
+      const run = { hasCopy: node.stored !== null, pinned: node.pinned, msSinceUse: now - node.lastUse, commonTokens: commonTokens(node) };
+      if (left <= 0 || isAboveWindow(node) || !shouldLeave(run, ahead)) continue;
+      this.#cut(node, left);
+      left -= node.tokenIds.length;
+      if (!this.#demote(node, this.window.numSlots)) break;
+    }
+    const target = Math.max(this.#initialSlots, roundUp(this.numHeld, WINDOW_STEP));
+    if (target >= this.window.numSlots) return;
+    let numMoved = 0;
+    for (let slot = target; slot < this.window.numSlots; slot++) numMoved += Number(this.#slots.isHeld(slot));
+    if (shouldShrink(this.window.numSlots, target, numMoved, this.#growth(target), ahead)) this.#shrinkTo(target, tails);
+  }
+
+  /** Unreferenced runs in the window, in the order in which they go. */
+  #dead(): TreeNode[] {
+    return [...this.tree.nodes()].filter((node) => node.refCount === 0 && node.slots).sort(evictionOrder);
   }
 
   get #initialSlots(): number {
@@ -164,13 +193,17 @@ export class KvMemory {
 
   #slotsUnder(maxBytes: number): number {
     const slots = Math.max(0, Math.floor(maxBytes / this.bytesPerSlot));
-    return slots >= INITIAL_SLOTS ? slots - (slots % WINDOW_STEP) : slots;
+    return slots >= 4 * WINDOW_STEP ? slots - (slots % WINDOW_STEP) : slots;
   }
 
-  /** Growth is by an eighth at least, since it copies the window. */
+  /** Slots by which a window grows at least, since growth copies it. */
+  #growth(numSlots: number): number {
+    return roundUp(numSlots / 16, WINDOW_STEP);
+  }
+
   #grow(missing: number, limit: number): boolean {
     const P = this.window.numSlots;
-    const target = Math.min(P + roundUp(Math.max(missing, P / 8), WINDOW_STEP), limit, this.maxSlots);
+    const target = Math.min(P + Math.max(roundUp(missing, WINDOW_STEP), this.#growth(P)), limit, this.maxSlots);
     if (target <= P || !this.#makeStoreRoom(this.#maxBytes - target * this.bytesPerSlot, null)) return false;
     this.#resize(target);
     return true;
@@ -260,4 +293,17 @@ export class KvMemory {
     for (const node of this.tree.nodes()) if (node.slots) rewrite(node.slots);
     for (const tail of tails) rewrite(tail);
   }
+}
+
+/** Tokens that an unreferenced run has in common with what runs now. */
+function commonTokens(node: TreeNode): number {
+  let parent = node.parent!;
+  while (parent.refCount === 0 && parent.parent) parent = parent.parent;
+  return endIndex(parent);
+}
+
+/** Whether a run that goes on from this one is in the window: it would have to leave first. */
+function isAboveWindow(node: TreeNode): boolean {
+  for (const child of node.children.values()) if (child.slots) return true;
+  return false;
 }

@@ -85,13 +85,16 @@ export class StepCost {
     return tokens === 0 ? 0 : this.#slowness * evaluate(this.#fitted, tokens, columns);
   }
 
-  /** The most tokens of a step over `columns` and themselves that stays within `ms`; 0 when none do. */
-  tokensWithin(ms: number, columns: number): number {
+  /**
+   * The most tokens of a step over `columns` that stays within `ms`, each adding `added` columns: itself, and the slot
+   * that it will take where the window grows for it. 0 when none do.
+   */
+  tokensWithin(ms: number, columns: number, added = 1): number {
     const { a, b, c } = this.coefficients;
     if (ms <= a) return 0;
-    // c t^2 + (b + c columns) t - (ms - a) = 0, in the form that stands c = 0.
+    // added c t^2 + (b + c columns) t - (ms - a) = 0, in the form that stands c = 0.
     const linear = b + c * columns;
-    return Math.floor((2 * (ms - a)) / (linear + Math.sqrt(linear * linear + 4 * c * (ms - a))));
+    return Math.floor((2 * (ms - a)) / (linear + Math.sqrt(linear * linear + 4 * added * c * (ms - a))));
   }
 
   #fit(): void {

@@ -23,13 +23,26 @@ export function fixedBudget(tokens: number, numDecodes: number): TokenBudget {
   return { tokens: most, beside: () => most };
 }
 
-/** `columns`: what each token of the step attends to; `numDecodes`: tokens that are no prompt's. */
-export function learntBudget(cost: StepCost, target: StepTarget, columns: number, numDecodes: number): TokenBudget {
-  const most = Math.min(MOST_TOKENS, Math.floor(MOST_PRODUCTS / Math.max(1, columns)));
-  const within = (ms: number): number => Math.min(most, cost.known ? cost.tokensWithin(ms, columns) : FIRST_TOKENS);
+/** The window before the step. */
+export interface Columns {
+  readonly total: number;
+  /** Slots that new tokens may take before the window grows. */
+  readonly free: number;
+  /** By how many it grows at a time. */
+  readonly step: number;
+}
+
+/** `numDecodes`: tokens that are no prompt's. */
+export function learntBudget(cost: StepCost, target: StepTarget, { total, free, step }: Columns, numDecodes: number): TokenBudget {
+  const most = Math.min(MOST_TOKENS, Math.floor(MOST_PRODUCTS / Math.max(1, total)));
+  const within = (ms: number): number => {
+    if (!cost.known) return FIRST_TOKENS;
+    const tokens = cost.tokensWithin(ms, total);
+    return Math.min(most, tokens <= free ? tokens : Math.max(free, cost.tokensWithin(ms, total - free + step, 2)));
+  };
   const tokens = Math.max(within(target.ms), numDecodes + target.leastTokens);
   return {
     tokens,
-    beside: (ownTokens) => Math.min(tokens, Math.max(within(besideMs(target, cost.predict(ownTokens, columns + ownTokens))), ownTokens + target.leastTokens)),
+    beside: (ownTokens) => Math.min(tokens, Math.max(within(besideMs(target, cost.predict(ownTokens, total + ownTokens))), ownTokens + target.leastTokens)),
   };
 }

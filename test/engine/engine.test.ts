@@ -172,8 +172,8 @@ test('statistics: bytes, slots, times', async () => {
   await drain(engine);
   const stats = engine.stats();
   expect(stats.kvBytesPerToken).toBe(2 * 2 * (2 * 4 + 8) + 4);
-  expect(stats.windowBytes).toBe(1024 * stats.kvBytesPerToken);
-  expect(stats.windowSlots).toEqual({ total: 1024, held: 50, free: 974 });
+  expect(stats.windowBytes).toBe(256 * stats.kvBytesPerToken);
+  expect(stats.windowSlots).toEqual({ total: 256, held: 50, free: 206 });
   expect(asked.sequence.timings()).toEqual({ queueMs: 5, ttftMs: 25, tpotMs: 10 });
   expect(stats.stepMs.p50).toBeCloseTo(10, 0);
   expect(stats.tokensPerSecond).toBeCloseTo(11 / 0.12, 3);

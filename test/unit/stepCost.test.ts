@@ -96,6 +96,16 @@ test('tokensWithin is the inverse of predict over the window and the step itself
   expect(cost.tokensWithin(5, 0)).toBe(0);
 });
 
+test('a budget reckons with the columns that the window grows by', () => {
+  const machine = { a: 14, b: 0.2, c: 0.004 };
+  const cost = learn(machine, 300, 6);
+  const relaxed = { ms: 400, leastTokens: 4 };
+  const grows = learntBudget(cost, relaxed, { total: 300, free: 40, step: 0 }, 0).tokens;
+  expect(grows).toBeGreaterThan(40);
+  expect(cost.predict(grows, 300 + (grows - 40) + grows) / 400).toBeCloseTo(1, 1);
+  expect(learntBudget(cost, relaxed, { total: 300, free: 300, step: 0 }, 0).tokens).toBeGreaterThan(grows);
+});
+
 test('impossible times are not learnt from', () => {
   const cost = new StepCost();
   for (const ms of [0, -1, Number.NaN, Number.POSITIVE_INFINITY]) cost.observe(1, 100, ms);
@@ -118,16 +128,16 @@ test('targets: a completion, then typing, reading or idle work, then throughput'
 test('budgets: within the target, never below the least, never above what memory allows', () => {
   const urgent = { ms: 50, leastTokens: 4 };
   const cost = learn({ a: 14, b: 0.8, c: 0.001 }, 300, 5);
-  const { tokens, beside } = learntBudget(cost, urgent, 1024, 1);
+  const { tokens, beside } = learntBudget(cost, urgent, { total: 1024, free: 600, step: 0 }, 1);
   expect(cost.predict(tokens, 1024 + tokens)).toBeLessThanOrEqual(50);
   expect(tokens).toBeGreaterThan(10);
   // Beside the decode of a completion others get what makes its step half as long again.
   expect(cost.predict(beside(1), 1024 + beside(1))).toBeLessThan(1.5 * cost.predict(1, 1025) + 1);
   expect(beside(tokens)).toBe(tokens);
-  expect(learntBudget(cost, urgent, 1_000_000, 8).tokens).toBe(12);
-  expect(learntBudget(cost, { ms: 1e9, leastTokens: 16 }, 1024, 0).tokens).toBe(512);
-  expect(learntBudget(cost, { ms: 1e9, leastTokens: 16 }, 16384, 0).tokens).toBe(128);
-  expect(learntBudget(new StepCost(), urgent, 1024, 0).tokens).toBe(32);
+  expect(learntBudget(cost, urgent, { total: 1_000_000, free: 0, step: 0 }, 8).tokens).toBe(12);
+  expect(learntBudget(cost, { ms: 1e9, leastTokens: 16 }, { total: 1024, free: 600, step: 0 }, 0).tokens).toBe(512);
+  expect(learntBudget(cost, { ms: 1e9, leastTokens: 16 }, { total: 16384, free: 600, step: 0 }, 0).tokens).toBe(128);
+  expect(learntBudget(new StepCost(), urgent, { total: 1024, free: 600, step: 0 }, 0).tokens).toBe(32);
   expect(fixedBudget(32, 4).tokens).toBe(32);
   expect(fixedBudget(32, 30).tokens).toBe(38);
 });
