@@ -18,6 +18,7 @@ import type { EngineStats, FinishReason, Tier, TreeNode } from './protocol.ts';
 import { sample } from './sampler.ts';
 import { type Scheduled, Scheduler } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
+import { Speculation } from './speculation/speculation.ts';
 import { StepPlanner } from './stepPlanner.ts';
 import { StepTrace, type TracedSpan, type TracedStep } from './trace.ts';
 
@@ -47,13 +48,15 @@ export class Engine {
   readonly #cache: KvCache;
   readonly #scheduler: Scheduler;
   readonly #planner: StepPlanner;
+  readonly #speculation: Speculation | null;
   readonly #policies: Policies;
   readonly #maxContext: number;
   readonly #clock: () => number;
   readonly #metrics: Metrics;
   readonly #trace = new StepTrace();
   readonly #sequences = new Map<string, Sequence>();
-  readonly #aborting = new Set<string>();
+  /** Sequences that are to end after the step under way: they get no more tokens. */
+  readonly #ending = new Set<string>();
   #stepping = false;
   /** What waits for the end of the step. */
   #afterStep: (() => void)[] = [];
@@ -67,7 +70,8 @@ export class Engine {
     const { window, maxBytes, softSlots = 2 * options.maxContext } = options;
     this.#cache = new KvCache({ window, maxBytes, softSlots, clock: this.#clock });
     this.#policies = { ...ALL_POLICIES, ...options.policies };
-    this.#scheduler = new Scheduler(this.#cache, this.#policies);
+    this.#speculation = this.#policies.speculation ? new Speculation() : null;
+    this.#scheduler = new Scheduler(this.#cache, this.#policies, this.#speculation);
     this.#planner = new StepPlanner(this.#policies, this.#clock, options.tokenBudget);
   }
 
@@ -83,20 +87,12 @@ export class Engine {
 
   /** Ends a sequence with `abort`, at the latest when the step under way has ended. Unknown and finished ids are ignored. */
   abort(id: string): void {
-    this.#aborting.add(id);
-    this.#betweenSteps(() => {
-      this.#aborting.delete(id);
-      const sequence = this.#sequences.get(id);
-      if (sequence) this.#end(sequence, 'abort');
-    });
+    this.#endBetweenSteps(id, 'abort');
   }
 
-  /** Ends a sequence with `stop` after the step under way: its shown text is complete. */
+  /** Ends a sequence with `stop`, after the step under way, without further tokens: its shown text is complete. */
   stop(id: string): void {
-    this.#betweenSteps(() => {
-      const sequence = this.#sequences.get(id);
-      if (sequence) this.#end(sequence, 'stop');
-    });
+    this.#endBetweenSteps(id, 'stop');
   }
 
   /** Someone is typing: steps are kept short for a while. */
@@ -122,10 +118,10 @@ export class Engine {
       for (const { sequence, outcome } of ended) this.#end(sequence, outcome);
       if (batch.length > 0) {
         const logits = await this.#run(batch);
-        for (const part of batch) this.#scheduler.commit(part);
         const run = this.#clock();
         this.#countPrompts(batch);
         this.#planner.learn(numTokens(batch), this.#window.numSlots, run - scheduled);
+        if (batch.every(({ prefill }) => !prefill)) this.#speculation?.observe(numTokens(batch), run - scheduled);
         const spans = batch.map(tracedSpan);
         const numGenerated = this.#emit(batch, logits);
         const end = this.#clock();
@@ -173,7 +169,7 @@ export class Engine {
   failAll(error: RequestError): void {
     for (const sequence of [...this.#sequences.values()]) this.#end(sequence, error);
     this.#afterStep = [];
-    this.#aborting.clear();
+    this.#ending.clear();
   }
 
   stats(): CoreStats {
@@ -218,20 +214,36 @@ export class Engine {
     const now = this.#clock();
     let row = 0;
     let numGenerated = 0;
-    for (const { sequence, numLogits, startIndex, count } of batch) {
-      if (numLogits === 0) {
-        if (startIndex + count === sequence.tokenIds.length) this.#end(sequence, 'length');
-        continue;
+    for (const part of batch) {
+      const { sequence, numLogits, startIndex, count, draft } = part;
+      let reason: FinishReason | null = numLogits === 0 && startIndex + count === sequence.tokenIds.length ? 'length' : null;
+      let numNew = 0;
+      // Each row is sampled as if it were a step's only one. The next row counts where the draft has foreseen this token.
+      for (let i = 0; i < numLogits && !reason && !this.#ending.has(sequence.id); i++) {
+        if (i > 0 && sequence.tokenIds.at(-1) !== draft[i - 1]) break;
+        const sampled = sample(logits.subarray((row + i) * vocabSize, (row + i + 1) * vocabSize), sequence.sampling, sequence.tokenIds, sequence.tokenIds.length);
+        reason = sequence.append(sampled, now);
+        numNew++;
+        if (sequence.numGenerated === 1) this.#metrics.recordFirstToken(sequence.priority, sequence.timings().ttftMs);
       }
-      const rowLogits = logits.subarray(row * vocabSize, ++row * vocabSize);
-      if (this.#aborting.has(sequence.id)) continue;
-      const sampled = sample(rowLogits, sequence.sampling, sequence.tokenIds, sequence.tokenIds.length);
-      const reason = sequence.append(sampled, now);
-      numGenerated++;
-      if (sequence.numGenerated === 1) this.#metrics.recordFirstToken(sequence.priority, sequence.timings().ttftMs);
+      row += numLogits;
+      numGenerated += numNew;
+      const numAccepted = Math.max(0, numNew - 1);
+      this.#scheduler.commit(part, numAccepted);
+      if (draft.length > 0) this.#judge(part, numNew);
       if (reason) this.#end(sequence, reason);
     }
     return numGenerated;
+  }
+
+  /** A draft has been verified. `numNew`: tokens that its step gave. */
+  #judge({ sequence, draft }: Scheduled, numNew: number): void {
+    const numAccepted = Math.max(0, numNew - 1);
+    // One that ended, or was ended, says nothing of what would have come.
+    const rejected = numNew > 0 && numNew <= draft.length && sequence.tokenIds.at(-1) !== draft[numNew - 1];
+    this.#speculation?.verified(sequence, numAccepted, rejected);
+    this.#metrics.tokens.drafted += draft.length;
+    this.#metrics.tokens.accepted += numAccepted;
   }
 
   #end(sequence: Sequence, outcome: FinishReason | RequestError): void {
@@ -276,6 +288,15 @@ export class Engine {
     return { events: { ...events, preemptions: this.#scheduler.numPreemptions }, windowBytes, storeBytes, waiting: this.#scheduler.counts().waiting };
   }
 
+  #endBetweenSteps(id: string, reason: FinishReason): void {
+    this.#ending.add(id);
+    this.#betweenSteps(() => {
+      this.#ending.delete(id);
+      const sequence = this.#sequences.get(id);
+      if (sequence) this.#end(sequence, reason);
+    });
+  }
+
   #betweenSteps(action: () => void): void {
     if (this.#stepping) this.#afterStep.push(action);
     else action();
@@ -283,10 +304,10 @@ export class Engine {
 }
 
 function numTokens(batch: readonly Scheduled[]): number {
-  return batch.reduce((sum, { count }) => sum + count, 0);
+  return batch.reduce((sum, { count, draft }) => sum + count + draft.length, 0);
 }
 
-function tracedSpan({ sequence, startIndex, count, prefill }: Scheduled): TracedSpan {
+function tracedSpan({ sequence, startIndex, count, draft, prefill }: Scheduled): TracedSpan {
   const { arrivalIndex, priority, arrivedAt, startedAt } = sequence;
-  return { arrivalIndex, priority, arrivedAt, startedAt, startIndex, tokens: count, phase: prefill ? 'prefill' : 'decode' };
+  return { arrivalIndex, priority, arrivedAt, startedAt, startIndex, tokens: count + draft.length, phase: prefill ? 'prefill' : 'decode' };
 }

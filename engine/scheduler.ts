@@ -18,6 +18,7 @@ import { byService, byStanding, level, rank } from './policies/priorities.ts';
 import type { TokenBudget } from './policies/tokenBudget.ts';
 import type { FinishReason } from './protocol.ts';
 import type { Sequence } from './sequence.ts';
+import type { Speculation } from './speculation/speculation.ts';
 
 /** Sequences that hold a lease at once. */
 const MAX_RUNNING = 16;
@@ -25,6 +26,7 @@ const MAX_RUNNING = 16;
 const LIKELY_ANSWER = 48;
 /** Waiting sequences looked at per step. */
 const MAX_CANDIDATES = 32;
+const NO_DRAFT: readonly number[] = [];
 
 /** A sequence's part in a step. */
 export interface Scheduled extends Computing {
@@ -33,7 +35,9 @@ export interface Scheduled extends Computing {
   readonly newSlots: Int32Array;
   /** Part of a prompt, or tokens lost by preemption: they join the tree at once. */
   readonly prefill: boolean;
-  readonly numLogits: 0 | 1;
+  /** Guesses at the tokens after the sequence's last one: further rows, whose slots stay only where the guess is right. */
+  readonly draft: readonly number[];
+  readonly numLogits: number;
 }
 
 /** A sequence that ended without a step: it needs no more tokens, or there is no room for it. */
@@ -50,6 +54,7 @@ export interface Schedule {
 export class Scheduler {
   readonly #cache: KvCache;
   readonly #policies: Policies;
+  readonly #speculation: Speculation | null;
   readonly #standing: ReturnType<typeof byStanding>;
   readonly #waiting = new Set<Sequence>();
   readonly #running = new Map<Sequence, Lease>();
@@ -61,9 +66,10 @@ export class Scheduler {
   /** Under static batching: who may run until all of them have ended. */
   #staticBatch = new Set<Sequence>();
 
-  constructor(cache: KvCache, policies: Policies) {
+  constructor(cache: KvCache, policies: Policies, speculation: Speculation | null) {
     this.#cache = cache;
     this.#policies = policies;
+    this.#speculation = speculation;
     this.#standing = byStanding(policies);
   }
 
@@ -123,6 +129,9 @@ export class Scheduler {
     }
     let numTokens = this.#batch.size;
     const budget = budgetFor(numTokens);
+    // Prompts that wait are left half of it.
+    const drafts = this.#drafts(active.length > numTokens ? Math.floor((budget.tokens - numTokens) / 2) : Number.POSITIVE_INFINITY);
+    numTokens += numDrafted(drafts);
     const urgent = active.some((s) => s.priority === 'completion');
     let beside: number | null = null;
     let admits = true;
@@ -142,6 +151,7 @@ export class Scheduler {
       if (at === sequence.tokenIds.length) this.#end(sequence, 'length');
       else if (!this.#isFollower(sequence, at)) numTokens += this.#take(sequence, lease, Math.min(left, sequence.tokenIds.length - at));
     }
+    this.#addDrafts(drafts);
     for (const { sequence } of this.#batch.values()) {
       if (Number.isNaN(sequence.startedAt)) sequence.startedAt = now;
       sequence.lastServedAt = now;
@@ -152,13 +162,14 @@ export class Scheduler {
   }
 
   /** What the runner gets. Valid until the next `schedule`. */
-  span({ sequence, lease, startIndex, count, newSlots, numLogits }: Scheduled): BatchSpan {
-    return { tokenIds: sequence.tokenIds.slice(startIndex, startIndex + count), startIndex, contextSlots: this.#cache.slotsOf(lease), newSlots, numLogits };
+  span({ sequence, lease, startIndex, count, draft, newSlots, numLogits }: Scheduled): BatchSpan {
+    return { tokenIds: [...sequence.tokenIds.slice(startIndex, startIndex + count), ...draft], startIndex, contextSlots: this.#cache.slotsOf(lease), newSlots, numLogits };
   }
 
-  /** The step has computed its tokens. */
-  commit({ sequence, lease, newSlots, prefill, startIndex, count }: Scheduled): void {
-    this.#cache.append(lease, newSlots);
+  /** The step has computed its tokens; `numAccepted` of its draft are the sequence's, the rest is let go. */
+  commit({ sequence, lease, newSlots, prefill, startIndex, count, draft }: Scheduled, numAccepted: number): void {
+    this.#cache.append(lease, newSlots.subarray(0, count + numAccepted));
+    if (numAccepted < draft.length) this.#cache.free(newSlots.subarray(count + numAccepted));
     if (prefill) this.#cache.commit(lease, sequence.tokenIds);
     sequence.numReached = Math.max(sequence.numReached, Math.min(startIndex + count, sequence.numPromptTokens));
   }
@@ -264,7 +275,7 @@ export class Scheduler {
         const isLast = startIndex + count === sequence.tokenIds.length;
         const prefill = !isDecode(sequence, lease);
         const numLogits = isLast && !sequence.promptOnly ? 1 : 0;
-        this.#batch.set(sequence, { sequence, lease, tokenIds: sequence.tokenIds, startIndex, count, newSlots, prefill, numLogits });
+        this.#batch.set(sequence, { sequence, lease, tokenIds: sequence.tokenIds, startIndex, count, newSlots, draft: NO_DRAFT, prefill, numLogits });
         return count;
       }
       const victim = this.#lowest()!;
@@ -273,6 +284,20 @@ export class Scheduler {
       else this.#end(sequence, sequence.numGenerated > 0 ? 'length' : this.#tooLarge(sequence.tokenIds.length));
     }
     return 0;
+  }
+
+  /** Guesses for the decodes of the step, together at most `most` tokens. */
+  #drafts(most: number): ReadonlyMap<Sequence, readonly number[]> {
+    return this.#speculation?.propose([...this.#batch.keys()], most) ?? new Map();
+  }
+
+  /** Puts drafts into the step, as far as slots are free by themselves. */
+  #addDrafts(drafts: ReadonlyMap<Sequence, readonly number[]>): void {
+    for (const [sequence, draft] of drafts) {
+      const scheduled = this.#batch.get(sequence);
+      const slots = scheduled && this.#cache.takeFree(draft.length);
+      if (slots) this.#batch.set(sequence, { ...scheduled, draft, newSlots: Int32Array.of(...scheduled.newSlots, ...slots), numLogits: 1 + draft.length });
+    }
   }
 
   #lowest(): Sequence | null {
@@ -322,4 +347,10 @@ function reusable(sequence: Sequence): number {
 /** Whether only the token sampled last is to be computed. */
 function isDecode(sequence: Sequence, lease: Lease): boolean {
   return sequence.numGenerated > 0 && numComputed(lease) === sequence.tokenIds.length - 1;
+}
+
+function numDrafted(drafts: ReadonlyMap<Sequence, readonly number[]>): number {
+  let sum = 0;
+  for (const draft of drafts.values()) sum += draft.length;
+  return sum;
 }

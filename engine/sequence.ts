@@ -40,6 +40,8 @@ export interface SequenceOptions extends SequenceEvents {
   /** Tokens that end the generation; they count as generated and have no text. */
   eosIds: Iterable<number>;
   detokenizer: Detokenizer;
+  /** Texts beside the prompt that the answer may repeat, the likeliest last; asked for once the answer has begun. */
+  draftSources?: () => readonly (readonly number[])[];
 }
 
 const NUMBERS = ['temperature', 'topP', 'topK', 'minP', 'repetitionPenalty', 'seed', 'maxTokens', 'topLogprobs'] as const;
@@ -85,6 +87,7 @@ export class Sequence {
   readonly tokenIds: number[];
   readonly numPromptTokens: number;
   readonly sampling: Required<SamplingParams>;
+  readonly draftSources: () => readonly (readonly number[])[];
   status: SequenceStatus = 'waiting';
   /** Set by the engine: longest sequence of the model. */
   maxContext = Number.POSITIVE_INFINITY;
@@ -113,6 +116,7 @@ export class Sequence {
     this.tokenIds = [...options.promptIds];
     this.numPromptTokens = this.tokenIds.length;
     this.sampling = resolveSampling(options.sampling);
+    this.draftSources = options.draftSources ?? (() => []);
     this.#eosIds = new Set(options.eosIds);
     this.#detokenizer = options.detokenizer;
     this.#stops = new StopStrings(this.sampling.stop);
@@ -121,6 +125,11 @@ export class Sequence {
 
   get numGenerated(): number {
     return this.tokenIds.length - this.numPromptTokens;
+  }
+
+  /** Tokens that may still be generated. */
+  get numLeft(): number {
+    return Math.min(this.sampling.maxTokens - this.numGenerated, this.maxContext - this.tokenIds.length);
   }
 
   /** Whether all that is asked for is that the prompt be computed. */
@@ -136,7 +145,7 @@ export class Sequence {
     if (this.numGenerated === 1) this.firstTokenAt = now;
 
     const isEos = this.#eosIds.has(tokenId) && !this.sampling.ignoreEos;
-    const isLast = this.numGenerated >= this.sampling.maxTokens || this.tokenIds.length >= this.maxContext;
+    const isLast = this.numLeft <= 0;
     let { text, stopped } = this.#stops.push(isEos ? '' : this.#detokenizer.push(tokenId));
     if (!stopped && (isEos || isLast)) {
       const rest = this.#stops.push(this.#detokenizer.flush());

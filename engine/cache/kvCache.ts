@@ -110,6 +110,11 @@ export class KvCache {
     return this.#memory.allocate(n);
   }
 
+  /** n slots that are free as things are: nothing is evicted and the window does not grow for them. Null when there are fewer. */
+  takeFree(n: number): Int32Array | null {
+    return this.#memory.takeFree(n);
+  }
+
   free(slots: Int32Array): void {
     this.#memory.free(slots);
   }

@@ -105,6 +105,11 @@ export class KvMemory {
     return this.#slots.take(n);
   }
 
+  /** n free slots, or null; moves nothing. */
+  takeFree(n: number): Int32Array | null {
+    return this.#slots.take(n);
+  }
+
   free(slots: ArrayLike<number>): void {
     this.#slots.give(slots);
   }

@@ -2,7 +2,7 @@
 import { kvBytesPerToken, type KvShape, KvWindow } from '../../engine/cache/window.ts';
 import { Engine, type EngineOptions } from '../../engine/engine.ts';
 import type { Priority, SamplingParams } from '../../engine/protocol.ts';
-import { type Detokenizer, Sequence } from '../../engine/sequence.ts';
+import { type Detokenizer, Sequence, type SequenceOptions } from '../../engine/sequence.ts';
 import { FakeRunner, fakeShape, VOCAB_SIZE } from './fakeRunner.ts';
 import { below, seededRandom } from './workload.ts';
 
@@ -42,8 +42,8 @@ export interface Watched {
 let numAsked = 0;
 
 /** Adds a request and watches it. */
-export function ask(engine: Engine, promptIds: readonly number[], options: { id?: string; priority?: Priority; detokenizer?: Detokenizer; eosIds?: number[] } & SamplingParams = {}): Watched {
-  const { id = `q${numAsked++}`, priority = 'chat', detokenizer = numberDetokenizer(), eosIds = [], ...sampling } = options;
+export function ask(engine: Engine, promptIds: readonly number[], options: { id?: string; priority?: Priority; detokenizer?: Detokenizer; eosIds?: number[]; draftSources?: SequenceOptions['draftSources'] } & SamplingParams = {}): Watched {
+  const { id = `q${numAsked++}`, priority = 'chat', detokenizer = numberDetokenizer(), eosIds = [], draftSources, ...sampling } = options;
   const watched: Watched = { sequence: undefined as never, tokenIds: [], text: '', ended: null, numEnds: 0, message: '' };
   watched.sequence = new Sequence({
     id,
@@ -52,6 +52,7 @@ export function ask(engine: Engine, promptIds: readonly number[], options: { id?
     sampling,
     eosIds,
     detokenizer,
+    ...(draftSources ? { draftSources } : {}),
     onToken: ({ tokenId, text }) => {
       watched.tokenIds.push(tokenId);
       watched.text += text;

@@ -1,0 +1,49 @@
+/**
+ * PURE: how often a sequence's drafted tokens were right, learnt as it goes, by how long the match was that they came
+ * from: after a long copied run the next token is nearly certain, after a pair of tokens it seldom is. Below a rate of
+ * 15% a kind of match is not drafted from any more, but for a probe now and then.
+ */
+
+/** A kind is left alone below this rate. */
+export const LEAST_RATE = 0.15;
+/** Times that a kind which is left alone could have been drafted from before one token is tried. */
+export const PROBE_EVERY = 32;
+/** From so many matching tokens on: a pair or three, some, many. */
+const KINDS = [2, 4, 8] as const;
+/** Before anything is known of a sequence, and how many trials that counts for. */
+const FIRST_RATES = [0.35, 0.6, 0.8] as const;
+const FIRST_TRIALS = 2;
+/** Older trials fade beyond so many. */
+const MOST_TRIALS = 24;
+
+export class Acceptance {
+  readonly #hits = FIRST_RATES.map((rate) => rate * FIRST_TRIALS);
+  readonly #trials = KINDS.map(() => FIRST_TRIALS);
+  readonly #skipped = KINDS.map(() => 0);
+
+  /** Probability that a token drafted from such a match is right, given that those before it are; and how many tokens to draft at most. */
+  expect(matchLength: number, most: number): { rate: number; most: number } {
+    const kind = kindOf(matchLength);
+    if (kind < 0) return { rate: 0, most: 0 };
+    const rate = this.#hits[kind]! / this.#trials[kind]!;
+    if (rate >= LEAST_RATE) return { rate, most };
+    if (++this.#skipped[kind]! < PROBE_EVERY) return { rate, most: 0 };
+    this.#skipped[kind] = 0;
+    // Certain, for once: so that it is tried whatever a row costs.
+    return { rate: 1, most: Math.min(1, most) };
+  }
+
+  /** `accepted` tokens of a draft were right; `rejected`: the one after them was wrong. */
+  observe(matchLength: number, accepted: number, rejected: boolean): void {
+    const kind = kindOf(matchLength);
+    if (kind < 0) return;
+    const trials = this.#trials[kind]! + accepted + Number(rejected);
+    const fading = Math.min(1, MOST_TRIALS / trials);
+    this.#hits[kind] = (this.#hits[kind]! + accepted) * fading;
+    this.#trials[kind] = trials * fading;
+  }
+}
+
+function kindOf(matchLength: number): number {
+  return KINDS.findLastIndex((from) => matchLength >= from);
+}

@@ -1,0 +1,42 @@
+/**
+ * PURE: what a step costs beside its rows, in rows, learnt from the steps that only decode. A least-squares line through
+ * the recent ones, older ones fading, so that it follows the growing context; steps of one size say nothing of the slope,
+ * then the last one that could be told stands.
+ */
+
+/** Before anything is learnt: memory-bound linear layers, a few rows nearly free. */
+const FIRST_FIXED_ROWS = 8;
+const LEAST_FIXED_ROWS = 0.5;
+const MOST_FIXED_ROWS = 32;
+const FADING = 0.95;
+/** Of the number of rows, weighted: below it the slope is noise. */
+const LEAST_VARIANCE = 0.25;
+
+export class RowCost {
+  #weight = 0;
+  #rows = 0;
+  #ms = 0;
+  #rows2 = 0;
+  #rowsMs = 0;
+  #fixedRows: number | null = null;
+
+  observe(numRows: number, ms: number): void {
+    this.#weight = this.#weight * FADING + 1;
+    this.#rows = this.#rows * FADING + numRows;
+    this.#ms = this.#ms * FADING + ms;
+    this.#rows2 = this.#rows2 * FADING + numRows * numRows;
+    this.#rowsMs = this.#rowsMs * FADING + numRows * ms;
+    const meanRows = this.#rows / this.#weight;
+    const meanMs = this.#ms / this.#weight;
+    const variance = this.#rows2 / this.#weight - meanRows * meanRows;
+    const covariance = this.#rowsMs / this.#weight - meanRows * meanMs;
+    if (variance < LEAST_VARIANCE || !(meanMs > 0)) return;
+    const perRow = Math.max(covariance / variance, 0);
+    this.#fixedRows = perRow > 0 ? Math.min(MOST_FIXED_ROWS, Math.max(LEAST_FIXED_ROWS, (meanMs - perRow * meanRows) / perRow)) : MOST_FIXED_ROWS;
+  }
+
+  /** What a step costs beside its rows, in rows. */
+  get fixedRows(): number {
+    return this.#fixedRows ?? FIRST_FIXED_ROWS;
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * Drafts for the sequences that decode: what each could go on with, how much of that is worth a row, and what became of
+ * it. Keeps what it has learnt of a sequence as long as that lives. Decides nothing about tokens: the engine samples every
+ * position from the model's own logits, so a wrong draft costs time and never changes a text.
+ */
+import type { Sequence } from '../sequence.ts';
+import { Acceptance } from './acceptance.ts';
+import { draftLengths } from './draftLengths.ts';
+import { PromptLookup } from './promptLookup.ts';
+import { RowCost } from './rowCost.ts';
+
+/** Rows of a step up to which one more is worth a thought, drafts included. */
+const MOST_ROWS = 16;
+
+interface Drafter {
+  readonly lookup: PromptLookup;
+  readonly acceptance: Acceptance;
+  /** Of the match that the draft under way comes from. */
+  matchLength: number;
+}
+
+export class Speculation {
+  readonly #drafters = new WeakMap<Sequence, Drafter>();
+  readonly #cost = new RowCost();
+
+  /** Drafts for the decoding sequences of a step, together at most `mostTokens`; none for those left out. */
+  propose(sequences: readonly Sequence[], mostTokens: number): Map<Sequence, number[]> {
+    const drafts = new Map<Sequence, number[]>();
+    const most = Math.min(mostTokens, MOST_ROWS - sequences.length);
+    if (most <= 0) return drafts;
+    const guesses = sequences.map((sequence) => this.#guess(sequence, most));
+    const lengths = draftLengths(guesses.map(({ chance }) => chance), sequences.length, this.#cost.fixedRows, most);
+    for (const [i, length] of lengths.entries()) if (length > 0) drafts.set(sequences[i]!, guesses[i]!.tokenIds.slice(0, length));
+    return drafts;
+  }
+
+  /** A draft of this sequence has been verified: so many of its tokens were right, and the one after them was wrong if `rejected`. */
+  verified(sequence: Sequence, numAccepted: number, rejected: boolean): void {
+    const drafter = this.#drafters.get(sequence);
+    drafter?.acceptance.observe(drafter.matchLength, numAccepted, rejected);
+  }
+
+  /** A step that only decoded took `ms` for its rows. */
+  observe(numRows: number, ms: number): void {
+    this.#cost.observe(numRows, ms);
+  }
+
+  #guess(sequence: Sequence, most: number): { tokenIds: number[]; chance: { rate: number; most: number } } {
+    let drafter = this.#drafters.get(sequence);
+    if (!drafter) {
+      const { tokenIds, sampling } = sequence;
+      drafter = { lookup: new PromptLookup(sequence.draftSources(), tokenIds.length + Math.min(sampling.maxTokens, 1024)), acceptance: new Acceptance(), matchLength: 0 };
+      this.#drafters.set(sequence, drafter);
+    }
+    const { lookup, acceptance } = drafter;
+    lookup.extend(sequence.tokenIds);
+    drafter.matchLength = lookup.matchLength;
+    // The row after the last drafted token gives one more.
+    const tokenIds = lookup.guess(Math.min(most, sequence.numLeft - 1));
+    return { tokenIds, chance: tokenIds.length > 0 ? acceptance.expect(lookup.matchLength, tokenIds.length) : { rate: 0, most: 0 } };
+  }
+}
