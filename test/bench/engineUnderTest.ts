@@ -10,6 +10,7 @@ import { type ImportedModel, importModel, kvShape } from '../../engine/model/imp
 import { defaultThreads, OnnxRunner } from '../../engine/model/runner.ts';
 import { planWeights } from '../../engine/model/weightPlan.ts';
 import type { Priority } from '../../engine/protocol.ts';
+import type { Policies } from '../../engine/policies/policies.ts';
 import { Sequence } from '../../engine/sequence.ts';
 import { below, type Random, seededRandom } from '../engine/workload.ts';
 
@@ -121,9 +122,9 @@ export class EngineUnderTest {
     return tokens(this.random, count, this.#runner.vocabSize);
   }
 
-  /** Goes on with an engine that has nothing cached. @param tokenBudget tokens per step; learnt as in use when left out. */
-  renew(tokenBudget?: number): void {
-    this.#engine = this.#newEngine(tokenBudget);
+  /** Goes on with an engine that has nothing cached. @param tokenBudget tokens per step; learnt as in use when left out. @param policies other than the usual ones */
+  renew(tokenBudget?: number, policies?: Partial<Policies>): void {
+    this.#engine = this.#newEngine(tokenBudget, policies);
   }
 
   add(promptIds: number[], maxTokens: number, priority: Priority = 'chat'): Watched {
@@ -174,8 +175,8 @@ export class EngineUnderTest {
     return performance.now() - start;
   }
 
-  #newEngine(tokenBudget?: number): Engine {
-    return new Engine({ runner: this.#runner, window: this.#onnx.window, maxBytes: MAX_BYTES, maxContext: this.#maxContext, tokenBudget });
+  #newEngine(tokenBudget?: number, policies?: Partial<Policies>): Engine {
+    return new Engine({ runner: this.#runner, window: this.#onnx.window, maxBytes: MAX_BYTES, maxContext: this.#maxContext, tokenBudget, policies });
   }
 }
 

@@ -15,6 +15,12 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2;
 }
 
+/** The least value that at least `share` of them do not exceed; NaN of nothing. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
+}
+
 export function figure(samples: readonly number[]): Figure {
   return { median: median(samples), least: Math.min(...samples), most: Math.max(...samples), samples: [...samples] };
 }

@@ -1,0 +1,144 @@
+/**
+ * Suite `mixed`: the recorded session's requests against the engine in this process, in two scenes.
+ * - `rush`: the session compressed in time until the engine is saturated, nothing given up. Who gets more done: continuous
+ *   batching, one request at a time over the same prefix cache, padded batches, or the engine with a policy switched off?
+ * - `live`: the session's completions as they come while somebody types, alone and with a chat and a summary always running.
+ * All ways of a scene take turns in changing order, round after round, each with an engine that holds the file blocks only.
+ */
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ALL_POLICIES, type Policies } from '../../../engine/policies/policies.ts';
+import { seededRandom } from '../../engine/workload.ts';
+import { EngineUnderTest } from '../engineUnderTest.ts';
+import { readSession } from '../session.ts';
+import { SHAPES, type ShapeName } from '../shapes.ts';
+import { shapeFolder } from '../writeShape.ts';
+import { type Record, replay } from './replay.ts';
+import { type MixedWorkload, mixedWorkload, seen } from './requests.ts';
+import { EngineServer, PaddedBatches, type Server } from './server.ts';
+
+/** `starter` is the built-in model. */
+export const MODELS = [...(Object.keys(SHAPES) as ShapeName[]), 'starter'] as const;
+export type ModelName = (typeof MODELS)[number];
+
+export const SCENES = ['rush', 'policies', 'live'] as const;
+export type Scene = (typeof SCENES)[number];
+
+const BATCH_SIZE = 8;
+const BATCH_TIMEOUT_MS = 100;
+
+export interface MixedBenchOptions {
+  model?: ModelName;
+  /** 0 chooses as the engine does. */
+  threads?: number;
+  /** `policies` is the rush with each of them switched off. */
+  only?: readonly Scene[];
+  /** Of the rush and of the live scene; each policy is switched off in one round. */
+  rounds?: number;
+  /** How many times faster than recorded: the rush, the live scene. */
+  rush?: number;
+  speed?: number;
+  /** What the prompts are laid out for; 8,192 or the model's own limit when left out. */
+  contextTokens?: number;
+  /** Only the session's beginning. */
+  untilMs?: number;
+  seed?: number;
+  cache?: string;
+  onProgress?: (line: string) => void;
+}
+
+export interface Run {
+  scene: 'rush' | 'live';
+  /** "continuous", "one by one", "padded batches", "without ageing"; "alone", "with chat and summaries". */
+  way: string;
+  round: number;
+  makespanMs: number;
+  /** Time in steps. */
+  busyMs: number;
+  records: Record[];
+}
+
+export interface MixedBench {
+  model: ModelName;
+  threads: number;
+  parameters: number;
+  contextTokens: number;
+  seed: number;
+  rush: number;
+  speed: number;
+  batchSize: number;
+  batchTimeoutMs: number;
+  /** In the rush, by class. */
+  counts: { [priority: string]: number };
+  promptTokens: number;
+  runs: Run[];
+}
+
+interface Way {
+  scene: Run['scene'];
+  name: string;
+  policies: Partial<Policies>;
+  padded?: boolean;
+  loaded?: boolean;
+}
+
+export async function mixedBench(options: MixedBenchOptions = {}): Promise<MixedBench> {
+  const { model = 'qwen2.5-0.5b', threads = 0, only = SCENES, rounds = 1, rush = 50, speed = 2, seed = 1, cache = path.resolve('.cache/bench'), onProgress = () => {} } = options;
+  onProgress(`model ${model}`);
+  const bench = await EngineUnderTest.open({ modelDir: model === 'starter' ? 'model' : await shapeFolder(model, cache), cacheDir: path.join(cache, 'imported'), threads, seed });
+  try {
+    const { parameters: numParameters, config } = bench.model;
+    const contextTokens = Math.min(config.contextTokens, options.contextTokens ?? 8192);
+    const workload = await mixedWorkload(readSession(), { contextTokens, vocabSize: config.vocabSize, numParameters, suffixFirst: model === 'starter', seed, untilMs: options.untilMs });
+    const rushed = seen(workload.requests);
+    const runs: Run[] = [];
+    const most = only.includes('rush') || only.includes('live') ? rounds : 1;
+    for (let round = 0; round < most; round++) {
+      const ways = waysOf(only, round);
+      for (let i = 0; i < ways.length; i++) {
+        const way = ways[(i + round) % ways.length]!;
+        const run = await measure(bench, way, workload, { seed, rush, speed });
+        runs.push({ round, ...run });
+        const tokens = run.records.reduce((sum, { tokens }) => sum + tokens.length, 0);
+        onProgress(`round ${round + 1}: ${way.scene}, ${way.name}: ${tokens} tokens in ${(run.makespanMs / 1000).toFixed(1)} s, ${(run.busyMs / 1000).toFixed(1)} s of it in steps`);
+      }
+    }
+    const counts = Object.fromEntries((['completion', 'chat', 'summary'] as const).map((priority) => [priority, rushed.filter((request) => request.priority === priority).length]));
+    const promptTokens = rushed.reduce((sum, { promptIds }) => sum + promptIds.length, 0);
+    return { model, threads: bench.threads, parameters: numParameters, contextTokens, seed, rush, speed, batchSize: BATCH_SIZE, batchTimeoutMs: BATCH_TIMEOUT_MS, counts, promptTokens, runs };
+  } finally {
+    await bench.dispose();
+  }
+}
+
+function waysOf(only: readonly Scene[], round: number): Way[] {
+  const ways: Way[] = [];
+  const rush = (name: string, policies: Partial<Policies> = {}, padded = false): Way => ({ scene: 'rush', name, policies, padded });
+  if (only.includes('rush') || (only.includes('policies') && round === 0)) ways.push(rush('continuous'));
+  if (only.includes('rush')) ways.push(rush('one by one', { batching: 'single' }), rush('padded batches', {}, true));
+  if (only.includes('policies') && round === 0) for (const name of switches()) ways.push(rush(`without ${name}`, { [name]: false }));
+  if (only.includes('live')) ways.push({ scene: 'live', name: 'alone', policies: {} }, { scene: 'live', name: 'with chat and summaries', policies: {}, loaded: true });
+  return ways;
+}
+
+/** The policies that can be switched off. */
+function switches(): (keyof Policies)[] {
+  return (Object.keys(ALL_POLICIES) as (keyof Policies)[]).filter((name) => typeof ALL_POLICIES[name] === 'boolean');
+}
+
+async function measure(bench: EngineUnderTest, way: Way, { requests, blocks }: MixedWorkload, { seed, rush, speed }: { seed: number; rush: number; speed: number }): Promise<Omit<Run, 'round'>> {
+  bench.renew(undefined, way.policies);
+  for (const block of blocks) {
+    const read = bench.add(block, 0, 'idle');
+    await bench.pretend(() => read.finished);
+  }
+  const { engine } = bench;
+  const before = engine.stats().busyMs;
+  const server: Server = way.padded
+    ? new PaddedBatches(engine, { size: BATCH_SIZE, timeoutMs: BATCH_TIMEOUT_MS, now: () => performance.now(), sleep: (ms) => sleep(ms), random: seededRandom(seed), vocabSize: bench.model.config.vocabSize })
+    : new EngineServer(engine);
+  const answers = (priority: string) => requests.filter((request) => request.priority === priority);
+  const background = way.loaded ? [answers('chat'), answers('summary')] : [];
+  const { records, makespanMs } = way.scene === 'rush' ? await replay(server, seen(requests), { speed: rush }) : await replay(server, answers('completion'), { speed, background });
+  return { scene: way.scene, way: way.name, makespanMs, busyMs: engine.stats().busyMs - before, records };
+}

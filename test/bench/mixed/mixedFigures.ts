@@ -1,0 +1,91 @@
+/** What the runs of the suite `mixed` come to: throughput, times by class, the longest wait. Pure. */
+import { quantile } from '../spread.ts';
+import type { MixedBench, Run } from './mixedBench.ts';
+import type { Record } from './replay.ts';
+
+export const CLASSES = ['completion', 'chat', 'summary'] as const;
+export type Class = (typeof CLASSES)[number];
+
+/** Milliseconds; of no value: NaN. */
+export interface Spread {
+  count: number;
+  p50: number;
+  p95: number;
+  p99: number;
+  most: number;
+}
+
+export interface ClassFigures {
+  /** From the time at which it was due to the first token, and to the last. */
+  ttft: Spread;
+  total: Spread;
+  /** Each request's mean time per token after the first. */
+  tpot: Spread;
+}
+
+export interface WayFigures {
+  scene: Run['scene'];
+  way: string;
+  rounds: number;
+  /** Generated tokens per second, over all rounds: from the first request to the end of the last, and of the time in steps. */
+  perSecond: number;
+  perBusySecond: number;
+  makespanMs: number;
+  /** Completions that nobody would have seen; not in the figures by class. */
+  unseen: number;
+  classes: { [priority in Class]: ClassFigures };
+}
+
+export interface Targets {
+  /** Throughput, continuous over one by one. */
+  throughput?: number;
+  /** P95 of completions with chat and summaries running over that of completions alone: first token, whole completion. */
+  ttft?: number;
+  total?: number;
+}
+
+/** In the order in which the ways were first measured; rounds of one way taken together. */
+export function figuresOf({ runs }: Pick<MixedBench, 'runs'>): WayFigures[] {
+  const ways = new Map<string, Run[]>();
+  for (const run of runs) {
+    const key = `${run.scene} ${run.way}`;
+    ways.set(key, [...(ways.get(key) ?? []), run]);
+  }
+  return [...ways.values()].map((ofWay) => {
+    const { scene, way } = ofWay[0]!;
+    const records = ofWay.flatMap((run) => run.records);
+    const numTokens = records.reduce((sum, { tokens }) => sum + tokens.length, 0);
+    const sum = (of: (run: Run) => number): number => ofWay.reduce((total, run) => total + of(run), 0);
+    return {
+      scene,
+      way,
+      rounds: ofWay.length,
+      perSecond: (1000 * numTokens) / sum(({ makespanMs }) => makespanMs),
+      perBusySecond: (1000 * numTokens) / sum(({ busyMs }) => busyMs),
+      makespanMs: sum(({ makespanMs }) => makespanMs) / ofWay.length,
+      unseen: records.filter(({ unseen }) => unseen).length,
+      classes: Object.fromEntries(CLASSES.map((priority) => [priority, classFigures(records.filter((record) => record.priority === priority && !record.unseen))])) as WayFigures['classes'],
+    };
+  });
+}
+
+export function targetsOf(figures: readonly WayFigures[]): Targets {
+  const find = (scene: Run['scene'], way: string): WayFigures | undefined => figures.find((one) => one.scene === scene && one.way === way);
+  const [continuous, single, alone, loaded] = [find('rush', 'continuous'), find('rush', 'one by one'), find('live', 'alone'), find('live', 'with chat and summaries')];
+  return {
+    ...(continuous && single && { throughput: continuous.perSecond / single.perSecond }),
+    ...(alone && loaded && { ttft: loaded.classes.completion.ttft.p95 / alone.classes.completion.ttft.p95, total: loaded.classes.completion.total.p95 / alone.classes.completion.total.p95 }),
+  };
+}
+
+function classFigures(records: readonly Record[]): ClassFigures {
+  return {
+    ttft: spread(records.map(({ due, tokens }) => tokens[0]! - due)),
+    total: spread(records.map(({ due, tokens }) => tokens.at(-1)! - due)),
+    tpot: spread(records.filter(({ tokens }) => tokens.length > 1).map(({ tokens }) => (tokens.at(-1)! - tokens[0]!) / (tokens.length - 1))),
+  };
+}
+
+function spread(values: readonly number[]): Spread {
+  return { count: values.length, p50: quantile(values, 0.5), p95: quantile(values, 0.95), p99: quantile(values, 0.99), most: quantile(values, 1) };
+}

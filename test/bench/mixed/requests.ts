@@ -1,0 +1,96 @@
+/**
+ * The recorded session as prompts: what each of its requests is in tokens, laid out as in use, with the time at which it
+ * came and the time at which its author typed on. Tokens are the built-in model's, whatever the shape that runs them:
+ * how long a step takes does not depend on which tokens they are.
+ */
+import { Documents } from '../../../engine/documents.ts';
+import type { Priority } from '../../../engine/protocol.ts';
+import { prepareChat } from '../../../engine/tasks/chat.ts';
+import { prepareComplete } from '../../../engine/tasks/complete.ts';
+import type { PreparedRequest } from '../../../engine/tasks/preparedRequest.ts';
+import { prepareSummarize } from '../../../engine/tasks/summarize.ts';
+import { Fim } from '../../../engine/text/fim.ts';
+import { Layout } from '../../../engine/text/layout.ts';
+import { ModelText } from '../../../engine/text/modelText.ts';
+import { below, seededRandom } from '../../engine/workload.ts';
+import { LOOK_MS, type Session } from '../session.ts';
+import { sessionArrivals } from '../sessionArrivals.ts';
+
+/** Tokens of a completion: about what is left of a line. */
+const LEAST_COMPLETION = 4;
+const MOST_COMPLETION = 24;
+const DEBOUNCE_MS = 50;
+
+export interface MixedRequest {
+  id: string;
+  priority: Exclude<Priority, 'idle'>;
+  /** Since the session's start, as recorded. */
+  atMs: number;
+  promptIds: number[];
+  /** Tokens to be generated, neither more nor less. */
+  numTokens: number;
+  /** When the author typed on; of a completion that nobody saw. The others run to their end. */
+  abortMs?: number;
+}
+
+export interface MixedWorkload {
+  /** In order of time. */
+  requests: MixedRequest[];
+  /** File blocks that idle time has computed before they are needed. */
+  blocks: number[][];
+}
+
+export interface MixedOptions {
+  contextTokens: number;
+  vocabSize: number;
+  /** The model's parameters: a large one does not read the file block for a completion. */
+  numParameters: number;
+  /** Whether a prompt ends with the text before the cursor, so that typing only adds to it. Qwen's end with the text behind it. */
+  suffixFirst: boolean;
+  seed: number;
+  /** Only what comes up to then; all of it when left out. */
+  untilMs?: number;
+}
+
+export async function mixedWorkload(session: Session, options: MixedOptions): Promise<MixedWorkload> {
+  const layout = new Layout(await builtInText(options.suffixFirst), options);
+  const documents = new Documents();
+  const random = seededRandom(options.seed);
+  const untilMs = options.untilMs ?? Number.POSITIVE_INFINITY;
+  const requests = new Map<string, MixedRequest>();
+  const blocks = new Map<string, number[]>();
+  const inVocabulary = (tokenIds: readonly number[]): number[] => tokenIds.map((id) => id % options.vocabSize);
+  const add = (id: string, priority: MixedRequest['priority'], atMs: number, { promptIds, blockTokens, sampling }: PreparedRequest): void => {
+    const numTokens = priority === 'completion' ? LEAST_COMPLETION + below(random, MOST_COMPLETION - LEAST_COMPLETION + 1) : sampling.maxTokens;
+    const ids = inVocabulary(promptIds);
+    requests.set(id, { id, priority, atMs, promptIds: ids, numTokens });
+    if (priority !== 'completion' && blockTokens > 0) blocks.set(String(ids.slice(0, blockTokens)), ids.slice(0, blockTokens));
+  };
+  for (const { atMs, message } of sessionArrivals(session, { debounceMs: DEBOUNCE_MS })) {
+    if (message.type === 'documentChanged') {
+      if ('text' in message) documents.open(message.docId, message.version, message.path, message.text);
+      else documents.edit(message.docId, message.version, message.edits);
+    } else if (message.type === 'abort') {
+      const request = requests.get(message.requestId);
+      if (request && atMs - request.atMs < LOOK_MS - DEBOUNCE_MS) request.abortMs = atMs;
+    } else if (message.type === 'generate' && atMs <= untilMs) {
+      const { requestId, task } = message;
+      if (task.kind === 'complete') add(requestId, 'completion', atMs, prepareComplete(layout, documents.get(task.docId), { offset: task.offset }));
+      if (task.kind === 'chat') add(requestId, 'chat', atMs, prepareChat(layout, { messages: task.messages, docs: task.docIds.map((id) => documents.get(id)) }));
+      if (task.kind === 'summarize') add(requestId, 'summary', atMs, prepareSummarize(layout, documents.get(task.docId)));
+    }
+  }
+  return { requests: [...requests.values()], blocks: [...blocks.values()] };
+}
+
+/** Those that run to their end: chats, summaries, and completions in pauses in which an author sees what is shown. */
+export function seen(requests: readonly MixedRequest[]): MixedRequest[] {
+  return requests.filter(({ abortMs }) => abortMs === undefined);
+}
+
+async function builtInText(suffixFirst: boolean): Promise<ModelText> {
+  const text = await ModelText.load('model');
+  if (suffixFirst) return text;
+  const fim = Fim.of(text.tokenizer, { bosTokenId: text.bosTokenId });
+  return Object.assign(Object.create(ModelText.prototype) as ModelText, text, { fim });
+}
