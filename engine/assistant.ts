@@ -40,6 +40,8 @@ export class Assistant {
   /** The step loop, while there is work. */
   #stepping: Promise<void> | null = null;
   #inStep = false;
+  /** Ends the wait for more requests, if there is one. */
+  #endPause: () => void = () => {};
   /** A bug that came up while a step was under way. */
   #fault: { reason: unknown } | null = null;
   /** Failures without a finished request in between; the second leaves the engine down. */
@@ -193,12 +195,31 @@ export class Assistant {
     clearTimeout(this.#idleTimer);
     // Whoever flushes wants idle work done now.
     if (this.#flushes.length && this.#model && this.#requests.size === 0) this.#idle.start(this.#model);
+    this.#endPause();
     if (!this.#stepping) this.#stepping = this.#steps().finally(() => this.#settle());
+  }
+
+  /** Resolves after so many ms, or when something has come. */
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#endPause = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
   }
 
   async #steps(): Promise<void> {
     try {
+      // What has been sent at the same time shares the first step.
+      await nextTurn();
       while (this.#model?.engine.hasWork()) {
+        const pause = this.#model.engine.pauseMs();
+        if (pause > 0) {
+          await this.#pause(pause);
+          continue;
+        }
         this.#inStep = true;
         await this.#model.engine.step().finally(() => {
           this.#inStep = false;

@@ -79,6 +79,7 @@ export class Engine {
   add(sequence: Sequence): void {
     if (this.#sequences.has(sequence.id)) throw new Error(`There is a request ${sequence.id} already.`);
     sequence.maxContext = this.#maxContext;
+    this.#planner.arrived(sequence, !this.hasWork(false));
     this.#sequences.set(sequence.id, sequence);
     this.#scheduler.add(sequence, this.#clock());
     const error = this.#refusal(sequence);
@@ -104,6 +105,11 @@ export class Engine {
   hasWork(includeIdle = true): boolean {
     for (const sequence of this.#sequences.values()) if (includeIdle || sequence.priority !== 'idle') return true;
     return false;
+  }
+
+  /** ms that the next step should wait, for requests that are about to arrive; 0 most of the time. Ask again after an arrival. */
+  pauseMs(): number {
+    return this.#planner.pauseMs(this.#sequences.values());
   }
 
   /** One step: schedule, run, sample, emit. Nothing to do is no error. Must not be called again before it has settled. */

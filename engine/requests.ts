@@ -22,6 +22,7 @@ import type { Syntax } from './text/syntax.ts';
 type Generate = Extract<HostMessage, { type: 'generate' }>;
 
 interface Live {
+  requestId: string;
   request: Request;
   /** Sequences of this request that have not ended. */
   sequenceIds: Set<string>;
@@ -141,7 +142,7 @@ export class Requests {
   }
 
   #open(requestId: string, shape: PreparedRequest['shape'], notes: string[], withAlternatives: boolean): Live {
-    const live = { request: new Request(requestId, { shape, notes, withAlternatives }, this.#emit), sequenceIds: new Set<string>() };
+    const live = { requestId, request: new Request(requestId, { shape, notes, withAlternatives }, this.#emit), sequenceIds: new Set<string>() };
     this.#live.set(requestId, live);
     return live;
   }
@@ -162,6 +163,7 @@ export class Requests {
     return new Promise<Outcome>((resolve, reject) => {
       const sequence = new Sequence({
         id: sequenceId,
+        clientId: live.requestId,
         priority,
         promptIds: prepared.promptIds,
         sampling: prepared.sampling,

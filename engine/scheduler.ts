@@ -12,6 +12,7 @@ import type { BatchSpan } from './batch.ts';
 import type { KvCache } from './cache/kvCache.ts';
 import { type Lease, numComputed } from './cache/lease.ts';
 import { RequestError } from './errors.ts';
+import { VirtualTokens } from './policies/fairness.ts';
 import { type Computing, follows } from './policies/leader.ts';
 import type { Policies } from './policies/policies.ts';
 import { byService, byStanding, level, rank } from './policies/priorities.ts';
@@ -63,6 +64,7 @@ export class Scheduler {
   /** Of the step being put together, in order; empty between calls of `schedule`. */
   readonly #batch = new Map<Sequence, Scheduled>();
   #ended: Ended[] = [];
+  readonly #served = new VirtualTokens();
   /** Under static batching: who may run until all of them have ended. */
   #staticBatch = new Set<Sequence>();
 
@@ -93,10 +95,12 @@ export class Scheduler {
     sequence.arrivedAt = now;
     sequence.lastServedAt = now;
     this.#waiting.add(sequence);
+    this.#served.arrive(sequence.clientId);
   }
 
   /** Lets a sequence go; its computed tokens stay cached. */
   remove(sequence: Sequence): void {
+    if (this.has(sequence)) this.#served.leave(sequence.clientId);
     this.#giveUp(sequence);
     this.#waiting.delete(sequence);
   }
@@ -110,7 +114,9 @@ export class Scheduler {
   /** Before a step: makes way in the window for what the running sequences have still to compute. */
   tidy(msPerProduct: number): void {
     let tokens = 0;
+    const { running } = this.counts();
     for (const [sequence, lease] of this.#running) {
+      if (running > 0 && sequence.priority === 'idle') continue;
       const answer = Math.min(sequence.sampling.maxTokens - sequence.numGenerated, LIKELY_ANSWER);
       tokens += sequence.tokenIds.length - numComputed(lease) + answer;
     }
@@ -170,6 +176,7 @@ export class Scheduler {
   commit({ sequence, lease, newSlots, prefill, startIndex, count, draft }: Scheduled, numAccepted: number): void {
     this.#cache.append(lease, newSlots.subarray(0, count + numAccepted));
     if (numAccepted < draft.length) this.#cache.free(newSlots.subarray(count + numAccepted));
+    this.#served.serve(sequence.clientId, prefill ? count : 0, prefill ? 0 : count + numAccepted);
     if (prefill) this.#cache.commit(lease, sequence.tokenIds);
     sequence.numReached = Math.max(sequence.numReached, Math.min(startIndex + count, sequence.numPromptTokens));
   }
@@ -191,7 +198,8 @@ export class Scheduler {
   }
 
   #service(now: number, givesToken: (sequence: Sequence) => boolean): (a: Sequence, b: Sequence) => number {
-    return byService(now, givesToken, this.#policies);
+    const served = (s: Sequence): number => this.#served.counter(s.clientId, this.#running.has(s));
+    return byService(now, { givesToken, served }, this.#policies);
   }
 
   /** Prompts that may get a chunk, in order of service. */

@@ -34,6 +34,8 @@ export interface SequenceEvents {
 
 export interface SequenceOptions extends SequenceEvents {
   id: string;
+  /** On whose behalf: those of one client share what fairness gives it. Its own when left out. */
+  clientId?: string;
   priority: Priority;
   promptIds: readonly number[];
   sampling?: SamplingParams;
@@ -82,6 +84,7 @@ export function resolveSampling(sampling: SamplingParams = {}): Required<Samplin
 
 export class Sequence {
   readonly id: string;
+  readonly clientId: string;
   readonly priority: Priority;
   /** Prompt, then generated tokens. */
   readonly tokenIds: number[];
@@ -112,6 +115,7 @@ export class Sequence {
   constructor(options: SequenceOptions) {
     if (options.promptIds.length === 0) throw new RequestError('badRequest', 'The prompt is empty.');
     this.id = options.id;
+    this.clientId = options.clientId ?? options.id;
     this.priority = options.priority;
     this.tokenIds = [...options.promptIds];
     this.numPromptTokens = this.tokenIds.length;

@@ -1,10 +1,11 @@
 /**
  * How large steps are: learns what they cost and gives each one its budget of tokens, by who is there and whether someone
- * is typing. Which sequences get the tokens is the scheduler's.
+ * is typing; when a step waits for more requests. Which sequences get the tokens is the scheduler's.
  */
+import { arrived, NO_ARRIVALS, waitMs } from './policies/microBatch.ts';
 import type { Policies } from './policies/policies.ts';
 import { StepCost } from './policies/stepCost.ts';
-import { stepTarget } from './policies/stepTarget.ts';
+import { type StepTarget, stepTarget } from './policies/stepTarget.ts';
 import { type Columns, FIXED_TOKENS, fixedBudget, learntBudget, type TokenBudget } from './policies/tokenBudget.ts';
 import type { Sequence } from './sequence.ts';
 
@@ -12,11 +13,14 @@ export class StepPlanner {
   readonly cost = new StepCost();
   readonly #clock: () => number;
   readonly #fixedBudget: number | undefined;
+  readonly #microBatch: boolean;
   #typedAt = Number.NEGATIVE_INFINITY;
+  #arrivals = NO_ARRIVALS;
 
   /** `fixedBudget`: tokens of every step, whatever is learnt. */
   constructor(policies: Policies, clock: () => number, fixedBudget: number | undefined) {
     this.#clock = clock;
+    this.#microBatch = policies.microBatch;
     this.#fixedBudget = fixedBudget ?? (policies.stepTarget ? undefined : FIXED_TOKENS);
   }
 
@@ -24,17 +28,36 @@ export class StepPlanner {
     this.#typedAt = this.#clock();
   }
 
+  /** A request has come; `wasIdle`: there was nothing to do. Completions wait for nobody and tell nothing. */
+  arrived(sequence: Sequence, wasIdle: boolean): void {
+    if (sequence.priority !== 'completion' && sequence.priority !== 'idle') this.#arrivals = arrived(this.#arrivals, this.#clock(), wasIdle);
+  }
+
+  /** ms that the next step should wait for requests that are about to arrive. */
+  pauseMs(sequences: Iterable<Sequence>): number {
+    if (!this.#microBatch || !this.cost.known) return 0;
+    const requests = [...sequences].filter((s) => s.priority !== 'idle');
+    if (requests.length === 0) return 0;
+    return waitMs(this.#arrivals, this.#clock(), {
+      completion: requests.some((s) => s.priority === 'completion'),
+      started: requests.some((s) => s.status === 'running'),
+      stepMs: this.#target(requests).ms,
+    });
+  }
+
   /** For a step with `numDecodes` that serves some of `sequences`. */
   budget(sequences: Iterable<Sequence>, columns: Columns, numDecodes: number): TokenBudget {
     if (this.#fixedBudget !== undefined) return fixedBudget(this.#fixedBudget, numDecodes);
-    const all = [...sequences];
-    const target = stepTarget({
-      completion: all.some((s) => s.priority === 'completion'),
-      reading: all.some((s) => s.priority === 'chat' && s.numGenerated > 0),
-      idleOnly: all.every((s) => s.priority === 'idle'),
+    return learntBudget(this.cost, this.#target([...sequences]), columns, numDecodes);
+  }
+
+  #target(sequences: readonly Sequence[]): StepTarget {
+    return stepTarget({
+      completion: sequences.some((s) => s.priority === 'completion'),
+      reading: sequences.some((s) => s.priority === 'chat' && s.numGenerated > 0),
+      idleOnly: sequences.every((s) => s.priority === 'idle'),
       msSinceTyping: this.#clock() - this.#typedAt,
     });
-    return learntBudget(this.cost, target, columns, numDecodes);
   }
 
   /** A step of `numTokens` over a window of `columns` took `ms`, all else left out. */

@@ -15,7 +15,7 @@ interface Ranked {
   readonly lastServedAt: number;
 }
 
-type Order = Pick<Policies, 'classes' | 'ageing' | 'firstTokenFirst'>;
+type Order = Pick<Policies, 'classes' | 'ageing' | 'firstTokenFirst' | 'fairness'>;
 
 /** Place of a class, 0 the highest. Without classes there are still two: requests and idle work. */
 export function rank(sequence: Pick<Ranked, 'priority'>, { classes }: Pick<Policies, 'classes'>): number {
@@ -33,8 +33,17 @@ export function level(sequence: Ranked, now: number, policies: Pick<Policies, 'c
   return rank(sequence, policies) - waited;
 }
 
-/** Order of service. At equal level the one whose first token this step can give goes first, then the one that came first. */
-export function byService<S extends Ranked>(now: number, givesToken: (sequence: S) => boolean, policies: Order = ALL_POLICIES): (a: S, b: S) => number {
-  const first = (sequence: S): number => Number(policies.firstTokenFirst && givesToken(sequence));
-  return (a, b) => level(a, now, policies) - level(b, now, policies) || first(b) - first(a) || a.arrivalIndex - b.arrivalIndex;
+/** Of a sequence, as things are. */
+export interface Merits<S> {
+  /** Whether this step can give its first token. */
+  givesToken(sequence: S): boolean;
+  /** How much it has been served already. */
+  served(sequence: S): number;
+}
+
+/** Order of service. At equal level the one whose first token this step can give goes first, then the one served least, then the one that came first. */
+export function byService<S extends Ranked>(now: number, merits: Merits<S>, policies: Order = ALL_POLICIES): (a: S, b: S) => number {
+  const first = (sequence: S): number => Number(policies.firstTokenFirst && merits.givesToken(sequence));
+  const served = (a: S, b: S): number => (policies.fairness ? merits.served(a) - merits.served(b) : 0);
+  return (a, b) => level(a, now, policies) - level(b, now, policies) || first(b) - first(a) || served(a, b) || a.arrivalIndex - b.arrivalIndex;
 }

@@ -64,6 +64,55 @@ test('at equal level the prompt that can give its first token now goes first', a
   await drain(engine);
 });
 
+test('of equals the one that has been served least goes first: a question does not wait for all files of a folder', async () => {
+  const filesBefore = async (fairness: boolean): Promise<number> => {
+    const { engine } = harness({ slots: 8192, tokenBudget: 64, policies: { fairness } });
+    const files = Array.from({ length: 12 }, (_, i) => ask(engine, tokens(400, i), { clientId: 'folder', priority: 'summary', maxTokens: 2 }));
+    for (let i = 0; i < 8; i++) await engine.step();
+    const single = ask(engine, tokens(400, 20), { priority: 'summary', maxTokens: 2 });
+    while (!single.ended) await engine.step();
+    const before = files.filter((file) => file.ended).length;
+    await drain(engine);
+    return before;
+  };
+  expect(await filesBefore(true)).toBeLessThanOrEqual(4);
+  expect(await filesBefore(false)).toBe(12);
+});
+
+test('fairness lets a long prompt go on for a while before a shorter equal one has its turn', async () => {
+  const { engine } = harness({ slots: 8192, tokenBudget: 64 });
+  const long = ask(engine, tokens(3000, 1), { maxTokens: 1 });
+  await engine.step();
+  const short = ask(engine, tokens(300, 2), { maxTokens: 1 });
+  await engine.step();
+  expect(short.sequence.status).toBe('waiting');
+  while (!short.ended) await engine.step();
+  expect(long.ended).toBeNull();
+  await drain(engine);
+});
+
+test('a step waits for the next of a burst where bursts have been seen, and a completion ends the wait', async () => {
+  const { engine, clock, runner } = harness({ slots: 8192, tokenBudget: undefined });
+  runner.beforeRun = () => {
+    clock.now += 100;
+  };
+  for (let i = 0; i < 2; i++) {
+    ask(engine, tokens(200, 2 * i), { priority: 'summary', maxTokens: 1 });
+    expect(engine.pauseMs()).toBe(0);
+    clock.now += 2;
+    ask(engine, tokens(200, 2 * i + 1), { priority: 'summary', maxTokens: 1 });
+    await drain(engine);
+    clock.now += 1000;
+  }
+  ask(engine, tokens(200, 30), { priority: 'summary', maxTokens: 1 });
+  expect(engine.pauseMs()).toBe(3);
+  const completion = ask(engine, tokens(20, 31), { priority: 'completion', maxTokens: 1 });
+  expect(engine.pauseMs()).toBe(0);
+  await drain(engine);
+  expect(completion.ended).toBe('length');
+  expect(engine.pauseMs()).toBe(0);
+});
+
 test('a higher class leads: the lower one waits for the shared prefix, then hops', async () => {
   const { engine, runner } = harness({ slots: 2048, tokenBudget: 64 });
   const prefix = tokens(128);

@@ -13,11 +13,12 @@ test('standing: class, then arrival, whatever the time', () => {
 
 test('service: waiting lifts a class, the step that gives a first token goes before', () => {
   const now = 10 * AGEING_MS;
+  const merits = { givesToken: (_: { arrivalIndex: number }) => false, served: () => 0 };
   expect(level(one('completion', 0, now), now)).toBe(0);
   expect(level(one('summary', 0, now - 2 * AGEING_MS), now)).toBe(0);
   const all = [one('chat', 0, now), one('completion', 1, now), one('summary', 2, now - 3 * AGEING_MS), one('completion', 3, now)];
-  expect([...all].sort(byService(now, () => false)).map((s) => s.arrivalIndex)).toEqual([2, 1, 3, 0]);
-  expect([...all].sort(byService(now, (s) => s.arrivalIndex === 3)).map((s) => s.arrivalIndex)).toEqual([2, 3, 1, 0]);
+  expect([...all].sort(byService(now, merits)).map((s) => s.arrivalIndex)).toEqual([2, 1, 3, 0]);
+  expect([...all].sort(byService(now, { ...merits, givesToken: (s) => s.arrivalIndex === 3 })).map((s) => s.arrivalIndex)).toEqual([2, 3, 1, 0]);
 });
 
 test('a sequence follows only who computes its very next token, on the same path', () => {
