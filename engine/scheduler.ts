@@ -117,8 +117,7 @@ export class Scheduler {
     const { running } = this.counts();
     for (const [sequence, lease] of this.#running) {
       if (running > 0 && sequence.priority === 'idle') continue;
-      const answer = Math.min(sequence.sampling.maxTokens - sequence.numGenerated, LIKELY_ANSWER);
-      tokens += sequence.tokenIds.length - numComputed(lease) + answer;
+      tokens += sequence.tokenIds.length - numComputed(lease) + likelyAnswer(sequence);
     }
     this.#cache.tidy(tokens, msPerProduct);
   }
@@ -146,6 +145,7 @@ export class Scheduler {
       if (!isUrgent) beside ??= budget.beside(numTokens);
       const left = (isUrgent ? budget.tokens : beside!) - numTokens;
       if (left <= 0) break;
+      if (!this.#running.has(sequence) && !this.#joins(sequence, budget)) continue;
       const lease = this.#running.get(sequence) ?? (admits ? this.#admit(sequence) : null);
       if (!lease) {
         // What does not fit now must not be overtaken for ever by smaller ones.
@@ -225,6 +225,22 @@ export class Scheduler {
   #isFollower(sequence: Sequence, at: number): boolean {
     for (const leader of this.#batch.values()) if (leader.prefill && follows(sequence.tokenIds, at, leader)) return true;
     return false;
+  }
+
+  /** Whether a waiting sequence does well to run beside others of its class. Chats and completions are read along: they do not wait. */
+  #joins(sequence: Sequence, budget: TokenBudget): boolean {
+    if (!this.#policies.grouping || sequence.priority === 'completion' || sequence.priority === 'chat') return true;
+    const running = [...this.#running].filter(([{ priority }]) => priority === sequence.priority);
+    if (running.length === 0) return true;
+    const { numTokens, numReferenced } = this.#cache.lookUp(sequence.tokenIds, reusable(sequence));
+    const answer = likelyAnswer(sequence);
+    return budget.joins({
+      numRunning: running.length,
+      foreignColumns: this.#cache.numReferenced - numReferenced,
+      missing: sequence.tokenIds.length - numTokens,
+      ownColumns: sequence.tokenIds.length - numReferenced + answer / 2,
+      answer,
+    });
   }
 
   /** Gives a waiting sequence a lease when all it has to compute fits beside what the running ones have still to compute. */
@@ -350,6 +366,11 @@ export class Scheduler {
 /** Tokens of a sequence that may come from the cache: all but the last when its logits are needed. */
 function reusable(sequence: Sequence): number {
   return sequence.tokenIds.length - (sequence.promptOnly ? 0 : 1);
+}
+
+/** Tokens that a sequence is likely to generate yet. */
+function likelyAnswer(sequence: Sequence): number {
+  return Math.min(sequence.sampling.maxTokens - sequence.numGenerated, LIKELY_ANSWER);
 }
 
 /** Whether only the token sampled last is to be computed. */

@@ -47,6 +47,11 @@ export class KvCache {
     return this.#memory.available;
   }
 
+  /** Slots of what sequences hold. */
+  get numReferenced(): number {
+    return this.#memory.numReferenced;
+  }
+
   get windowBytes(): number {
     return this.#memory.window.bytes;
   }

@@ -20,7 +20,7 @@ export interface Policies {
   readonly fairness: boolean;
   /** Prompt chunks as large as the learnt cost of a step allows. Off: chunks of a fixed size. */
   readonly stepTarget: boolean;
-  /** Sequences that have little of the window in common take turns where that is quicker than sharing steps. */
+  /** Summaries that have little of the window in common run one after another where that is quicker than together. */
   readonly grouping: boolean;
   /** A step waits some milliseconds for requests that are about to arrive. */
   readonly microBatch: boolean;

@@ -1,4 +1,5 @@
 /** PURE: how many tokens a step may have: as many as fit into the time target by what steps have cost so far. */
+import { type Joining, shouldJoin } from './grouping.ts';
 import type { StepCost } from './stepCost.ts';
 import { besideMs, type StepTarget } from './stepTarget.ts';
 
@@ -7,6 +8,8 @@ export interface TokenBudget {
   readonly tokens: number;
   /** The same for prompts of others in a step that serves a completion and has `ownTokens` without them. */
   beside(ownTokens: number): number;
+  /** Whether running a sequence together with others is quicker than one after another. */
+  joins(joining: Joining): boolean;
 }
 
 /** Where nothing is learnt: what servers take. */
@@ -20,7 +23,7 @@ const FIRST_TOKENS = 32;
 /** The same for every step; prompts get a quarter of it however many sequences decode. */
 export function fixedBudget(tokens: number, numDecodes: number): TokenBudget {
   const most = Math.max(tokens, numDecodes + Math.ceil(tokens / 4));
-  return { tokens: most, beside: () => most };
+  return { tokens: most, beside: () => most, joins: () => true };
 }
 
 /** The window before the step. */
@@ -44,5 +47,6 @@ export function learntBudget(cost: StepCost, target: StepTarget, { total, free, 
   return {
     tokens,
     beside: (ownTokens) => Math.min(tokens, Math.max(within(besideMs(target, cost.predict(ownTokens, total + ownTokens))), ownTokens + target.leastTokens)),
+    joins: (joining) => !cost.known || shouldJoin(cost.coefficients, joining),
   };
 }
