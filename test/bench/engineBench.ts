@@ -10,6 +10,7 @@ import { EngineUnderTest } from './engineUnderTest.ts';
 import { profiles } from './profiledEngine.ts';
 import type { StepProfile } from './profileTable.ts';
 import { SHAPES, type ShapeName } from './shapes.ts';
+import { dictations, speculationCases } from './speculationCases.ts';
 import { type Figure, figure } from './spread.ts';
 import { shapeFolder } from './writeShape.ts';
 
@@ -82,7 +83,8 @@ export async function engineBench(options: EngineBenchOptions = {}): Promise<Eng
   const scans = only.includes('bandwidth') ? await openScans(scanBytes, bench.threads, path.join(cache, 'scan')) : [];
   try {
     const bandwidth = scans.map((scan): Case => ({ group: 'bandwidth', key: { way: scan.name }, measure: async () => ({ gigabytesPerSecond: await gigabytesPerSecond(scan) }) }));
-    const cases = [...bandwidth, ...engineCases(bench, workload).filter(({ group }) => only.includes(group))];
+    const texts = only.includes('speculation') ? await dictations(bench, workload.dictatedPrompt, workload.dictatedAnswer) : [];
+    const cases = [...bandwidth, ...engineCases(bench, workload).filter(({ group }) => only.includes(group)), ...speculationCases(bench, texts)];
     results = await takeTurns(cases, rounds, longRounds, seed, onProgress);
     const best = async (): Promise<number | undefined> => {
       const rates: number[] = [];

@@ -6,7 +6,7 @@ import { getHeapStatistics } from 'node:v8';
 import type { EngineUnderTest, Watched } from './engineUnderTest.ts';
 import { median } from './spread.ts';
 
-export const GROUPS = ['bandwidth', 'decode', 'prefill', 'sequences', 'whole', 'questions'] as const;
+export const GROUPS = ['bandwidth', 'decode', 'prefill', 'sequences', 'whole', 'questions', 'speculation'] as const;
 export type Group = (typeof GROUPS)[number];
 
 /** Named numbers of one repetition. */
@@ -33,6 +33,9 @@ export interface Workload {
   fileTokens: number;
   questionTokens: number;
   lineTokens: number;
+  /** Of the answers that are dictated, and at most of their prompts. */
+  dictatedPrompt: number;
+  dictatedAnswer: number;
   decodeSteps: number;
 }
 
@@ -46,6 +49,8 @@ export const WORKLOAD: Workload = {
   fileTokens: 8192,
   questionTokens: 32,
   lineTokens: 12,
+  dictatedPrompt: 1024,
+  dictatedAnswer: 256,
   decodeSteps: 16,
 };
 
@@ -60,6 +65,8 @@ export const TINY_WORKLOAD: Workload = {
   fileTokens: 96,
   questionTokens: 8,
   lineTokens: 4,
+  dictatedPrompt: 96,
+  dictatedAnswer: 32,
   decodeSteps: 4,
 };
 

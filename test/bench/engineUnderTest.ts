@@ -25,6 +25,8 @@ const MAX_BYTES = 3 * 2 ** 30;
 class BenchRunner implements ModelRunner {
   readonly vocabSize: number;
   pretends = false;
+  /** What the sequences of a step say from a position on, whatever the model makes of it. */
+  dictation: { startIndex: number; tokenIds: readonly number[] } | null = null;
   /** Milliseconds of all runs that computed. */
   runMs = 0;
   readonly #runner: OnnxRunner;
@@ -36,6 +38,23 @@ class BenchRunner implements ModelRunner {
   }
 
   async run(batch: readonly BatchSpan[]): Promise<Float32Array> {
+    const logits = await this.#compute(batch);
+    if (this.dictation) this.#dictate(batch, logits);
+    return logits;
+  }
+
+  #dictate(batch: readonly BatchSpan[], logits: Float32Array): void {
+    const { startIndex, tokenIds } = this.dictation!;
+    let row = 0;
+    for (const span of batch) {
+      for (let i = 0; i < span.numLogits; i++, row++) {
+        const next = tokenIds[span.startIndex + span.tokenIds.length - span.numLogits + i + 1 - startIndex];
+        if (next !== undefined) logits[row * this.vocabSize + next] = 1e6;
+      }
+    }
+  }
+
+  async #compute(batch: readonly BatchSpan[]): Promise<Float32Array> {
     if (!this.pretends) {
       const start = performance.now();
       const logits = await this.#runner.run(batch);
@@ -157,6 +176,16 @@ export class EngineUnderTest {
       while (!until()) await this.step();
     } finally {
       this.#runner.pretends = false;
+    }
+  }
+
+  /** While `work` runs, what is at position `startIndex` and on is chosen from `tokenIds`; the steps are computed all the same. */
+  async dictate<T>(startIndex: number, tokenIds: readonly number[], work: () => Promise<T>): Promise<T> {
+    this.#runner.dictation = { startIndex, tokenIds };
+    try {
+      return await work();
+    } finally {
+      this.#runner.dictation = null;
     }
   }
 
