@@ -42,8 +42,8 @@ export interface SequenceOptions extends SequenceEvents {
   /** Tokens that end the generation; they count as generated and have no text. */
   eosIds: Iterable<number>;
   detokenizer: Detokenizer;
-  /** Texts beside the prompt that the answer may repeat, the likeliest last; asked for once the answer has begun. */
-  draftSources?: () => readonly (readonly number[])[];
+  /** Texts beside the prompt that the answer may repeat, the likeliest last; asked for once the answer has begun. null: nothing is drafted. */
+  draftSources?: (() => readonly (readonly number[])[]) | null;
 }
 
 const NUMBERS = ['temperature', 'topP', 'topK', 'minP', 'repetitionPenalty', 'seed', 'maxTokens', 'topLogprobs'] as const;
@@ -90,7 +90,7 @@ export class Sequence {
   readonly tokenIds: number[];
   readonly numPromptTokens: number;
   readonly sampling: Required<SamplingParams>;
-  readonly draftSources: () => readonly (readonly number[])[];
+  readonly draftSources: (() => readonly (readonly number[])[]) | null;
   status: SequenceStatus = 'waiting';
   /** Set by the engine: longest sequence of the model. */
   maxContext = Number.POSITIVE_INFINITY;
@@ -120,7 +120,7 @@ export class Sequence {
     this.tokenIds = [...options.promptIds];
     this.numPromptTokens = this.tokenIds.length;
     this.sampling = resolveSampling(options.sampling);
-    this.draftSources = options.draftSources ?? (() => []);
+    this.draftSources = options.draftSources === undefined ? () => [] : options.draftSources;
     this.#eosIds = new Set(options.eosIds);
     this.#detokenizer = options.detokenizer;
     this.#stops = new StopStrings(this.sampling.stop);

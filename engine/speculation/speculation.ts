@@ -5,12 +5,19 @@
  */
 import type { Sequence } from '../sequence.ts';
 import { Acceptance } from './acceptance.ts';
-import { draftLengths } from './draftLengths.ts';
+import { type DraftChance, draftLengths } from './draftLengths.ts';
 import { PromptLookup } from './promptLookup.ts';
 import { RowCost } from './rowCost.ts';
 
 /** Rows of a step up to which one more is worth a thought, drafts included. */
 const MOST_ROWS = 16;
+
+interface Guess {
+  readonly tokenIds: number[];
+  readonly chance: DraftChance;
+}
+
+const NO_GUESS: Guess = { tokenIds: [], chance: { rate: 0, most: 0 } };
 
 interface Drafter {
   readonly lookup: PromptLookup;
@@ -45,18 +52,19 @@ export class Speculation {
     this.#cost.observe(numRows, ms);
   }
 
-  #guess(sequence: Sequence, most: number): { tokenIds: number[]; chance: { rate: number; most: number } } {
+  #guess(sequence: Sequence, most: number): Guess {
+    const { tokenIds: known, sampling, draftSources } = sequence;
+    if (!draftSources) return NO_GUESS;
     let drafter = this.#drafters.get(sequence);
     if (!drafter) {
-      const { tokenIds, sampling } = sequence;
-      drafter = { lookup: new PromptLookup(sequence.draftSources(), tokenIds.length + Math.min(sampling.maxTokens, 1024)), acceptance: new Acceptance(), matchLength: 0 };
+      drafter = { lookup: new PromptLookup(draftSources(), known.length + Math.min(sampling.maxTokens, 1024)), acceptance: new Acceptance(), matchLength: 0 };
       this.#drafters.set(sequence, drafter);
     }
     const { lookup, acceptance } = drafter;
-    lookup.extend(sequence.tokenIds);
+    lookup.extend(known);
     drafter.matchLength = lookup.matchLength;
     // The row after the last drafted token gives one more.
     const tokenIds = lookup.guess(Math.min(most, sequence.numLeft - 1));
-    return { tokenIds, chance: tokenIds.length > 0 ? acceptance.expect(lookup.matchLength, tokenIds.length) : { rate: 0, most: 0 } };
+    return { tokenIds, chance: tokenIds.length > 0 ? acceptance.expect(lookup.matchLength, tokenIds.length) : NO_GUESS.chance };
   }
 }

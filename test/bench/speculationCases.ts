@@ -70,8 +70,8 @@ async function withAndWithout(bench: EngineUnderTest, text: Dictation, draftsFir
 
 /** `ms`: per token after the first. */
 async function dictated(bench: EngineUnderTest, { prompt, answer }: Dictation, speculation: boolean): Promise<{ ms: number; tokensPerStep: number; drafted: number; accepted: number }> {
-  bench.renew(prompt.length + answer.length, { speculation });
-  const watched = bench.add(prompt, answer.length);
+  bench.renew(prompt.length + answer.length, { speculation: true });
+  const watched = bench.add(prompt, answer.length, 'chat', speculation);
   const { tokens: before } = bench.engine.stats();
   const ms = await bench.dictate(prompt.length, answer, async () => {
     await bench.pretend(() => watched.sequence.numGenerated > 0);

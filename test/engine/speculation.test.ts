@@ -31,9 +31,9 @@ test('an answer that was foreseen takes a step for many tokens; one that was not
   const prompt = tokens(40);
   const sampling = { maxTokens: 100 };
   const known = foretold(prompt, sampling, 0, seededRandom(1));
-  const stepsOf = async (speculation: boolean, source: number[]): Promise<number> => {
+  const stepsOf = async (speculation: boolean, source: number[] | null): Promise<number> => {
     const { engine } = harness({ slots: 2048, tokenBudget: 64, policies: { speculation } });
-    const answer = ask(engine, prompt, { ...sampling, draftSources: () => [source] });
+    const answer = ask(engine, prompt, { ...sampling, draftSources: source && (() => [source]) });
     const steps = await drain(engine);
     expect(answer.tokenIds).toEqual(runAlone(prompt, sampling, LIMITS).tokenIds);
     expect(answer.ended).toBe('length');
@@ -45,6 +45,7 @@ test('an answer that was foreseen takes a step for many tokens; one that was not
     return steps;
   };
   expect(await stepsOf(false, known)).toBe(100);
+  expect(await stepsOf(true, null)).toBe(100);
   expect(await stepsOf(true, known)).toBeLessThan(15);
   expect(await stepsOf(true, tokens(500, 3))).toBeGreaterThan(90);
 });

@@ -26,8 +26,9 @@ class KvasirDriver implements Driver {
         promptIds,
         sampling: { maxTokens: tokens, ignoreEos: true },
         eosIds: [],
-        // Random models have no text.
+        // Random models have no text, and what they go round in is easily foreseen.
         detokenizer: { push: () => '', flush: () => '' },
+        draftSources: null,
         onToken: ({ tokenId }) => {
           generated.tokenIds.push(tokenId);
           generated.atMs.push(performance.now() - start);
