@@ -14,6 +14,7 @@ import { kvBytesPerToken } from './cache/window.ts';
 import { RequestError } from './errors.ts';
 import { Metrics } from './metrics.ts';
 import { ALL_POLICIES, type Policies } from './policies/policies.ts';
+import { StepCost } from './policies/stepCost.ts';
 import type { EngineStats, FinishReason, Tier, TreeNode } from './protocol.ts';
 import { sample } from './sampler.ts';
 import { type Scheduled, Scheduler } from './scheduler.ts';
@@ -32,6 +33,8 @@ export interface EngineOptions {
   maxContext: number;
   /** Milliseconds, never going back; performance.now when left out. */
   clock?: () => number;
+  /** What has been learnt of this runner's steps, to go on with; nothing when left out. */
+  stepCost?: StepCost;
   /** Tokens per step; learnt from step times when left out. */
   tokenBudget?: number;
   /** Slots up to which the window grows rather than reuses those of unreferenced runs; 2 * maxContext when left out. */
@@ -72,7 +75,7 @@ export class Engine {
     this.#policies = { ...ALL_POLICIES, ...options.policies };
     this.#speculation = this.#policies.speculation ? new Speculation() : null;
     this.#scheduler = new Scheduler(this.#cache, this.#policies, this.#speculation);
-    this.#planner = new StepPlanner(this.#policies, this.#clock, options.tokenBudget);
+    this.#planner = new StepPlanner(this.#policies, this.#clock, options.stepCost ?? new StepCost(), options.tokenBudget);
   }
 
   /** Takes a sequence in. One that can never run ends with `onError` at once. Ids must differ among unfinished ones. */

@@ -5,6 +5,7 @@ import { RequestError } from './errors.ts';
 import { automaticCacheBytes } from './memory.ts';
 import { importModel, kvShape } from './model/importModel.ts';
 import { defaultThreads, OnnxRunner } from './model/runner.ts';
+import { StepCost } from './policies/stepCost.ts';
 import type { LoadOptions, ModelInfo } from './protocol.ts';
 import { Layout } from './text/layout.ts';
 import { type Faults, ModelText } from './text/modelText.ts';
@@ -45,7 +46,8 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   progress('session', 1);
   // After the weights are in memory: they are not available any more.
   let maxBytes = options.maxBytes || automaticCacheBytes();
-  const makeEngine = () => new Engine({ runner, window, maxBytes, maxContext: contextTokens });
+  const stepCost = new StepCost();
+  const makeEngine = () => new Engine({ runner, stepCost, window, maxBytes, maxContext: contextTokens });
   const model = {
     info: {
       name: text.manifest.name,

@@ -4,13 +4,13 @@
  */
 import { arrived, NO_ARRIVALS, waitMs } from './policies/microBatch.ts';
 import type { Policies } from './policies/policies.ts';
-import { StepCost } from './policies/stepCost.ts';
+import type { StepCost } from './policies/stepCost.ts';
 import { type StepTarget, stepTarget } from './policies/stepTarget.ts';
 import { type Columns, FIXED_TOKENS, fixedBudget, learntBudget, type TokenBudget } from './policies/tokenBudget.ts';
 import type { Sequence } from './sequence.ts';
 
 export class StepPlanner {
-  readonly cost = new StepCost();
+  readonly cost: StepCost;
   readonly #clock: () => number;
   readonly #fixedBudget: number | undefined;
   readonly #microBatch: boolean;
@@ -18,7 +18,8 @@ export class StepPlanner {
   #arrivals = NO_ARRIVALS;
 
   /** `fixedBudget`: tokens of every step, whatever is learnt. */
-  constructor(policies: Policies, clock: () => number, fixedBudget: number | undefined) {
+  constructor(policies: Policies, clock: () => number, cost: StepCost, fixedBudget: number | undefined) {
+    this.cost = cost;
     this.#clock = clock;
     this.#microBatch = policies.microBatch;
     this.#fixedBudget = fixedBudget ?? (policies.stepTarget ? undefined : FIXED_TOKENS);

@@ -11,6 +11,7 @@ import { defaultThreads, OnnxRunner } from '../../engine/model/runner.ts';
 import { planWeights } from '../../engine/model/weightPlan.ts';
 import type { Priority } from '../../engine/protocol.ts';
 import type { Policies } from '../../engine/policies/policies.ts';
+import { StepCost } from '../../engine/policies/stepCost.ts';
 import { Sequence } from '../../engine/sequence.ts';
 import { below, type Random, seededRandom } from '../engine/workload.ts';
 
@@ -80,6 +81,20 @@ class BenchRunner implements ModelRunner {
   }
 }
 
+/** What steps cost is learnt from those that compute. */
+class BenchCost extends StepCost {
+  readonly #runner: BenchRunner;
+
+  constructor(runner: BenchRunner) {
+    super();
+    this.#runner = runner;
+  }
+
+  override observe(...step: Parameters<StepCost['observe']>): void {
+    if (!this.#runner.pretends) super.observe(...step);
+  }
+}
+
 export interface Watched {
   readonly sequence: Sequence;
   finished: boolean;
@@ -93,6 +108,7 @@ export class EngineUnderTest {
   readonly random: Random;
   readonly #onnx: OnnxRunner;
   readonly #runner: BenchRunner;
+  readonly #cost: StepCost;
   readonly #maxContext: number;
   #engine: Engine;
   #numAdded = 0;
@@ -103,6 +119,7 @@ export class EngineUnderTest {
     this.random = random;
     this.#onnx = onnx;
     this.#runner = runner;
+    this.#cost = new BenchCost(runner);
     this.#maxContext = model.config.contextTokens;
     const { stored, bytes } = planWeights(model.config, model.precision, model.tied);
     this.weightBytesPerStep = ['embedding', 'embedding.scales'].reduce((left, name) => left - (stored.get(name)?.length ?? 0), bytes);
@@ -141,7 +158,7 @@ export class EngineUnderTest {
     return tokens(this.random, count, this.#runner.vocabSize);
   }
 
-  /** Goes on with an engine that has nothing cached. @param tokenBudget tokens per step; learnt as in use when left out. @param policies other than the usual ones */
+  /** Goes on with an engine that has nothing cached; what steps cost stays known. @param tokenBudget tokens per step; learnt as in use when left out. @param policies other than the usual ones */
   renew(tokenBudget?: number, policies?: Partial<Policies>): void {
     this.#engine = this.#newEngine(tokenBudget, policies);
   }
@@ -207,7 +224,7 @@ export class EngineUnderTest {
   }
 
   #newEngine(tokenBudget?: number, policies?: Partial<Policies>): Engine {
-    return new Engine({ runner: this.#runner, window: this.#onnx.window, maxBytes: MAX_BYTES, maxContext: this.#maxContext, tokenBudget, policies });
+    return new Engine({ runner: this.#runner, stepCost: this.#cost, window: this.#onnx.window, maxBytes: MAX_BYTES, maxContext: this.#maxContext, tokenBudget, policies });
   }
 }
 
