@@ -209,6 +209,42 @@ test('property: aborts in every order leave no reference behind', async () => {
   );
 });
 
+test('preemption keeps the work done: who gives up its place computes nothing twice', async () => {
+  const { engine, runner } = harness({ slots: 8192, tokenBudget: 512 });
+  const summaries = Array.from({ length: 16 }, (_, i) => ask(engine, tokens(50, i), { priority: 'summary', maxTokens: 20 }));
+  for (let i = 0; i < 8; i++) await engine.step();
+  expect(engine.stats().requests).toMatchObject({ running: 16, waiting: 0 });
+  const completions = [20, 21, 22].map((i) => ask(engine, tokens(30, i), { priority: 'completion', maxTokens: 5 }));
+  await engine.step();
+  expect(engine.stats().requests).toMatchObject({ running: 16, waiting: 3 });
+  await drain(engine);
+  expect(engine.stats().events.preemptions).toBe(3);
+  // The token sampled last is never computed.
+  expect(runner.numComputed).toBe(16 * (50 + 19) + 3 * (30 + 4));
+  for (const [i, one] of summaries.entries()) expect(one.tokenIds).toEqual(alone(tokens(50, i), 20));
+  for (const [i, one] of completions.entries()) expect(one.tokenIds).toEqual(alone(tokens(30, 20 + i), 5));
+});
+
+test('text that diverges from a running completion forks it where it differs', async () => {
+  const { engine, runner } = harness({ slots: 512 });
+  const prompt = tokens(40);
+  const running = ask(engine, prompt, { id: 'running', priority: 'completion', maxTokens: 50 });
+  for (let i = 0; i < 10; i++) await engine.step();
+  const written = running.tokenIds.slice();
+  const typed = [...prompt, ...written.slice(0, 4), (written[4]! + 1) % 64];
+  // The host sends both between two steps, or while one runs.
+  const stepped = engine.step();
+  engine.abort('running');
+  const diverged = ask(engine, typed, { priority: 'completion', maxTokens: 3 });
+  await stepped;
+  const before = runner.numComputed;
+  await drain(engine);
+  expect(running.ended).toBe('abort');
+  expect(diverged.sequence.cachedTokens).toBe(44);
+  expect(runner.numComputed - before).toBe(1 + 2);
+  expect(diverged.tokenIds).toEqual(alone(typed, 3));
+});
+
 test('an aborted prompt leaves its computed tokens to the next one', async () => {
   const { engine } = harness({ slots: 512, tokenBudget: 16 });
   ask(engine, tokens(100), { id: 'gone' });
