@@ -29,9 +29,10 @@ export class StepPlanner {
     this.#typedAt = this.#clock();
   }
 
-  /** A request has come; `wasIdle`: there was nothing to do. Completions wait for nobody and tell nothing. */
+  /** A request has come; `wasIdle`: there was nothing to do. A completion comes of typing; it waits for nobody and is no burst. */
   arrived(sequence: Sequence, wasIdle: boolean): void {
-    if (sequence.priority !== 'completion' && sequence.priority !== 'idle') this.#arrivals = arrived(this.#arrivals, this.#clock(), wasIdle);
+    if (sequence.priority === 'completion') this.typed();
+    else if (sequence.priority !== 'idle') this.#arrivals = arrived(this.#arrivals, this.#clock(), wasIdle);
   }
 
   /** ms that the next step should wait for requests that are about to arrive. */

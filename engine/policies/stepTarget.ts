@@ -8,6 +8,9 @@ const URGENT_MS = 50;
 /** Shortly after typing, when the next completion may come at any moment; while an answer is being read; for idle work. */
 const ATTENTIVE_MS = 150;
 const TYPING_MS = 5000;
+/** When someone has typed lately and may well do so again. */
+const NEAR_MS = 300;
+const LATELY_MS = 60_000;
 const RELAXED_MS = 800;
 /** By how much prompts of others may lengthen the steps of a completion. */
 const BESIDE = 1.5;
@@ -32,7 +35,7 @@ export interface StepTarget {
 export function stepTarget({ completion, reading, idleOnly, msSinceTyping }: Attention): StepTarget {
   if (completion) return { ms: URGENT_MS, leastTokens: 4 };
   if (reading || idleOnly || msSinceTyping < TYPING_MS) return { ms: ATTENTIVE_MS, leastTokens: 4 };
-  return { ms: RELAXED_MS, leastTokens: 16 };
+  return { ms: msSinceTyping < LATELY_MS ? NEAR_MS : RELAXED_MS, leastTokens: 16 };
 }
 
 /** How long a step of a completion, which takes `ownMs` without them, may become for the sake of other prompts. */

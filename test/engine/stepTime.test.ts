@@ -38,7 +38,7 @@ test.each([1, 3])('a summary alone takes long steps, shorter ones after typing a
   for (let i = 0; i < 10; i++) await engine.step();
   expect(Math.max(...times)).toBeGreaterThan(100);
   expect(Math.max(...times)).toBeLessThan(165);
-  clock.now += 5000;
+  clock.now += 60_000;
   times.length = 0;
   await engine.step();
   expect(times[0]).toBeGreaterThan(300);
@@ -47,6 +47,18 @@ test.each([1, 3])('a summary alone takes long steps, shorter ones after typing a
   ask(engine, tokens(1000, 2), { priority: 'idle', maxTokens: 0 });
   await drain(engine);
   expect(Math.max(...times)).toBeLessThan(165);
+});
+
+test('a completion tells that someone is typing', async () => {
+  const h = timed();
+  await warmUp(h);
+  ask(h.engine, tokens(3000, 1), { priority: 'summary', maxTokens: 1 });
+  ask(h.engine, tokens(10, 2), { priority: 'completion', maxTokens: 1 });
+  for (let i = 0; i < 4; i++) await h.engine.step();
+  h.times.length = 0;
+  await h.engine.step();
+  expect(h.times[0]).toBeLessThan(165);
+  await drain(h.engine);
 });
 
 test('while a chat answer is being read, a summary does not make it stutter', async () => {

@@ -117,7 +117,8 @@ test('targets: a completion, then typing, reading or idle work, then throughput'
   const calm = { completion: false, reading: false, idleOnly: false, msSinceTyping: Number.POSITIVE_INFINITY };
   expect(stepTarget(calm).ms).toBe(800);
   expect(stepTarget({ ...calm, msSinceTyping: 4999 }).ms).toBe(150);
-  expect(stepTarget({ ...calm, msSinceTyping: 5000 }).ms).toBe(800);
+  expect(stepTarget({ ...calm, msSinceTyping: 5000 }).ms).toBe(300);
+  expect(stepTarget({ ...calm, msSinceTyping: 60_000 }).ms).toBe(800);
   expect(stepTarget({ ...calm, reading: true }).ms).toBe(150);
   expect(stepTarget({ ...calm, idleOnly: true }).ms).toBe(150);
   expect(stepTarget({ ...calm, completion: true, msSinceTyping: 0 })).toEqual({ ms: 50, leastTokens: 4 });

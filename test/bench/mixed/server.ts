@@ -2,6 +2,7 @@
  * Who answers the requests of the suite `mixed`: the engine under some policies, or the engine fed with padded batches as
  * a server without continuous batching runs them. All of them run the same steps over the same prefix cache.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Engine } from '../../../engine/engine.ts';
 import type { Priority } from '../../../engine/protocol.ts';
 import { Sequence } from '../../../engine/sequence.ts';
@@ -45,8 +46,11 @@ export class EngineServer implements Server {
     return this.#engine.hasWork();
   }
 
-  step(): Promise<void> {
-    return this.#engine.step();
+  async step(): Promise<void> {
+    // Messages come in between, as in the worker; one of them may end the wait.
+    const pause = this.#engine.pauseMs();
+    if (pause > 0) await sleep(Math.min(1, pause));
+    else await this.#engine.step();
   }
 }
 
