@@ -78,17 +78,28 @@ test('property: whatever policies are on, every request gets the tokens of the o
   const switches = Object.fromEntries(
     Object.keys(ALL_POLICIES).map((name) => [name, name === 'batching' ? fc.constantFrom('continuous', 'static', 'single') : fc.boolean()]),
   ) as { [P in keyof Policies]: fc.Arbitrary<Policies[P]> };
-  const setting = fc.record({ seed: fc.integer(), slots: fc.integer({ min: 100, max: 500 }), policies: fc.record(switches) });
+  const setting = fc.record({
+    seed: fc.integer(),
+    slots: fc.integer({ min: 100, max: 3000 }),
+    policies: fc.record(switches),
+    tokenBudget: fc.constantFrom(24, undefined),
+    perColumn: fc.constantFrom(0.0001, 0.01),
+  });
   await fc.assert(
-    fc.asyncProperty(setting, async ({ seed, slots, policies }) => {
+    fc.asyncProperty(setting, async ({ seed, slots, policies, tokenBudget, perColumn }) => {
       const items = makeWorkload({ seed, numRequests: 40, numTokens: VOCAB_SIZE, fileTokens: 40, arrivalsPerStep: 1 });
-      const { engine, clock } = harness({ slots, maxContext: 300, tokenBudget: 24, policies });
+      const { engine, clock, runner, window } = harness({ slots, maxContext: 300, tokenBudget, policies });
+      runner.beforeRun = (batch) => {
+        const numTokens = batch.reduce((n, span) => n + span.tokenIds.length, 0);
+        clock.now += 5 + numTokens * (0.5 + perColumn * window.numSlots);
+      };
       const outcomes = await driveWorkload(engine, items, {
         detokenizer: numberDetokenizer,
-        afterStep: () => {
-          clock.now += 30;
-          engine.checkIntegrity();
+        beforeStep: () => {
+          if (seed % 3 === 0) engine.typed();
+          clock.now += engine.pauseMs();
         },
+        afterStep: () => engine.checkIntegrity(),
       });
       for (const item of items) {
         const outcome = outcomes.get(item.id)!;
