@@ -9,6 +9,9 @@ const FIRST_FIXED_ROWS = 8;
 const LEAST_FIXED_ROWS = 0.5;
 const MOST_FIXED_ROWS = 32;
 const FADING = 0.95;
+/** From so many steps on, none counts for more than so many times the mean. */
+const SETTLED = 4;
+const MOST_TIMES = 3;
 /** Of the number of rows, weighted: below it the slope is noise. */
 const LEAST_VARIANCE = 0.25;
 
@@ -20,7 +23,9 @@ export class RowCost {
   #rowsMs = 0;
   #fixedRows: number | null = null;
 
-  observe(numRows: number, ms: number): void {
+  observe(numRows: number, measuredMs: number): void {
+    // A single disturbed step must not make rows look dear.
+    const ms = this.#weight > SETTLED ? Math.min(measuredMs, (MOST_TIMES * this.#ms) / this.#weight) : measuredMs;
     this.#weight = this.#weight * FADING + 1;
     this.#rows = this.#rows * FADING + numRows;
     this.#ms = this.#ms * FADING + ms;

@@ -3,8 +3,9 @@
  * it. Keeps what it has learnt of a sequence as long as that lives. Decides nothing about tokens: the engine samples every
  * position from the model's own logits, so a wrong draft costs time and never changes a text.
  */
+import type { Priority } from '../protocol.ts';
 import type { Sequence } from '../sequence.ts';
-import { Acceptance } from './acceptance.ts';
+import { Acceptance, ClassRates } from './acceptance.ts';
 import { type DraftChance, draftLengths } from './draftLengths.ts';
 import { PromptLookup } from './promptLookup.ts';
 import { RowCost } from './rowCost.ts';
@@ -29,6 +30,7 @@ interface Drafter {
 export class Speculation {
   readonly #drafters = new WeakMap<Sequence, Drafter>();
   readonly #cost = new RowCost();
+  readonly #classes: Record<Priority, ClassRates> = { completion: new ClassRates(), chat: new ClassRates(), summary: new ClassRates(), idle: new ClassRates() };
 
   /** Drafts for the decoding sequences of a step, together at most `mostTokens`; none for those left out. */
   propose(sequences: readonly Sequence[], mostTokens: number): Map<Sequence, number[]> {
@@ -53,11 +55,11 @@ export class Speculation {
   }
 
   #guess(sequence: Sequence, most: number): Guess {
-    const { tokenIds: known, sampling, draftSources } = sequence;
+    const { tokenIds: known, priority, sampling, draftSources } = sequence;
     if (!draftSources) return NO_GUESS;
     let drafter = this.#drafters.get(sequence);
     if (!drafter) {
-      drafter = { lookup: new PromptLookup(draftSources(), known.length + Math.min(sampling.maxTokens, 1024)), acceptance: new Acceptance(), matchLength: 0 };
+      drafter = { lookup: new PromptLookup(draftSources(), known.length + Math.min(sampling.maxTokens, 1024)), acceptance: new Acceptance(this.#classes[priority]), matchLength: 0 };
       this.#drafters.set(sequence, drafter);
     }
     const { lookup, acceptance } = drafter;

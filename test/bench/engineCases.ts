@@ -50,7 +50,7 @@ export const WORKLOAD: Workload = {
   questionTokens: 32,
   lineTokens: 12,
   dictatedPrompt: 1024,
-  dictatedAnswer: 256,
+  dictatedAnswer: 160,
   decodeSteps: 16,
 };
 

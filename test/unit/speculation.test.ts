@@ -1,7 +1,7 @@
 /** The pure parts of speculation: the index of past tokens, what is learnt of drafts, and how long they may be. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Acceptance, LEAST_RATE, PROBE_EVERY } from '../../engine/speculation/acceptance.ts';
+import { Acceptance, ClassRates, LEAST_RATE, PROBE_EVERY } from '../../engine/speculation/acceptance.ts';
 import { type DraftChance, draftLengths } from '../../engine/speculation/draftLengths.ts';
 import { PromptLookup } from '../../engine/speculation/promptLookup.ts';
 import { RowCost } from '../../engine/speculation/rowCost.ts';
@@ -79,7 +79,7 @@ test('in a large text with very common pairs a copied run is found', () => {
 });
 
 test('a draft is expected to go as it went; below 15% only one in 32 is tried, and that can bring it back', () => {
-  const acceptance = new Acceptance();
+  const acceptance = new Acceptance(new ClassRates());
   expect(acceptance.expect(1, 8).most).toBe(0);
   expect(acceptance.expect(2, 8)).toMatchObject({ most: 8 });
   for (let i = 0; i < 12; i++) acceptance.observe(2, 0, true);
@@ -95,6 +95,19 @@ test('a draft is expected to go as it went; below 15% only one in 32 is tried, a
   expect(acceptance.expect(20, 8).rate).toBeGreaterThan(0.98);
   for (let i = 0; i < 8; i++) acceptance.observe(20, 1, true);
   expect(acceptance.expect(20, 8).rate).toBeLessThan(0.8);
+});
+
+test('a sequence begins where those of its class have got to, and is tried whatever that is', () => {
+  const rates = new ClassRates();
+  const first = (matchLength: number) => new Acceptance(rates).expect(matchLength, 8);
+  const unknown = first(20).rate;
+  for (let i = 0; i < 30; i++) new Acceptance(rates).observe(20, 0, true);
+  expect(first(20).rate).toBeLessThan(unknown);
+  for (let i = 0; i < 1000; i++) new Acceptance(rates).observe(20, 0, true);
+  expect(first(20)).toEqual({ rate: 0.2, most: 8 });
+  expect(first(2).rate).toBeGreaterThan(0.3);
+  for (let i = 0; i < 1000; i++) new Acceptance(rates).observe(20, 8, false);
+  expect(first(20)).toEqual({ rate: 0.9, most: 8 });
 });
 
 /** Tokens per row-time of a step with these drafts. */
