@@ -168,6 +168,7 @@ export class Requests {
         promptIds: prepared.promptIds,
         sampling: prepared.sampling,
         eosIds: prepared.stopTokenIds,
+        ...(prepared.draftSources ? { draftSources: prepared.draftSources } : {}),
         detokenizer: model.text.tokenizer.createDetokenizer(),
         onToken: (token) => {
           try {

@@ -9,6 +9,9 @@ import type { PlaceSyntax, Syntax } from '../text/syntax.ts';
 import { type CursorContext, shapeCompletion } from './completionText.ts';
 import { type PreparedRequest, answerRoom, samplingFor } from './preparedRequest.ts';
 
+/** Lines above the cursor that the prompt shows at most. */
+const TAIL_LINES = 32;
+
 export interface CompleteOptions {
   /** Of the host's text. */
   offset: number;
@@ -32,9 +35,16 @@ export function prepareComplete(layout: Layout, doc: SourceDocument, options: Co
     docId: doc.docId,
     sampling: samplingFor(sampling, { maxTokens, temperature: 0 }, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.completionStopIds,
+    draftSources: () => elsewhere(layout, doc, offset, prompt.numBlockTokens > 0),
     shape: (rawText, finished) => shapeCompletion(context, rawText, finished),
     notes: place && 'note' in place && place.note !== undefined ? [...prompt.notes, place.note] : prompt.notes,
   };
+}
+
+/** The file's text that the prompt does not show, lines above the cursor before those below it. The cursor's own place stays out: what followed there is behind the cursor. */
+function elsewhere(layout: Layout, doc: SourceDocument, offset: number, showsBlock: boolean): number[][] {
+  const { before, behind } = layout.knownAround(doc, doc.lineStart(Math.max(0, doc.lineAt(offset) - TAIL_LINES)), offset);
+  return showsBlock ? [behind] : [before, behind];
 }
 
 /** The document and the offset that a task is about: those named, or with the task's `inserted` in the text and the cursor behind it. */

@@ -20,6 +20,8 @@ export interface PreparedRequest {
   docId: string | null;
   sampling: Required<SamplingParams>;
   stopTokenIds: number[];
+  /** Texts beside the prompt that the answer may repeat, the likeliest last. */
+  draftSources?: () => number[][];
   /** Pure; `finished` when no more raw text will come. */
   shape: (rawText: string, finished: boolean) => Shaped;
   /** What the user should know of the prompt: text left out. */

@@ -92,6 +92,19 @@ export class Layout {
     };
   }
 
+  /**
+   * Tokens of the text before the line of `start` and behind that of `end`, as far as the file was encoded before, perhaps
+   * some edits ago: encodes nothing, so for guesses only.
+   */
+  knownAround(doc: SourceDocument, start: number, end: number): { before: number[]; behind: number[] } {
+    const known = this.#whole.get(doc);
+    if (!known) return { before: [], behind: [] };
+    const endLine = doc.lineStart(doc.lineAt(end) + 1);
+    const numBefore = known.numTokensBefore(Math.min(known.text.length, doc.lineStart(doc.lineAt(start))));
+    const numNotBehind = known.numTokensBefore(Math.max(0, known.text.length - (doc.lf.length - endLine)));
+    return { before: known.ids.slice(0, numBefore), behind: known.ids.slice(numNotBehind) };
+  }
+
   /** Ids in front of the file's text. */
   header(path: string): number[] {
     let header = this.#headers.get(path);

@@ -33,6 +33,30 @@ const line = fc.oneof(
 const file = fc.tuple(fc.array(line, { maxLength: 70 }), fc.integer({ min: 1, max: 12 }), fc.boolean()).map(([lines, times, crlf]) => Array.from({ length: times }, () => lines.join(crlf ? '\r\n' : '\n')).join('\n'));
 const runs = { numRuns: 60, seed: 3 };
 
+describe('what is known around a place', () => {
+  it('is what was encoded before, without the lines between, and holds while one types there', () => {
+    const doc = document(source);
+    const used = new Layout(starter, { contextTokens: 8192, numParameters: 7.5e6 });
+    expect(used.knownAround(doc, 0, 0)).toEqual({ before: [], behind: [] });
+    used.fileBlock(doc);
+    const text = (ids: readonly number[]): string => {
+      const detokenizer = starter.tokenizer.createDetokenizer();
+      return ids.map((id) => detokenizer.push(id)).join('') + detokenizer.flush();
+    };
+    const [start, end] = [doc.lineStart(30), doc.lineStart(60) + 3];
+    const known = used.knownAround(doc, start, end);
+    // Tokens may span line breaks: the one at the border goes behind.
+    expect(source.slice(0, start).startsWith(text(known.before))).toBe(true);
+    expect(text(known.before).trimEnd()).toBe(source.slice(0, start).trimEnd());
+    expect(text(known.behind)).toContain(source.slice(doc.lineStart(61)).trimStart());
+    expect(text(known.behind).length).toBeLessThan(source.length - doc.lineStart(61) + 30);
+    doc.text = `${source.slice(0, end)}typed${source.slice(end)}`;
+    expect(used.knownAround(doc, start, end + 5)).toEqual(known);
+    doc.text = '';
+    expect(used.knownAround(doc, start, end)).toEqual({ before: [], behind: [] });
+  });
+});
+
 describe('a completion prompt', () => {
   it('depends on text and cursor only, not on what came before', () => {
     fc.assert(
