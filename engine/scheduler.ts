@@ -25,6 +25,8 @@ import type { Speculation } from './speculation/speculation.ts';
 const MAX_RUNNING = 16;
 /** Tokens that an answer still has, at most, where nothing is known of its end. */
 const LIKELY_ANSWER = 48;
+/** Beside a completion, answers have a token, and one prompt goes on, at least so often. */
+const OVERDUE_MS = 150;
 /** Waiting sequences looked at per step. */
 const MAX_CANDIDATES = 32;
 const NO_DRAFT: readonly number[] = [];
@@ -65,6 +67,8 @@ export class Scheduler {
   readonly #batch = new Map<Sequence, Scheduled>();
   #ended: Ended[] = [];
   readonly #served = new VirtualTokens();
+  /** When a prompt has gone on last though the step had no room for it beside a completion. */
+  #besideAt = Number.NEGATIVE_INFINITY;
   /** Under static batching: who may run until all of them have ended. */
   #staticBatch = new Set<Sequence>();
 
@@ -128,23 +132,52 @@ export class Scheduler {
     const idleToo = [...this.sequences()].every((s) => s.priority === 'idle');
     const active = this.#eligible([...this.sequences()].filter((s) => idleToo || s.priority !== 'idle').sort(this.#standing), now);
 
-    for (const sequence of active) {
+    const decodes = active.filter((s) => this.#isRunningDecode(s));
+    const budget = budgetFor(decodes.length);
+    const urgent = active.some((s) => s.priority === 'completion');
+    this.#fill(active, decodes, budget, urgent, now);
+    // A completion that cannot run yet holds nobody up.
+    if (urgent && this.#batch.size === 0) this.#fill(active, decodes, budget, false, now);
+    for (const { sequence } of this.#batch.values()) {
+      if (Number.isNaN(sequence.startedAt)) sequence.startedAt = now;
+      sequence.lastServedAt = now;
+    }
+    const batch = [...this.#batch.values()];
+    this.#batch.clear();
+    return { batch, ended: this.#ended };
+  }
+
+  /** Puts decodes, drafts and prompt chunks into the step. `urgent`: it serves completions, others only ride along. */
+  #fill(active: readonly Sequence[], decodes: readonly Sequence[], budget: TokenBudget, urgent: boolean, now: number): void {
+    // What others may ride along with in a step that serves a completion; more only for those that it would keep waiting too long.
+    const own = urgent ? this.#completionTokens(active, budget.tokens) : 0;
+    const beside = urgent ? budget.beside(own) : budget.tokens;
+    let numOthers = 0;
+    const isOverdue = (s: Sequence): boolean => now - s.lastServedAt >= OVERDUE_MS;
+    // Completions first, then who has waited longest; in a step for all the order is that of standing.
+    const inOrder = urgent ? [...decodes].sort((a, b) => rank(a, this.#policies) - rank(b, this.#policies) || a.lastServedAt - b.lastServedAt) : decodes;
+    for (const sequence of inOrder) {
       const lease = this.#running.get(sequence);
-      if (lease && isDecode(sequence, lease)) this.#take(sequence, lease, 1);
+      const isOwn = sequence.priority === 'completion';
+      if (!lease || (urgent && !isOwn && own + numOthers >= beside && !isOverdue(sequence))) continue;
+      numOthers += Number(!isOwn);
+      this.#take(sequence, lease, 1);
     }
     let numTokens = this.#batch.size;
-    const budget = budgetFor(numTokens);
     // Prompts that wait are left half of it.
-    const drafts = this.#drafts(active.length > numTokens ? Math.floor((budget.tokens - numTokens) / 2) : Number.POSITIVE_INFINITY);
+    const drafted = [...this.#batch.keys()].filter((s) => !urgent || s.priority === 'completion');
+    const drafts = this.#drafts(drafted, active.length > numTokens ? Math.floor((budget.tokens - numTokens) / 2) : Number.POSITIVE_INFINITY);
     numTokens += numDrafted(drafts);
-    const urgent = active.some((s) => s.priority === 'completion');
-    let beside: number | null = null;
     let admits = true;
     for (const sequence of this.#prompts(active, budget.tokens - numTokens, now)) {
       const isUrgent = !urgent || level(sequence, now, this.#policies) <= 0;
-      if (!isUrgent) beside ??= budget.beside(numTokens);
-      const left = (isUrgent ? budget.tokens : beside!) - numTokens;
-      if (left <= 0) break;
+      let left = (isUrgent ? budget.tokens : beside) - numTokens;
+      if (left <= 0) {
+        if (!urgent || now - this.#besideAt < OVERDUE_MS) break;
+        if (!isOverdue(sequence)) continue;
+        this.#besideAt = now;
+        left = budget.leastTokens;
+      }
       if (!this.#running.has(sequence) && !this.#joins(sequence, budget)) continue;
       const lease = this.#running.get(sequence) ?? (admits ? this.#admit(sequence) : null);
       if (!lease) {
@@ -158,13 +191,6 @@ export class Scheduler {
       else if (!this.#isFollower(sequence, at)) numTokens += this.#take(sequence, lease, Math.min(left, sequence.tokenIds.length - at));
     }
     this.#addDrafts(drafts);
-    for (const { sequence } of this.#batch.values()) {
-      if (Number.isNaN(sequence.startedAt)) sequence.startedAt = now;
-      sequence.lastServedAt = now;
-    }
-    const batch = [...this.#batch.values()];
-    this.#batch.clear();
-    return { batch, ended: this.#ended };
   }
 
   /** What the runner gets. Valid until the next `schedule`. */
@@ -209,6 +235,13 @@ export class Scheduler {
     const candidates = [...running, ...waiting.slice(0, MAX_CANDIDATES)];
     const missing = new Map(candidates.map((s) => [s, s.tokenIds.length - this.#lookUp(s)]));
     return candidates.sort(this.#service(now, (s) => !s.promptOnly && missing.get(s)! <= budget));
+  }
+
+  /** Tokens that a step has of completions alone, at most `most`. */
+  #completionTokens(active: readonly Sequence[], most: number): number {
+    let numTokens = 0;
+    for (const sequence of active) if (sequence.priority === 'completion') numTokens += sequence.tokenIds.length - this.#lookUp(sequence);
+    return Math.min(numTokens, most);
   }
 
   #isRunningDecode(sequence: Sequence): boolean {
@@ -310,9 +343,9 @@ export class Scheduler {
     return 0;
   }
 
-  /** Guesses for the decodes of the step, together at most `most` tokens. */
-  #drafts(most: number): ReadonlyMap<Sequence, readonly number[]> {
-    return this.#speculation?.propose([...this.#batch.keys()], most) ?? new Map();
+  /** Guesses for some of the decodes of the step, together at most `most` tokens. */
+  #drafts(sequences: readonly Sequence[], most: number): ReadonlyMap<Sequence, readonly number[]> {
+    return this.#speculation?.propose(sequences, most) ?? new Map();
   }
 
   /** Puts drafts into the step, as far as slots are free by themselves. */

@@ -12,8 +12,8 @@ const TYPING_MS = 5000;
 const NEAR_MS = 300;
 const LATELY_MS = 60_000;
 const RELAXED_MS = 800;
-/** By how much prompts of others may lengthen the steps of a completion. */
-const BESIDE = 1.5;
+/** By how much others may lengthen the steps of a completion. */
+const BESIDE = 1.4;
 
 export interface Attention {
   /** A completion waits or runs. */
@@ -28,7 +28,7 @@ export interface Attention {
 
 export interface StepTarget {
   readonly ms: number;
-  /** Prompt tokens that a step has in any case, so that everything goes on. */
+  /** Prompt tokens that a step has in any case, or now and then beside a completion, so that everything goes on. */
   readonly leastTokens: number;
 }
 
@@ -38,7 +38,7 @@ export function stepTarget({ completion, reading, idleOnly, msSinceTyping }: Att
   return { ms: msSinceTyping < LATELY_MS ? NEAR_MS : RELAXED_MS, leastTokens: 16 };
 }
 
-/** How long a step of a completion, which takes `ownMs` without them, may become for the sake of other prompts. */
+/** How long a step of a completion, which takes `ownMs` without them, may become for the sake of others. */
 export function besideMs(target: StepTarget, ownMs: number): number {
   return Math.min(target.ms, BESIDE * ownMs);
 }

@@ -6,8 +6,10 @@ import { besideMs, type StepTarget } from './stepTarget.ts';
 export interface TokenBudget {
   /** Most tokens of the step, decodes included. */
   readonly tokens: number;
-  /** The same for prompts of others in a step that serves a completion and has `ownTokens` without them. */
+  /** The same where others ride along in a step that serves a completion, which has `ownTokens` itself. */
   beside(ownTokens: number): number;
+  /** What a prompt gets in any case when it has waited too long. */
+  readonly leastTokens: number;
   /** Whether running a sequence together with others is quicker than one after another. */
   joins(joining: Joining): boolean;
 }
@@ -23,7 +25,7 @@ const FIRST_TOKENS = 32;
 /** The same for every step; prompts get a quarter of it however many sequences decode. */
 export function fixedBudget(tokens: number, numDecodes: number): TokenBudget {
   const most = Math.max(tokens, numDecodes + Math.ceil(tokens / 4));
-  return { tokens: most, beside: () => most, joins: () => true };
+  return { tokens: most, beside: () => most, leastTokens: 1, joins: () => true };
 }
 
 /** The window before the step. */
@@ -46,7 +48,8 @@ export function learntBudget(cost: StepCost, target: StepTarget, { total, free, 
   const tokens = Math.max(within(target.ms), numDecodes + target.leastTokens);
   return {
     tokens,
-    beside: (ownTokens) => Math.min(tokens, Math.max(within(besideMs(target, cost.predict(ownTokens, total + ownTokens))), ownTokens + target.leastTokens)),
+    beside: (ownTokens) => Math.min(tokens, within(besideMs(target, cost.predict(ownTokens, total + ownTokens)))),
+    leastTokens: target.leastTokens,
     joins: (joining) => !cost.known || shouldJoin(cost.coefficients, joining),
   };
 }

@@ -95,3 +95,48 @@ test('steps that serve a completion stay near what it takes alone, and a summary
   expect(beside.progress).toBeGreaterThan(15 * 4 - 1);
   expect(fixed.ms).toBeGreaterThan(5 * alone.ms);
 });
+
+test('a completion among answers with long windows: few of their tokens ride along, but at least one every 150 ms or so', async () => {
+  const run = async (numChats: number, policies: Partial<Policies> = {}): Promise<{ ms: number; gaps: number[] }> => {
+    const h = timed(policies);
+    await warmUp(h);
+    const gaps: number[] = [];
+    const chats = [];
+    for (let i = 0; i < numChats; i++) {
+      let last = Number.NaN;
+      const push = (): string => {
+        if (!Number.isNaN(last)) gaps.push(h.clock.now - last);
+        last = h.clock.now;
+        return '';
+      };
+      chats.push(ask(h.engine, tokens(1500, 2 + i), { maxTokens: 400, detokenizer: { push, flush: () => '' } }));
+    }
+    while (chats.some(({ tokenIds }) => tokenIds.length === 0)) await h.engine.step();
+    gaps.length = 0;
+    const before = h.clock.now;
+    const completion = ask(h.engine, tokens(20, 1), { priority: 'completion', maxTokens: 24 });
+    while (!completion.ended) await h.engine.step();
+    const ms = h.clock.now - before;
+    await drain(h.engine);
+    return { ms, gaps };
+  };
+  const alone = await run(0);
+  const among = await run(3);
+  const all = await run(3, { stepTarget: false });
+  expect(among.ms).toBeLessThan(2 * alone.ms);
+  expect(among.ms).toBeLessThan(0.8 * all.ms);
+  expect(Math.max(...among.gaps)).toBeLessThan(260);
+  expect(among.gaps.length).toBeGreaterThan(100);
+});
+
+test('a completion that cannot run yet holds nobody up', async () => {
+  const h = harness({ slots: 130, tokenBudget: undefined, policies: { preemption: false } });
+  h.runner.beforeRun = () => {
+    h.clock.now += 60;
+  };
+  const summary = ask(h.engine, tokens(60, 1), { priority: 'summary', maxTokens: 30 });
+  for (let i = 0; i < 5; i++) await h.engine.step();
+  const completion = ask(h.engine, tokens(80, 2), { priority: 'completion', maxTokens: 3 });
+  await drain(h.engine);
+  expect([summary.ended, completion.ended]).toEqual(['length', 'length']);
+});
