@@ -52,6 +52,13 @@ export interface CacheStrings {
   batch: string;
   batchNote: string;
   nothingYet: string;
+  times: string;
+  queued: string;
+  toFirst: string;
+  eachToken: string;
+  quantiles: string;
+  busy: string;
+  draftsRight: string;
   memory: string;
   memoryOf: string;
   window: string;

@@ -6,6 +6,7 @@ import { Files, type Sorting } from './cacheFiles.ts';
 import { Memory } from './cacheMemory.ts';
 import { fillIn } from './cacheText.ts';
 import { Tiles } from './cacheTiles.ts';
+import { Times } from './cacheTimes.ts';
 import { Tree } from './cacheTree.ts';
 import { button, element, fill } from './dom.ts';
 import { mark } from './icons.ts';
@@ -24,6 +25,7 @@ const command = (label: string, name: CacheCommand) => button(label, { class: 'l
 const about = element('p', { class: 'about', 'data-part': 'about' });
 const tiles = new Tiles(strings);
 const memory = new Memory(strings);
+const times = new Times(strings);
 const tree = new Tree(strings);
 const files = new Files(strings, vscode.getState()?.sorting, {
   open: ({ docId }) => send({ type: 'open', docId }),
@@ -37,7 +39,7 @@ const files = new Files(strings, vscode.getState()?.sorting, {
 const charts = new Charts(strings);
 const live = element('div', { class: 'live', role: 'status', 'aria-live': 'polite' });
 const header = element('header', {}, about, element('nav', {}, command(strings.exportTrace, 'exportTrace'), command(strings.clear, 'clearCache'), command(strings.chooseModel, 'chooseModel')));
-const panel = element('main', { class: 'panel', hidden: '' }, element('h1', { class: 'live' }, strings.title), header, tiles.root, element('div', { class: 'columns' }, element('div', {}, memory.root), element('div', {}, tree.root, files.root)), charts.root);
+const panel = element('main', { class: 'panel', hidden: '' }, element('h1', { class: 'live' }, strings.title), header, tiles.root, element('div', { class: 'columns' }, element('div', {}, memory.root, times.root), element('div', {}, tree.root, files.root)), charts.root);
 const empty = element('main', { class: 'empty', hidden: '' });
 document.body.append(panel, empty, live);
 
@@ -62,6 +64,7 @@ function showFigures(figures: CacheFigures): void {
   fill(about, element('strong', {}, model?.name ?? ''), ...parts.map((part) => ` · ${part}`));
   tiles.show(figures, samples);
   memory.show(figures);
+  times.show(figures);
   tree.show(figures);
   files.show(figures.files);
   charts.show(samples);

@@ -19,13 +19,15 @@ const suites = {
   },
   // [--shape NAME|starter] [--only SCENE,...] [--rounds N] [--speed N] [--rush N] [--context N] [--threads N]
   mixed: async (values) => (await import('./mixed/mixedSuite.ts')).mixedSuite(values),
+  // [--requests N]
+  soak: async (values) => (await import('./soak/soakBench.ts')).soakSuite(values),
   // [--peers NAME,...] [--shape NAME] [--only SCENE,...] [--rounds N] [--threads N] [--add] [--settings JSON]; before the first run: --setup
   peers: async (values) => (await import('./peers/peersSuite.ts')).peersSuite(values),
 };
 
 const text = { type: 'string' };
 const flag = { type: 'boolean' };
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { out: text, shape: text, only: text, rounds: text, 'long-rounds': text, threads: text, profile: flag, peers: text, settings: text, setup: flag, add: flag, speed: text, rush: text, context: text } });
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { out: text, shape: text, only: text, rounds: text, 'long-rounds': text, threads: text, profile: flag, peers: text, settings: text, setup: flag, add: flag, speed: text, rush: text, context: text, requests: text } });
 const [name] = positionals;
 if (positionals.length !== 1 || !Object.hasOwn(suites, name) || !(values.out || values.setup)) {
   console.error(`usage: npm run bench -- SUITE --out DIR; SUITE is one of ${Object.keys(suites).join(', ')}`);

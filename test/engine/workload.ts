@@ -108,6 +108,8 @@ export interface DriveOptions {
   beforeStep?: (step: number) => void;
   /** Called after each step, e.g. to check integrity. */
   afterStep?: (step: number) => void;
+  /** Takes each outcome when its request has ended; it is not kept then. */
+  onEnd?: (item: WorkItem, outcome: Outcome) => void;
 }
 
 /** Runs a workload to its end. Throws when a request ends twice, is told of a token after its end, or never ends. */
@@ -122,6 +124,9 @@ export async function driveWorkload(engine: Engine, items: readonly WorkItem[], 
     const end = (): void => {
       outcome.cachedTokens = sequence.cachedTokens;
       open.delete(item.id);
+      if (!options.onEnd) return;
+      outcomes.delete(item.id);
+      options.onEnd(item, outcome);
     };
     const sequence = new Sequence({
       ...item,

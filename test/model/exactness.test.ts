@@ -12,7 +12,8 @@ import { Engine } from '../../engine/engine.ts';
 import { type ImportedModel, importModel, kvShape } from '../../engine/model/importModel.ts';
 import { OnnxRunner } from '../../engine/model/runner.ts';
 import type { Precision } from '../../engine/protocol.ts';
-import { below, driveWorkload, makeWorkload, type Outcome, seededRandom, type WorkItem } from '../engine/workload.ts';
+import { driveWorkload, makeWorkload, type Outcome, type WorkItem } from '../engine/workload.ts';
+import { chunkNoise } from './chunkNoise.ts';
 
 const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-exact-'));
 afterAll(() => rm(cacheDir, { recursive: true, force: true }));
@@ -87,30 +88,6 @@ test('float32: 2,000 requests, aborts and edits under a tight ceiling give every
     expect(compared).toBeGreaterThan(10_000);
   });
 });
-
-/** Largest difference of a logit between chunkings of the same text, and the logits of the oracle (chunks of 64). */
-async function chunkNoise(runner: OnnxRunner, window: KvWindow, vocabSize: number): Promise<number> {
-  const random = seededRandom(5);
-  let noise = 0;
-  for (let text = 0; text < 5; text++) {
-    const ids = Array.from({ length: 200 }, () => below(random, vocabSize));
-    if (window.numSlots < 256) window.resize(256);
-    const all: Float32Array[] = [];
-    for (const chunk of [64, 7, 1]) {
-      const rows = new Float32Array(ids.length * vocabSize);
-      // Other slots for each chunking: where a row lies must not matter.
-      const slots = Int32Array.from(ids, (_, i) => (i * 37 + chunk) % 256);
-      for (let start = 0; start < ids.length; start += chunk) {
-        const part = ids.slice(start, start + chunk);
-        const logits = await runner.run([{ tokenIds: part, startIndex: start, contextSlots: slots.subarray(0, start), newSlots: slots.subarray(start, start + part.length), numLogits: part.length }]);
-        rows.set(logits, start * vocabSize);
-      }
-      all.push(rows);
-    }
-    for (const other of all.slice(1)) for (let i = 0; i < other.length; i++) noise = Math.max(noise, Math.abs(other[i]! - all[0]![i]!));
-  }
-  return noise;
-}
 
 // The second has a key bias, hence the remedy in its graph.
 test.each([

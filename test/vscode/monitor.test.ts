@@ -133,6 +133,16 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await row('src/inventory.ts').waitFor();
   });
 
+  test('times by class are there for who had a request, with the percentiles on the cell', async () => {
+    const times = panel().locator('.times');
+    const classes = await times.locator('tbody tr').evaluateAll((rows) => rows.map((each) => (each as HTMLElement).dataset.class));
+    expect(classes).toContain('completion');
+    expect(classes).not.toContain('idle');
+    const cells = times.locator('tr[data-class="completion"] td');
+    expect(await cells.nth(1).getAttribute('title')).toMatch(/^P50 [\d.]+ m?s, P95 [\d.]+ m?s, P99 [\d.]+ m?s$/);
+    expect(await times.locator('.hint').textContent()).toMatch(/^\d+% busy/);
+  });
+
   test('Export Step Trace opens a document: a Chrome trace without a word of the user\'s', async () => {
     const window = editor();
     await window.runCommand('Kvasir: Export Step Trace');
@@ -163,6 +173,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     const ended = lines.find((line) => line.startsWith('kvasir_requests_total{outcome="done"}'));
     expect(Number(ended?.split(' ')[1])).toBeGreaterThan(0);
     expect(lines.join('\n')).not.toMatch(/inventory|Article/);
+    await window.runCommand('View: Revert and Close Editor');
   });
 
   test('the status bar\'s hover tells cache, memory and graphics and has its links; a click opens a menu', async () => {

@@ -19,10 +19,10 @@ import { EngineServer, PaddedBatches, type Server } from './server.ts';
 
 /** `starter` is the built-in model. */
 export const MODELS = [...(Object.keys(SHAPES) as ShapeName[]), 'starter'] as const;
-export type ModelName = (typeof MODELS)[number];
+type ModelName = (typeof MODELS)[number];
 
 export const SCENES = ['rush', 'policies', 'live'] as const;
-export type Scene = (typeof SCENES)[number];
+type Scene = (typeof SCENES)[number];
 
 const BATCH_SIZE = 8;
 const BATCH_TIMEOUT_MS = 100;

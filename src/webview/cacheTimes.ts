@@ -1,0 +1,42 @@
+/** How long requests wait and take, class by class: those that had one. P99 is on the cell, for who points at it. */
+import type { ClassTimes, Priority, Quantiles } from '../../engine/protocol.ts';
+import { formatShare } from '../format.ts';
+import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
+import { duration, fillIn } from './cacheText.ts';
+import { element, fill } from './dom.ts';
+
+/** Idle work is nobody's wait. */
+const CLASSES: readonly Exclude<Priority, 'idle'>[] = ['completion', 'chat', 'summary'];
+
+export class Times {
+  readonly root: HTMLElement;
+  readonly #strings: CacheStrings;
+  readonly #hint = element('span', { class: 'hint' });
+  readonly #body = element('tbody', {});
+
+  constructor(strings: CacheStrings) {
+    this.#strings = strings;
+    const columns = ['', strings.queued, strings.toFirst, strings.eachToken].map((name) => element('th', { scope: 'col' }, name));
+    this.root = element('section', { class: 'times', hidden: '' }, element('h2', {}, strings.times, ' ', this.#hint), element('table', {}, element('thead', {}, element('tr', {}, ...columns)), this.#body));
+  }
+
+  show({ stats: { classes, utilisation, tokens } }: CacheFigures): void {
+    const s = this.#strings;
+    const rows = CLASSES.filter((name) => classes[name].queueMs.count > 0);
+    this.root.hidden = rows.length === 0;
+    const drafts = tokens.drafted > 0 ? ` · ${fillIn(s.draftsRight, formatShare(tokens.accepted / tokens.drafted))}` : '';
+    this.#hint.textContent = `${fillIn(s.busy, formatShare(utilisation))}${drafts}`;
+    fill(this.#body, ...rows.map((name) => this.#row(s.kinds[name], name, classes[name])));
+  }
+
+  #row(label: string, name: string, { queueMs, ttftMs, tpotMs }: ClassTimes): HTMLElement {
+    return element('tr', { 'data-class': name }, element('th', { scope: 'row' }, label), ...[queueMs, ttftMs, tpotMs].map((times) => this.#cell(times)));
+  }
+
+  /** Median, then P95. */
+  #cell({ p50, p95, p99, count }: Quantiles): HTMLElement {
+    if (count === 0) return element('td', {}, '–');
+    const title = fillIn(this.#strings.quantiles, duration(p50), duration(p95), duration(p99));
+    return element('td', { title }, duration(p50), element('span', { class: 'most' }, ` ${duration(p95)}`));
+  }
+}

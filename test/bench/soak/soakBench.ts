@@ -1,0 +1,84 @@
+/**
+ * Suite `soak`: 10,000 random requests, edits, aborts and evictions through the scheduler and the cache with the fake
+ * runner, and as many through the real graph, each in a process of its own. A wrong token, slot or byte ends it.
+ */
+import { spawn } from 'node:child_process';
+import path from 'node:path';
+import { short, table } from '../spread.ts';
+import { type BarChart, barChart } from '../svgPlot.ts';
+import { slope, type SoakOptions, type SoakResult } from './soakRun.ts';
+
+/** A tiny model with the shape of a real one: what matters here is who shares what, not how well it speaks. */
+const MODEL = 'test/fixtures/models/qwen3-tied-sharded';
+/** Resident memory may grow by this per 1,000 requests over the last half of a run. */
+export const MOST_GROWTH_BYTES = 1e6;
+
+export interface SoakBench {
+  seed: number;
+  runs: { name: string; result: SoakResult; growthPer1000: number; seconds: number }[];
+}
+
+export interface SoakArguments {
+  /** Of each run: 10,000. */
+  requests?: string;
+}
+
+export async function soakSuite({ requests = '10000' }: SoakArguments): Promise<{ result: SoakBench; report: string; charts: { [file: string]: string } }> {
+  const numRequests = Number(requests);
+  if (!(Number.isInteger(numRequests) && numRequests >= 100)) throw new Error(`--requests ${requests}: it must be a whole number of at least 100`);
+  const seed = 1;
+  const cacheDir = path.resolve('.cache/bench/imported');
+  const ways: [string, SoakOptions][] = [
+    ['fake runner', { numRequests, seed }],
+    ['real graph, int8', { numRequests, seed, model: { modelDir: MODEL, cacheDir, precision: 'int8' } }],
+    ['real graph, float32', { numRequests, seed, model: { modelDir: MODEL, cacheDir, precision: 'float32' } }],
+  ];
+  const result: SoakBench = { seed, runs: [] };
+  for (const [name, options] of ways) {
+    console.error(`${name}: ${numRequests} requests`);
+    const started = performance.now();
+    const run = await soakProcess(options);
+    result.runs.push({ name, result: run, growthPer1000: 1000 * slope(run.samples), seconds: (performance.now() - started) / 1000 });
+  }
+  return { result, report: soakReport(result), charts: { 'soak-memory.svg': barChart(memoryChart(result)) } };
+}
+
+/** @throws Error with what the process had to say when it fails. */
+export function soakProcess(options: SoakOptions): Promise<SoakResult> {
+  const script = path.join(import.meta.dirname, 'soakProcess.ts');
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, ['--expose-gc', '--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', script, JSON.stringify(options)], { stdio: ['ignore', 'pipe', 'pipe'] });
+    let out = '';
+    let err = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      out += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      err += text;
+    });
+    child.on('error', reject);
+    child.on('close', (status) => {
+      if (status === 0) resolve(JSON.parse(out) as SoakResult);
+      else reject(new Error(`the soak ended with ${status}: ${err.slice(-2000)}`));
+    });
+  });
+}
+
+export function soakReport({ seed, runs }: SoakBench): string {
+  const rows = runs.map(({ name, result, growthPer1000, seconds }) => [
+    name, result.numRequests, result.aborted, result.failed, result.steps, result.tokensCompared, result.tokensDiffering,
+    result.events.evictions, result.events.preemptions, short(result.samples.at(-1)!.bytes / 1e6), short(growthPer1000 / 1e6), short(seconds),
+  ]);
+  return [
+    `## Soak: random requests against the request alone, seed ${seed}`,
+    'Slots (free + held = total), bytes and the integrity of the cache are checked after every step; a token that differs beyond rounding ends the run.',
+    table(['runner', 'requests', 'aborted', 'refused', 'steps', 'tokens compared', 'differing within rounding', 'evictions', 'preemptions', 'resident at the end, MB', 'growth over the last half, MB per 1,000 requests', 'seconds'], rows),
+    `Target: growth below ${MOST_GROWTH_BYTES / 1e6} MB per 1,000 requests.`,
+  ].join('\n\n');
+}
+
+function memoryChart({ runs }: SoakBench): BarChart {
+  const shares = [0, 0.25, 0.5, 0.75, 1];
+  const at = ({ samples }: SoakResult, share: number): number => samples[Math.round(share * (samples.length - 1))]!.bytes / 1e6;
+  return { title: 'Resident memory over a run', unit: 'MB', groups: shares.map((share) => `${100 * share}% of the requests`), series: runs.map(({ name, result }) => ({ name, bars: shares.map((share) => ({ value: at(result, share) })) })) };
+}

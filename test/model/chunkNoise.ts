@@ -1,0 +1,28 @@
+/** The rounding noise of a graph: by how much the load of the moment, which decides on chunks, can change a logit. */
+import type { KvWindow } from '../../engine/cache/window.ts';
+import type { OnnxRunner } from '../../engine/model/runner.ts';
+import { below, seededRandom } from '../engine/workload.ts';
+
+/** Largest difference of a logit between chunkings of the same 1,000 positions into 64, 7 and 1. Uses the window; nothing else may. */
+export async function chunkNoise(runner: OnnxRunner, window: KvWindow, vocabSize: number): Promise<number> {
+  const random = seededRandom(5);
+  let noise = 0;
+  for (let text = 0; text < 5; text++) {
+    const ids = Array.from({ length: 200 }, () => below(random, vocabSize));
+    if (window.numSlots < 256) window.resize(256);
+    const all: Float32Array[] = [];
+    for (const chunk of [64, 7, 1]) {
+      const rows = new Float32Array(ids.length * vocabSize);
+      // Other slots for each chunking: where a row lies must not matter.
+      const slots = Int32Array.from(ids, (_, i) => (i * 37 + chunk) % 256);
+      for (let start = 0; start < ids.length; start += chunk) {
+        const part = ids.slice(start, start + chunk);
+        const logits = await runner.run([{ tokenIds: part, startIndex: start, contextSlots: slots.subarray(0, start), newSlots: slots.subarray(start, start + part.length), numLogits: part.length }]);
+        rows.set(logits, start * vocabSize);
+      }
+      all.push(rows);
+    }
+    for (const other of all.slice(1)) for (let i = 0; i < other.length; i++) noise = Math.max(noise, Math.abs(other[i]! - all[0]![i]!));
+  }
+  return noise;
+}
