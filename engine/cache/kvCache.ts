@@ -83,7 +83,7 @@ export class KvCache {
 
   /** An empty lease. It must be given back by `release`. `tag` is what the monitor calls what it adds. */
   open(tag = ''): Lease {
-    const lease: Lease = { node: this.#memory.tree.root, tail: [], tag };
+    const lease: Lease = { node: this.#memory.tree.root, tail: [], slots: new Int32Array(0), numKnown: 0, generation: 0, tag };
     this.#leases.add(lease);
     return lease;
   }
@@ -144,6 +144,8 @@ export class KvCache {
         lease.node = this.#join(lease, tokenIds.slice(start, start + slots.length), slots);
         break;
       }
+      // From here on the slots may be another's.
+      lease.numKnown = Math.min(lease.numKnown, start);
       const child = match.nodes[0]!;
       const length = match.nodes.length > 1 ? child.tokenIds.length : match.lastLength;
       const node = length < child.tokenIds.length ? tree.split(child, length) : child;
@@ -166,12 +168,24 @@ export class KvCache {
     for (const node of pathTo(lease.node)) this.#memory.unreference(node);
   }
 
-  /** Window slots of a lease's computed tokens, in order; valid until slots move (`setMaxBytes`, `shrink`, `tidy`). */
+  /** Window slots of a lease's computed tokens, in order; valid until the lease changes or slots move (`setMaxBytes`, `shrink`, `tidy`). */
   slotsOf(lease: Lease): Int32Array {
-    const slots = new Int32Array(numComputed(lease));
-    for (const node of pathTo(lease.node)) slots.set(node.slots!, node.startIndex);
-    slots.set(lease.tail, endIndex(lease.node));
-    return slots;
+    const length = numComputed(lease);
+    const { generation } = this.#memory.window;
+    if (lease.generation !== generation) lease.numKnown = 0;
+    lease.generation = generation;
+    if (lease.slots.length < length) {
+      const grown = new Int32Array(Math.max(2 * lease.slots.length, length + 64));
+      grown.set(lease.slots);
+      lease.slots = grown;
+    }
+    // From step to step only what has been added: a long context's slots are not gathered anew for each token.
+    const known = lease.numKnown;
+    const end = endIndex(lease.node);
+    for (let node = lease.node; node.parent && endIndex(node) > known; node = node.parent) lease.slots.set(node.slots!, node.startIndex);
+    for (let i = Math.max(known, end); i < length; i++) lease.slots[i] = lease.tail[i - end]!;
+    lease.numKnown = length;
+    return lease.slots.subarray(0, length);
   }
 
   /** Slots that must be released before `setMaxBytes(maxBytes)`; 0 or less when it can be called. */

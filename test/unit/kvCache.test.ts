@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { KvCache } from '../../engine/cache/kvCache.ts';
 import { type Lease, numComputed } from '../../engine/cache/lease.ts';
+import { pathTo } from '../../engine/cache/prefixTree.ts';
 import { SlotAllocator } from '../../engine/cache/slots.ts';
 import { BLOCK_TOKENS, KvStore, sliceRows } from '../../engine/cache/store.ts';
 import { type KvRows, kvBytesPerToken, KvWindow, newKvRows } from '../../engine/cache/window.ts';
@@ -196,6 +197,7 @@ test('property: any order of leases, ceilings, pins and evictions keeps the inva
           cache.shrink();
         }
         cache.checkIntegrity();
+        for (const lease of leases) expect(cache.slotsOf(lease)).toEqual(Int32Array.from([...pathTo(lease.node).flatMap((node) => [...node.slots!]), ...lease.tail]));
       }
       for (const lease of leases) cache.release(lease);
       expect(cache.available).toBe(cache.capacity);
