@@ -23,6 +23,8 @@ export interface Coefficients {
 const TYPICAL: Coefficients = { a: 14, b: 0.8, c: 0.001 };
 /** Weight of the proportions above, beside 1 for a fresh cell. */
 const PRIOR_WEIGHT = 0.01;
+/** Tokens of a step that may be tried without having been approached: one far too long would be felt. */
+const TRUSTED_TOKENS = 32;
 /** Steps kept per cell. */
 const KEPT = 5;
 /** Steps after which a cell that is not refreshed counts half, and the least that it counts. */
@@ -53,6 +55,7 @@ export class StepCost {
   readonly #recent: number[] = [];
   #slowness = 1;
   #numSteps = 0;
+  #mostTokens = 0;
 
   /** As learnt so far; typical proportions before anything has been. */
   get coefficients(): Coefficients {
@@ -74,6 +77,7 @@ export class StepCost {
     if (cell.last.length === KEPT) cell.last.shift();
     cell.last.push({ tokens, columns, ms });
     cell.step = ++this.#numSteps;
+    this.#mostTokens = Math.max(this.#mostTokens, tokens);
     this.#fit();
     if (this.#recent.length === RECENT) this.#recent.shift();
     this.#recent.push(ms / evaluate(this.#fitted, tokens, columns));
@@ -87,14 +91,15 @@ export class StepCost {
 
   /**
    * The most tokens of a step over `columns` that stays within `ms`, each adding `added` columns: itself, and the slot
-   * that it will take where the window grows for it. 0 when none do.
+   * that it will take where the window grows for it. 0 when none do; not many more than have been measured.
    */
   tokensWithin(ms: number, columns: number, added = 1): number {
     const { a, b, c } = this.coefficients;
     if (ms <= a) return 0;
     // added c t^2 + (b + c columns) t - (ms - a) = 0, in the form that stands c = 0.
     const linear = b + c * columns;
-    return Math.floor((2 * (ms - a)) / (linear + Math.sqrt(linear * linear + 4 * added * c * (ms - a))));
+    const tokens = Math.floor((2 * (ms - a)) / (linear + Math.sqrt(linear * linear + 4 * added * c * (ms - a))));
+    return Math.min(tokens, Math.max(TRUSTED_TOKENS, 2 * this.#mostTokens));
   }
 
   #fit(): void {

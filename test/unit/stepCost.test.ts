@@ -87,13 +87,27 @@ test('tokensWithin is the inverse of predict over the window and the step itself
   const machine = { a: 14, b: 0.8, c: 0.001 };
   const cost = learn(machine, 300, 4);
   for (const columns of [0, 512, 8192]) {
-    for (const ms of [20, 50, 150, 800]) {
+    for (const ms of [20, 50, 150, 300]) {
       const tokens = cost.tokensWithin(ms, columns);
       if (tokens > 0) expect(cost.predict(tokens, columns + tokens)).toBeLessThanOrEqual(ms);
       expect(cost.predict(tokens + 1, columns + tokens + 1)).toBeGreaterThan(ms);
     }
   }
   expect(cost.tokensWithin(5, 0)).toBe(0);
+});
+
+test('larger steps are approached, not leapt to', () => {
+  const machine = { a: 14, b: 2, c: 0.02 };
+  const cost = new StepCost();
+  const sizes = [];
+  for (let i = 0, tokens = 32; i < 6; i++) {
+    cost.observe(tokens, 512 + tokens, time(machine, tokens, 512 + tokens));
+    tokens = cost.tokensWithin(8000, 512);
+    sizes.push(tokens);
+  }
+  expect(sizes[0]).toBeLessThanOrEqual(64);
+  expect(sizes[1]).toBeLessThanOrEqual(128);
+  expect(time(machine, sizes[5]!, 512 + sizes[5]!) / 8000).toBeCloseTo(1, 1);
 });
 
 test('a budget reckons with the columns that the window grows by', () => {
