@@ -69,8 +69,6 @@ export class Scheduler {
   readonly #served = new VirtualTokens();
   /** When a prompt has gone on last though the step had no room for it beside a completion. */
   #besideAt = Number.NEGATIVE_INFINITY;
-  /** Under static batching: who may run until all of them have ended. */
-  #staticBatch = new Set<Sequence>();
 
   constructor(cache: KvCache, policies: Policies, speculation: Speculation | null) {
     this.#cache = cache;
@@ -214,12 +212,7 @@ export class Scheduler {
 
   /** Those that the kind of batching lets into a step. */
   #eligible(active: Sequence[], now: number): Sequence[] {
-    const { batching } = this.#policies;
-    if (batching === 'continuous' || active.length === 0) return active;
-    if (batching === 'static') {
-      if (!active.some((s) => this.#staticBatch.has(s))) this.#staticBatch = new Set(active.slice(0, MAX_RUNNING));
-      return active.filter((s) => this.#staticBatch.has(s));
-    }
+    if (this.#policies.batching === 'continuous' || active.length === 0) return active;
     return [active.find((s) => this.#running.has(s)) ?? active.sort(this.#service(now, () => false))[0]!];
   }
 

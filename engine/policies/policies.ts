@@ -5,11 +5,10 @@
 
 export interface Policies {
   /**
-   * Who shares a step. `continuous`: whoever has something to compute, from step to step. `static`: those that wait when
-   * nothing runs, until the last of them has ended. `single`: one request from beginning to end, the most urgent first.
-   * The prefix cache serves all three.
+   * Who shares a step. `continuous`: whoever has something to compute, from step to step. `single`: one request from
+   * beginning to end, the most urgent first. The prefix cache serves both.
    */
-  readonly batching: 'continuous' | 'static' | 'single';
+  readonly batching: 'continuous' | 'single';
   /** Completion before chat before summary. Off: one class, first come first served; idle work stays last. */
   readonly classes: boolean;
   /** Waiting lifts a sequence by a class, so that none starves. */

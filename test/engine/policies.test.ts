@@ -35,20 +35,6 @@ test('single: idle work gives way to a request', async () => {
   expect(idle.ended).toBe('length');
 });
 
-test('static: who arrives later waits for the end of the whole batch', async () => {
-  const { engine, runner } = harness({ slots: 2048, tokenBudget: 64, policies: { batching: 'static' } });
-  const long = ask(engine, tokens(10, 1), { maxTokens: 20 });
-  const short = ask(engine, tokens(10, 2), { maxTokens: 2 });
-  await engine.step();
-  const late = ask(engine, tokens(10, 3), { maxTokens: 2, priority: 'completion' });
-  while (!long.ended) await engine.step();
-  expect(short.ended).toBe('length');
-  expect(late.tokenIds).toEqual([]);
-  await drain(engine);
-  expect(late.ended).toBe('length');
-  expect(runner.batches[0]).toEqual({ tokens: 20, spans: 2 });
-});
-
 test('without classes the one that came first goes first, and idle work is still last', async () => {
   const { engine } = harness({ slots: 2048, tokenBudget: 16, policies: { classes: false } });
   const asked = (['idle', 'summary', 'completion'] as const).map((priority, i) => ask(engine, tokens(64, i), { priority, maxTokens: priority === 'idle' ? 0 : 1 }));
@@ -76,7 +62,7 @@ test('without preemption a completion waits for the slots that a summary holds',
 
 test('property: whatever policies are on, every request gets the tokens of the oracle', async () => {
   const switches = Object.fromEntries(
-    Object.keys(ALL_POLICIES).map((name) => [name, name === 'batching' ? fc.constantFrom('continuous', 'static', 'single') : fc.boolean()]),
+    Object.keys(ALL_POLICIES).map((name) => [name, name === 'batching' ? fc.constantFrom('continuous', 'single') : fc.boolean()]),
   ) as { [P in keyof Policies]: fc.Arbitrary<Policies[P]> };
   const setting = fc.record({
     seed: fc.integer(),

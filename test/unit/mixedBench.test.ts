@@ -138,7 +138,7 @@ test('a replay sends, gives up as recorded, and keeps one of each kind running i
   await drain(engine);
 });
 
-test.each(['continuous', 'single', 'static'] as const)('a replay under %s batching serves everyone in full', async (batching) => {
+test.each(['continuous', 'single'] as const)('a replay under %s batching serves everyone in full', async (batching) => {
   const { engine } = harness({ slots: 8192, policies: { batching } });
   const requests = Array.from({ length: 6 }, (_, i) => request(`c${i}`, i, { numTokens: 1 + i }));
   const { records } = await replay(new EngineServer(engine), requests, { speed: 1000 });
