@@ -3,6 +3,8 @@
  * tensors: the scheduler makes batches and never sees a tensor, the runner runs them and never sees a queue.
  */
 
+export type Lane = 'window' | 'prefill';
+
 /** Consecutive tokens of one sequence. */
 export interface BatchSpan {
   /** New tokens, in order. */
@@ -13,6 +15,12 @@ export interface BatchSpan {
   readonly contextSlots: Int32Array;
   /** Window slots that the new tokens' K/V rows are written to, one per token. */
   readonly newSlots: Int32Array;
+  /**
+   * Which way the span's rows are computed: `prefill` in float32 over a scratch, fast for many tokens of a prompt, at most
+   * one span of a batch; `window` in integers over the window, fast for few tokens of many sequences; that one when left
+   * out. The two give slightly different rows, so a sequence's tokens must always take the same.
+   */
+  readonly lane?: Lane;
   /** How many of the span's last tokens need logits: 0 inside a prompt, 1 to sample, more to verify or to score. */
   readonly numLogits: number;
 }

@@ -12,6 +12,7 @@ import type { Block } from './cache/outline.ts';
 import type { KvWindow } from './cache/window.ts';
 import { kvBytesPerToken } from './cache/window.ts';
 import { RequestError } from './errors.ts';
+import { laneIds } from './laneIds.ts';
 import { Metrics } from './metrics.ts';
 import { ALL_POLICIES, type Policies } from './policies/policies.ts';
 import { StepCost } from './policies/stepCost.ts';
@@ -20,21 +21,25 @@ import { sample } from './sampler.ts';
 import { type Scheduled, Scheduler } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
 import { Speculation } from './speculation/speculation.ts';
-import { StepPlanner } from './stepPlanner.ts';
+import { type StepCosts, StepPlanner } from './stepPlanner.ts';
 import { StepTrace, type TracedSpan, type TracedStep } from './trace.ts';
 
 export interface EngineOptions {
   runner: ModelRunner;
   /** Resized by the engine; may start with 0 slots. */
   window: KvWindow;
-  /** Ceiling of window + store. */
+  /** Ceiling of window, store and the prefill lane's scratch. */
   maxBytes: number;
+  /** Of the scratch; without it every token takes the window lane. */
+  prefillBytesPerToken?: number;
+  /** Most tokens of the scratch; as many as fit into a quarter of the ceiling when left out. */
+  prefillTokens?: number;
   /** Longest sequence, prompt and generated tokens. */
   maxContext: number;
   /** Milliseconds, never going back; performance.now when left out. */
   clock?: () => number;
   /** What has been learnt of this runner's steps, to go on with; nothing when left out. */
-  stepCost?: StepCost;
+  stepCosts?: StepCosts;
   /** Tokens per step; learnt from step times when left out. */
   tokenBudget?: number;
   /** Slots up to which the window grows rather than reuses those of unreferenced runs; 2 * maxContext when left out. */
@@ -44,6 +49,9 @@ export interface EngineOptions {
 }
 
 export type CoreStats = Omit<EngineStats, 'model' | 'files' | 'memory' | 'tree'>;
+
+/** Most of the ceiling that the prefill lane's scratch may take. Where it is full, a prompt goes on in the window lane. */
+const PREFILL_SHARE = 0.25;
 
 export class Engine {
   readonly #runner: ModelRunner;
@@ -56,6 +64,12 @@ export class Engine {
   readonly #maxContext: number;
   readonly #clock: () => number;
   readonly #metrics: Metrics;
+  readonly #prefillBytesPerToken: number;
+  readonly #givenPrefill: number | undefined;
+  /** Tokens for which the prefill lane has room. */
+  #mostPrefill = 0;
+  /** Ceiling of window, store and scratch. */
+  #maxBytes = 0;
   readonly #trace = new StepTrace();
   readonly #sequences = new Map<string, Sequence>();
   /** Sequences that are to end after the step under way: they get no more tokens. */
@@ -70,18 +84,21 @@ export class Engine {
     this.#maxContext = options.maxContext;
     this.#clock = options.clock ?? (() => performance.now());
     this.#metrics = new Metrics(this.#clock());
-    const { window, maxBytes, softSlots = 2 * options.maxContext } = options;
-    this.#cache = new KvCache({ window, maxBytes, softSlots, clock: this.#clock });
+    const { window, softSlots = 2 * options.maxContext } = options;
+    this.#prefillBytesPerToken = options.prefillBytesPerToken ?? 0;
+    this.#givenPrefill = options.prefillTokens;
+    this.#cache = new KvCache({ window, maxBytes: this.#divide(options.maxBytes), softSlots, clock: this.#clock });
     this.#policies = { ...ALL_POLICIES, ...options.policies };
     this.#speculation = this.#policies.speculation ? new Speculation() : null;
     this.#scheduler = new Scheduler(this.#cache, this.#policies, this.#speculation);
-    this.#planner = new StepPlanner(this.#policies, this.#clock, options.stepCost ?? new StepCost(), options.tokenBudget);
+    this.#planner = new StepPlanner(this.#policies, this.#clock, options.stepCosts ?? { window: new StepCost(), prefill: new StepCost() }, options.tokenBudget);
   }
 
   /** Takes a sequence in. One that can never run ends with `onError` at once. Ids must differ among unfinished ones. */
   add(sequence: Sequence): void {
     if (this.#sequences.has(sequence.id)) throw new Error(`There is a request ${sequence.id} already.`);
     sequence.maxContext = this.#maxContext;
+    sequence.limitPrefill(this.#mostPrefill);
     this.#planner.arrived(sequence, !this.hasWork(false));
     this.#sequences.set(sequence.id, sequence);
     this.#scheduler.add(sequence, this.#clock());
@@ -129,7 +146,8 @@ export class Engine {
         const logits = await this.#run(batch);
         const run = this.#clock();
         this.#countPrompts(batch);
-        this.#planner.learn(numTokens(batch), this.#window.numSlots, run - scheduled);
+        const prefill = batch.find(({ lane }) => lane === 'prefill') ?? null;
+        this.#planner.learn(numTokens(batch) - (prefill?.count ?? 0), this.#window.numSlots, prefill, run - scheduled);
         if (batch.every(({ prefill }) => !prefill)) this.#speculation?.observe(numTokens(batch), run - scheduled);
         const spans = batch.map(tracedSpan);
         const numGenerated = this.#emit(batch, logits);
@@ -146,27 +164,27 @@ export class Engine {
 
   /** Changes the ceiling of window + store. Sequences that no longer fit are preempted. */
   setMaxBytes(maxBytes: number): void {
-    this.#betweenSteps(() => this.#scheduler.setMaxBytes(maxBytes));
+    this.#betweenSteps(() => this.#scheduler.setMaxBytes(this.#divide(maxBytes)));
   }
 
   /** Evicts the runs of a prefix last, also those computed later, until the key's prefix is replaced or null. */
   pin(key: string, tokenIds: readonly number[] | null): void {
-    this.#betweenSteps(() => this.#cache.pin(key, tokenIds));
+    this.#betweenSteps(() => this.#cache.pin(key, tokenIds && this.#blockIds(tokenIds)));
   }
 
   /** Drops what no sequence uses: all but pinned runs, or everything cached that begins with `prefix` and goes on, pinned or not. */
   evict(prefix?: readonly number[]): void {
-    this.#betweenSteps(() => this.#cache.evict(prefix));
+    this.#betweenSteps(() => this.#cache.evict(prefix && this.#blockIds(prefix)));
   }
 
-  /** What is cached of a prefix. */
+  /** What is cached of a prefix, a file block. */
   describe(tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier; codec: string } {
-    return { ...this.#cache.describe(tokenIds), codec: this.#window.shape.kv };
+    return { ...this.#cache.describe(this.#blockIds(tokenIds)), codec: this.#window.shape.kv };
   }
 
   /** The prefix tree for the monitor, with the files' blocks named. */
   outline(blocks: readonly Block[]): TreeNode[] {
-    return this.#cache.outline(blocks);
+    return this.#cache.outline(blocks.map((block) => ({ ...block, tokenIds: this.#blockIds(block.tokenIds) })));
   }
 
   /** The last steps, oldest first. */
@@ -184,7 +202,7 @@ export class Engine {
   stats(): CoreStats {
     const { steps, tokens, requests } = this.#metrics;
     return {
-      maxBytes: this.#cache.maxBytes,
+      maxBytes: this.#maxBytes,
       windowBytes: this.#cache.windowBytes,
       storeBytes: this.#cache.storeBytes,
       kvBytesPerToken: kvBytesPerToken(this.#window.shape),
@@ -295,6 +313,19 @@ export class Engine {
   #tracedState(): Pick<TracedStep, 'events' | 'windowBytes' | 'storeBytes' | 'waiting'> {
     const { windowBytes, storeBytes, events } = this.#cache;
     return { events: { ...events, preemptions: this.#scheduler.numPreemptions }, windowBytes, storeBytes, waiting: this.#scheduler.counts().waiting };
+  }
+
+  /** A file block, or the beginning of one, as the cache knows it. */
+  #blockIds(tokenIds: readonly number[]): number[] {
+    return laneIds(tokenIds, this.#mostPrefill);
+  }
+
+  /** Sets the scratch's share of the ceiling aside; returns what is left for window and store. */
+  #divide(maxBytes: number): number {
+    this.#maxBytes = maxBytes;
+    const perToken = this.#prefillBytesPerToken;
+    if (perToken > 0) this.#mostPrefill = this.#givenPrefill ?? Math.min(this.#maxContext, Math.floor((maxBytes * PREFILL_SHARE) / perToken));
+    return maxBytes - this.#mostPrefill * perToken;
   }
 
   #endBetweenSteps(id: string, reason: FinishReason): void {

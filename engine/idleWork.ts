@@ -52,6 +52,7 @@ export class IdleWork {
           id: sequenceId,
           priority: 'idle',
           promptIds,
+          prefillTokens: promptIds.length,
           sampling: { maxTokens: 0 },
           eosIds: [],
           detokenizer: model.text.tokenizer.createDetokenizer(),

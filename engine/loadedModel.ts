@@ -46,8 +46,8 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   progress('session', 1);
   // After the weights are in memory: they are not available any more.
   let maxBytes = options.maxBytes || automaticCacheBytes();
-  const stepCost = new StepCost();
-  const makeEngine = () => new Engine({ runner, stepCost, window, maxBytes, maxContext: contextTokens });
+  const stepCosts = { window: new StepCost(), prefill: new StepCost() };
+  const makeEngine = () => new Engine({ runner, stepCosts, window, maxBytes, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken });
   const model = {
     info: {
       name: text.manifest.name,

@@ -8,7 +8,7 @@
  *   stay in the tree; it waits and resumes where it was. The sequence of the highest standing always gets through.
  */
 import { t } from '@vscode/l10n';
-import type { BatchSpan } from './batch.ts';
+import type { BatchSpan, Lane } from './batch.ts';
 import type { KvCache } from './cache/kvCache.ts';
 import { type Lease, numComputed } from './cache/lease.ts';
 import { RequestError } from './errors.ts';
@@ -36,6 +36,7 @@ export interface Scheduled extends Computing {
   readonly sequence: Sequence;
   readonly lease: Lease;
   readonly newSlots: Int32Array;
+  readonly lane: Lane;
   /** Part of a prompt, or tokens lost by preemption: they join the tree at once. */
   readonly prefill: boolean;
   /** Guesses at the tokens after the sequence's last one: further rows, whose slots stay only where the guess is right. */
@@ -119,7 +120,8 @@ export class Scheduler {
     const { running } = this.counts();
     for (const [sequence, lease] of this.#running) {
       if (running > 0 && sequence.priority === 'idle') continue;
-      tokens += sequence.tokenIds.length - numComputed(lease) + likelyAnswer(sequence);
+      // The prefill lane does not look at the window.
+      tokens += Math.max(0, sequence.tokenIds.length - Math.max(numComputed(lease), sequence.prefillEnd)) + likelyAnswer(sequence);
     }
     this.#cache.tidy(tokens, msPerProduct);
   }
@@ -133,9 +135,11 @@ export class Scheduler {
     const decodes = active.filter((s) => this.#isRunningDecode(s));
     const budget = budgetFor(decodes.length);
     const urgent = active.some((s) => s.priority === 'completion');
-    this.#fill(active, decodes, budget, urgent, now);
+    this.#fill(active, decodes, budget, urgent, now, true);
     // A completion that cannot run yet holds nobody up.
-    if (urgent && this.#batch.size === 0) this.#fill(active, decodes, budget, false, now);
+    if (urgent && this.#batch.size === 0) this.#fill(active, decodes, budget, false, now, true);
+    // The one in the prefill lane, which only one can have, may have given way to one that did not fit after all.
+    if (this.#batch.size === 0) this.#fill(active, decodes, budget, false, now, false);
     for (const { sequence } of this.#batch.values()) {
       if (Number.isNaN(sequence.startedAt)) sequence.startedAt = now;
       sequence.lastServedAt = now;
@@ -145,8 +149,8 @@ export class Scheduler {
     return { batch, ended: this.#ended };
   }
 
-  /** Puts decodes, drafts and prompt chunks into the step. `urgent`: it serves completions, others only ride along. */
-  #fill(active: readonly Sequence[], decodes: readonly Sequence[], budget: TokenBudget, urgent: boolean, now: number): void {
+  /** Puts decodes, drafts and prompt chunks into the step. `urgent`: it serves completions, others only ride along. `admits`: who waits may start. */
+  #fill(active: readonly Sequence[], decodes: readonly Sequence[], budget: TokenBudget, urgent: boolean, now: number, admits: boolean): void {
     // What others may ride along with in a step that serves a completion; more only for those that it would keep waiting too long.
     const own = urgent ? this.#completionTokens(active, budget.tokens) : 0;
     const beside = urgent ? budget.beside(own) : budget.tokens;
@@ -166,15 +170,18 @@ export class Scheduler {
     const drafted = [...this.#batch.keys()].filter((s) => !urgent || s.priority === 'completion');
     const drafts = this.#drafts(drafted, active.length > numTokens ? Math.floor((budget.tokens - numTokens) / 2) : Number.POSITIVE_INFINITY);
     numTokens += numDrafted(drafts);
-    let admits = true;
+    // The scratch of the prefill lane holds one prompt.
+    let prefilling = false;
     for (const sequence of this.#prompts(active, budget.tokens - numTokens, now)) {
-      const isUrgent = !urgent || level(sequence, now, this.#policies) <= 0;
+      if (!this.has(sequence)) continue;
+      let isUrgent = !urgent || level(sequence, now, this.#policies) <= 0;
       let left = (isUrgent ? budget.tokens : beside) - numTokens;
       if (left <= 0) {
         if (!urgent || now - this.#besideAt < OVERDUE_MS) break;
         if (!isOverdue(sequence)) continue;
         this.#besideAt = now;
         left = budget.leastTokens;
+        isUrgent = true;
       }
       if (!this.#running.has(sequence) && !this.#joins(sequence, budget)) continue;
       const lease = this.#running.get(sequence) ?? (admits ? this.#admit(sequence) : null);
@@ -186,14 +193,19 @@ export class Scheduler {
       this.#hop(sequence, lease);
       const at = numComputed(lease);
       if (at === sequence.tokenIds.length) this.#end(sequence, 'length');
-      else if (!this.#isFollower(sequence, at)) numTokens += this.#take(sequence, lease, Math.min(left, sequence.tokenIds.length - at));
+      else if (this.#isFollower(sequence, at)) continue;
+      else if (at >= sequence.prefillEnd) numTokens += this.#take(sequence, lease, Math.min(left, sequence.tokenIds.length - at));
+      else if (!prefilling) {
+        const most = Math.min(budget.prefill(at, numTokens, isUrgent), sequence.prefillEnd - at);
+        prefilling = most > 0 && this.#take(sequence, lease, most) > 0;
+      }
     }
     this.#addDrafts(drafts);
   }
 
   /** What the runner gets. Valid until the next `schedule`. */
-  span({ sequence, lease, startIndex, count, draft, newSlots, numLogits }: Scheduled): BatchSpan {
-    return { tokenIds: [...sequence.tokenIds.slice(startIndex, startIndex + count), ...draft], startIndex, contextSlots: this.#cache.slotsOf(lease), newSlots, numLogits };
+  span({ sequence, lease, startIndex, count, draft, newSlots, lane, numLogits }: Scheduled): BatchSpan {
+    return { tokenIds: [...sequence.tokenIds.slice(startIndex, startIndex + count), ...draft], startIndex, contextSlots: this.#cache.slotsOf(lease), newSlots, lane, numLogits };
   }
 
   /** The step has computed its tokens; `numAccepted` of its draft are the sequence's, the rest is let go. */
@@ -201,7 +213,7 @@ export class Scheduler {
     this.#cache.append(lease, newSlots.subarray(0, count + numAccepted));
     if (numAccepted < draft.length) this.#cache.free(newSlots.subarray(count + numAccepted));
     this.#served.serve(sequence.clientId, prefill ? count : 0, prefill ? 0 : count + numAccepted);
-    if (prefill) this.#cache.commit(lease, sequence.tokenIds);
+    if (prefill) this.#cache.commit(lease, sequence.cacheIds);
     sequence.numReached = Math.max(sequence.numReached, Math.min(startIndex + count, sequence.numPromptTokens));
   }
 
@@ -245,11 +257,11 @@ export class Scheduler {
   /** Tokens of a sequence that it need not compute, as things are. */
   #lookUp(sequence: Sequence): number {
     const lease = this.#running.get(sequence);
-    return lease ? numComputed(lease) : this.#cache.lookUp(sequence.tokenIds, reusable(sequence)).numTokens;
+    return lease ? numComputed(lease) : this.#cache.lookUp(sequence.cacheIds, reusable(sequence)).numTokens;
   }
 
   #isFollower(sequence: Sequence, at: number): boolean {
-    for (const leader of this.#batch.values()) if (leader.prefill && follows(sequence.tokenIds, at, leader)) return true;
+    for (const leader of this.#batch.values()) if (leader.prefill && follows(sequence.cacheIds, at, leader)) return true;
     return false;
   }
 
@@ -258,7 +270,7 @@ export class Scheduler {
     if (!this.#policies.grouping || sequence.priority === 'completion' || sequence.priority === 'chat') return true;
     const running = [...this.#running].filter(([{ priority }]) => priority === sequence.priority);
     if (running.length === 0) return true;
-    const { numTokens, numReferenced } = this.#cache.lookUp(sequence.tokenIds, reusable(sequence));
+    const { numTokens, numReferenced } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
     const answer = likelyAnswer(sequence);
     return budget.joins({
       numRunning: running.length,
@@ -277,7 +289,7 @@ export class Scheduler {
       return null;
     }
     for (;;) {
-      const { numTokens: numCached, numReferenced } = this.#cache.lookUp(sequence.tokenIds, reusable(sequence));
+      const { numTokens: numCached, numReferenced } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
       if (this.#isFollower(sequence, numCached)) return null;
       const fits = this.#cache.available - this.#reserved() >= numTokens - numReferenced;
       if (fits && this.#running.size < MAX_RUNNING) break;
@@ -309,7 +321,7 @@ export class Scheduler {
   }
 
   #hop(sequence: Sequence, lease: Lease): void {
-    this.#cache.advance(lease, sequence.tokenIds, reusable(sequence));
+    this.#cache.advance(lease, sequence.cacheIds, reusable(sequence));
     const reached = Math.min(numComputed(lease), sequence.numPromptTokens);
     sequence.cachedTokens += Math.max(0, reached - sequence.numReached);
     sequence.numReached = Math.max(sequence.numReached, reached);
@@ -317,6 +329,7 @@ export class Scheduler {
 
   /** Puts the next tokens of a running sequence into the step, `most` of them or what there are slots for. Returns how many. */
   #take(sequence: Sequence, lease: Lease, most: number): number {
+    const lane: Lane = numComputed(lease) < sequence.prefillEnd ? 'prefill' : 'window';
     for (; this.#running.has(sequence); ) {
       const count = Math.min(most, this.#cache.available);
       const newSlots = count > 0 ? this.#cache.allocate(count) : null;
@@ -325,7 +338,7 @@ export class Scheduler {
         const isLast = startIndex + count === sequence.tokenIds.length;
         const prefill = !isDecode(sequence, lease);
         const numLogits = isLast && !sequence.promptOnly ? 1 : 0;
-        this.#batch.set(sequence, { sequence, lease, tokenIds: sequence.tokenIds, startIndex, count, newSlots, draft: NO_DRAFT, prefill, numLogits });
+        this.#batch.set(sequence, { sequence, lease, tokenIds: sequence.cacheIds, startIndex, count, lane, newSlots, draft: NO_DRAFT, prefill, numLogits });
         return count;
       }
       const victim = this.#lowest()!;
@@ -370,7 +383,7 @@ export class Scheduler {
     const scheduled = this.#batch.get(sequence);
     if (scheduled) this.#cache.free(scheduled.newSlots);
     this.#batch.delete(sequence);
-    this.#cache.commit(lease, sequence.tokenIds);
+    this.#cache.commit(lease, sequence.cacheIds);
     this.#cache.release(lease);
     this.#running.delete(sequence);
   }

@@ -3,6 +3,7 @@
  * ends it. Owns its tokens, its stop conditions, its text and its times; knows neither cache nor queue.
  */
 import { RequestError } from './errors.ts';
+import { laneIds } from './laneIds.ts';
 import type { FinishReason, Priority, SamplingParams, Timings, TokenLogprob } from './protocol.ts';
 import type { Sampled } from './sampler.ts';
 import { StopStrings } from './stopStrings.ts';
@@ -38,6 +39,8 @@ export interface SequenceOptions extends SequenceEvents {
   clientId?: string;
   priority: Priority;
   promptIds: readonly number[];
+  /** How many leading tokens of the prompt are for the prefill lane; none when left out. */
+  prefillTokens?: number;
   sampling?: SamplingParams;
   /** Tokens that end the generation; they count as generated and have no text. */
   eosIds: Iterable<number>;
@@ -89,6 +92,10 @@ export class Sequence {
   /** Prompt, then generated tokens. */
   readonly tokenIds: number[];
   readonly numPromptTokens: number;
+  /** `tokenIds` as the cache knows them. */
+  readonly cacheIds: number[];
+  /** Tokens before it are computed in the prefill lane, those from it on in the window lane, whoever shares the step. */
+  prefillEnd: number;
   readonly sampling: Required<SamplingParams>;
   readonly draftSources: (() => readonly (readonly number[])[]) | null;
   status: SequenceStatus = 'waiting';
@@ -119,12 +126,21 @@ export class Sequence {
     this.priority = options.priority;
     this.tokenIds = [...options.promptIds];
     this.numPromptTokens = this.tokenIds.length;
+    this.prefillEnd = Math.min(options.prefillTokens ?? 0, this.numPromptTokens);
+    this.cacheIds = laneIds(this.tokenIds, this.prefillEnd);
     this.sampling = resolveSampling(options.sampling);
     this.draftSources = options.draftSources === undefined ? () => [] : options.draftSources;
     this.#eosIds = new Set(options.eosIds);
     this.#detokenizer = options.detokenizer;
     this.#stops = new StopStrings(this.sampling.stop);
     this.#events = options;
+  }
+
+  /** The engine's bound on the tokens for the prefill lane. Before the sequence is scheduled. */
+  limitPrefill(most: number): void {
+    if (this.prefillEnd <= most) return;
+    this.prefillEnd = most;
+    this.cacheIds.splice(0, this.cacheIds.length, ...laneIds(this.tokenIds, most));
   }
 
   get numGenerated(): number {
@@ -145,6 +161,7 @@ export class Sequence {
   append(sampled: Sampled, now: number): FinishReason | null {
     const { tokenId } = sampled;
     this.tokenIds.push(tokenId);
+    this.cacheIds.push(tokenId);
     this.lastTokenAt = now;
     if (this.numGenerated === 1) this.firstTokenAt = now;
 

@@ -6,11 +6,18 @@ import { arrived, NO_ARRIVALS, waitMs } from './policies/microBatch.ts';
 import type { Policies } from './policies/policies.ts';
 import type { StepCost } from './policies/stepCost.ts';
 import { type StepTarget, stepTarget } from './policies/stepTarget.ts';
-import { type Columns, FIXED_TOKENS, fixedBudget, learntBudget, type TokenBudget } from './policies/tokenBudget.ts';
+import { besideWeights, type Columns, FIXED_TOKENS, fixedBudget, learntBudget, type TokenBudget } from './policies/tokenBudget.ts';
 import type { Sequence } from './sequence.ts';
+
+/** What has been learnt, by lane: of steps without the prefill lane, and of the prefill lane by itself. */
+export interface StepCosts {
+  readonly window: StepCost;
+  readonly prefill: StepCost;
+}
 
 export class StepPlanner {
   readonly cost: StepCost;
+  readonly #prefillCost: StepCost;
   readonly #clock: () => number;
   readonly #fixedBudget: number | undefined;
   readonly #microBatch: boolean;
@@ -18,8 +25,9 @@ export class StepPlanner {
   #arrivals = NO_ARRIVALS;
 
   /** `fixedBudget`: tokens of every step, whatever is learnt. */
-  constructor(policies: Policies, clock: () => number, cost: StepCost, fixedBudget: number | undefined) {
-    this.cost = cost;
+  constructor(policies: Policies, clock: () => number, costs: StepCosts, fixedBudget: number | undefined) {
+    this.cost = costs.window;
+    this.#prefillCost = costs.prefill;
     this.#clock = clock;
     this.#microBatch = policies.microBatch;
     this.#fixedBudget = fixedBudget ?? (policies.stepTarget ? undefined : FIXED_TOKENS);
@@ -50,7 +58,7 @@ export class StepPlanner {
   /** For a step with `numDecodes` that serves some of `sequences`. */
   budget(sequences: Iterable<Sequence>, columns: Columns, numDecodes: number): TokenBudget {
     if (this.#fixedBudget !== undefined) return fixedBudget(this.#fixedBudget, numDecodes);
-    return learntBudget(this.cost, this.#target([...sequences]), columns, numDecodes);
+    return learntBudget(this.cost, this.#prefillCost, this.#target([...sequences]), columns, numDecodes);
   }
 
   #target(sequences: readonly Sequence[]): StepTarget {
@@ -62,8 +70,9 @@ export class StepPlanner {
     });
   }
 
-  /** A step of `numTokens` over a window of `columns` took `ms`, all else left out. */
-  learn(numTokens: number, columns: number, ms: number): void {
-    this.cost.observe(numTokens, columns + numTokens, ms);
+  /** A step took `ms`, all else left out: `numTokens` over a window of `columns`, and a prompt's next tokens in the prefill lane. */
+  learn(numTokens: number, columns: number, prefill: { startIndex: number; count: number } | null, ms: number): void {
+    if (!prefill) this.cost.observe(numTokens, columns + numTokens, ms);
+    else this.#prefillCost.observe(prefill.count, prefill.startIndex + prefill.count, ms - besideWeights(this.cost, numTokens, columns + numTokens));
   }
 }

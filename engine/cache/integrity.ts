@@ -72,7 +72,7 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
   check(storeBytes === store.bytes, `store bytes ${store.bytes}, allocated ${storeBytes}`);
 
   // The runner's own arrays are not in reach here: they are what the shape says.
-  let windowBytes = window.positions.byteLength + window.numSlots * (window.shape.runnerBytes ?? 0);
+  let windowBytes = window.positions.byteLength + window.stamps.byteLength + window.numSlots * (window.shape.runnerBytes ?? 0);
   for (const arrays of [window.keys, window.values, window.keyScales, window.valueScales]) for (const array of arrays) windowBytes += array.byteLength;
   check(windowBytes === window.bytes, `window bytes ${window.bytes}, allocated ${windowBytes}`);
   check(memory.bytes <= memory.maxBytes, `${memory.bytes} bytes exceed the ceiling of ${memory.maxBytes}`);

@@ -28,10 +28,10 @@ export interface KvRows {
   readonly valueScales: Float32Array;
 }
 
-/** Bytes that one slot of the window takes: K and V over all layers, scales, position and what the runner keeps beside them. */
+/** Bytes that one slot of the window takes: K and V over all layers, scales, position, stamp and what the runner keeps beside them. */
 export function kvBytesPerToken(shape: KvShape): number {
   const perHead = shape.kv === 'int8' ? 2 * shape.headSize + 8 : 8 * shape.headSize;
-  return shape.numLayers * shape.kvHeads * perHead + 4 + (shape.runnerBytes ?? 0);
+  return shape.numLayers * shape.kvHeads * perHead + 8 + (shape.runnerBytes ?? 0);
 }
 
 function newRows(kv: KvPrecision, length: number): Rows {
@@ -63,8 +63,11 @@ export class KvWindow {
   valueScales: Float32Array[] = [];
   /** Position in its sequence of the token in each slot, [P]: the key-bias remedy needs it. */
   positions: Int32Array = new Int32Array(0);
+  /** When each slot was written last, [P], in writes of this window: tells whether its token is still the same. */
+  stamps: Uint32Array = new Uint32Array(0);
   /** Changes whenever the arrays are replaced. */
   generation = 0;
+  #numWrites = 0;
 
   constructor(shape: KvShape, numSlots: number) {
     this.shape = shape;
@@ -94,6 +97,9 @@ export class KvWindow {
     const positions = new Int32Array(numSlots);
     positions.set(this.positions.subarray(0, kept));
     this.positions = positions;
+    const stamps = new Uint32Array(numSlots);
+    stamps.set(this.stamps.subarray(0, kept));
+    this.stamps = stamps;
     this.numSlots = numSlots;
     this.generation++;
   }
@@ -104,7 +110,11 @@ export class KvWindow {
     const P = this.numSlots;
     const n = rows.numTokens;
     const count = slots.length;
-    for (let i = 0; i < count; i++) this.positions[slots[i]!] = startIndex + i;
+    this.#numWrites++;
+    for (let i = 0; i < count; i++) {
+      this.positions[slots[i]!] = startIndex + i;
+      this.stamps[slots[i]!] = this.#numWrites;
+    }
     for (let l = 0; l < numLayers; l++) {
       const keys = this.keys[l]!;
       const values = this.values[l]!;
@@ -160,7 +170,11 @@ export class KvWindow {
   move(from: Int32Array, to: Int32Array): void {
     const { numLayers, kvHeads, headSize, kv } = this.shape;
     const P = this.numSlots;
-    for (let i = 0; i < from.length; i++) this.positions[to[i]!] = this.positions[from[i]!]!;
+    this.#numWrites++;
+    for (let i = 0; i < from.length; i++) {
+      this.positions[to[i]!] = this.positions[from[i]!]!;
+      this.stamps[to[i]!] = this.#numWrites;
+    }
     for (let l = 0; l < numLayers; l++) {
       const keys = this.keys[l]!;
       const values = this.values[l]!;

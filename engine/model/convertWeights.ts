@@ -4,9 +4,10 @@
  */
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
+import { keyBiasMatrix } from './keyBias.ts';
 import { quantiseRows16, quantiseToColumns, rowScales } from './quantise.ts';
 import { type Weights, rowsPerRead } from './safetensors.ts';
-import { EMBEDDING, type PlanItem, type WeightPlan, keyBiasMatrix } from './weightPlan.ts';
+import { EMBEDDING, type PlanItem, type WeightPlan } from './weightPlan.ts';
 
 class Conversion {
   private readonly weights: Weights;

@@ -12,6 +12,7 @@ import { convertWeights, isTied } from './convertWeights.ts';
 import { type ModelConfig, parseConfig } from './hfConfig.ts';
 import { cacheEntry, removeEntries } from './importCache.ts';
 import { ModelFolder, invalid, parseJsonObject } from '../modelFolder.ts';
+import { keyBiasLayers, largeKeyBiasLayers } from './keyBias.ts';
 import { Weights } from './safetensors.ts';
 import { buildStepGraph, usesTurns } from './stepGraph.ts';
 import { HEAD, type WeightPlan, planWeights } from './weightPlan.ts';
@@ -40,6 +41,8 @@ export interface ImportedModel {
   readonly config: ModelConfig;
   readonly precision: Precision;
   readonly tied: boolean;
+  /** Layers with a large key bias (see keyBias). */
+  readonly biased: readonly number[];
   readonly parameters: number;
   readonly weightsBytes: number;
   /** SHA-256 of the tensors, the same for both precisions and wherever the folder lies. */
@@ -131,6 +134,8 @@ interface ImportRecord {
   readonly contentHash: string;
   /** Kept because finding it out may mean to read two large tensors. */
   readonly tied: boolean;
+  /** Layers with a large key bias: known from the weights only. */
+  readonly biased: readonly number[];
   readonly precision: Precision;
   /** The model folder it was made from, to know which entries a newer one replaces. */
   readonly source: string;
@@ -155,12 +160,15 @@ async function build(dir: string, model: OpenModel, plan: WeightPlan, onProgress
 
 /**
  * Name of a cache entry. The graphs that would be built now are hashed into it, offsets of the weights included: an entry
- * made by another version of the graph would run, and give other tokens. An untied plan stands for both kinds.
+ * made by another version of the graph would run, and give other tokens. Untied plans with all key
+ * biases and with none stand for all kinds.
  */
 export function entryKey(fingerprint: string, config: ModelConfig, precision: Precision, build = buildStepGraph): string {
   const hash = createHash('sha256').update(fingerprint);
-  const plan = planWeights(config, precision, false);
-  for (const kv of ['int8', 'float32'] as const) for (const narrow of [false, true]) hash.update(build(config, plan, { kv, narrow, weightFile: WEIGHT_FILE }));
+  for (const biased of [keyBiasLayers(config), []]) {
+    const plan = planWeights(config, precision, false, biased);
+    for (const kv of ['int8', 'float32'] as const) for (const narrow of [false, true]) hash.update(build(config, plan, { kv, narrow, weightFile: WEIGHT_FILE }));
+  }
   return `${precision}-${hash.digest('hex').slice(0, 32)}`;
 }
 
@@ -179,21 +187,23 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
     const entry = await cacheEntry<ImportRecord>(cacheDir, key, async () => {
       checkTokenizer(model.tokenizerText);
       const tied = await isTied(model.weights, model.config.tied, HEAD);
-      const plan = planWeights(model.config, precision, tied);
+      const biased = await largeKeyBiasLayers(model.config, model.weights);
+      const plan = planWeights(model.config, precision, tied, biased);
       return {
         bytes: plan.bytes + GRAPH_BYTES,
-        build: async (dir) => ({ contentHash: await build(dir, model, plan, options.onProgress ?? (() => {})), tied, precision, source }),
+        build: async (dir) => ({ contentHash: await build(dir, model, plan, options.onProgress ?? (() => {})), tied, biased, precision, source }),
       };
     });
     if (!entry.reused) await removeEntries(cacheDir, key, (older) => older.source === source && older.precision === precision);
-    const { contentHash, tied } = entry.value;
-    const plan = planWeights(model.config, precision, tied);
+    const { contentHash, tied, biased } = entry.value;
+    const plan = planWeights(model.config, precision, tied, biased);
     return {
       dir: entry.dir,
       key,
       config: model.config,
       precision,
       tied,
+      biased,
       parameters: plan.parameters,
       weightsBytes: plan.bytes,
       contentHash,
@@ -201,6 +211,26 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
     };
   } finally {
     await model.weights.close();
+  }
+}
+
+/** The large key biases of an imported model, by layer: [kvHeads * headSize], read back from the first columns of their matrices (keyBiasMatrix). */
+export async function readKeyBiases({ dir, config, precision, tied, biased }: ImportedModel): Promise<Map<number, Float32Array>> {
+  const { kvHeads, headSize } = config;
+  const half = headSize / 2;
+  const { stored } = planWeights(config, precision, tied, biased);
+  const file = await open(path.join(dir, WEIGHT_FILE), 'r');
+  try {
+    const biases = new Map<number, Float32Array>();
+    for (const l of biased) {
+      const { offset, length } = stored.get(`l${l}.keyBias`)!;
+      const matrix = new Float32Array(length / 4);
+      await file.read(new Uint8Array(matrix.buffer), 0, length, offset);
+      biases.set(l, Float32Array.from({ length: kvHeads * headSize }, (_, row) => matrix[row * headSize + (row % half)]!));
+    }
+    return biases;
+  } finally {
+    await file.close();
   }
 }
 

@@ -5,7 +5,7 @@
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 
 /** onnx.TensorProto.DataType. */
-export const DataType = { float32: 1, uint8: 2, int8: 3, int16: 5, int32: 6, int64: 7, float64: 11 } as const;
+export const DataType = { float32: 1, uint8: 2, int8: 3, int16: 5, int32: 6, int64: 7, bool: 9, float64: 11 } as const;
 export type DataTypeName = keyof typeof DataType;
 
 export interface ExternalTensor {
@@ -23,6 +23,7 @@ export type Attribute = number | string | readonly number[] | { readonly float: 
 const ATTRIBUTE_FLOAT = 1;
 const ATTRIBUTE_INT = 2;
 const ATTRIBUTE_STRING = 3;
+const ATTRIBUTE_GRAPH = 5;
 const ATTRIBUTE_INTS = 7;
 const EXTERNAL = 1;
 const OPSET = 21;
@@ -43,8 +44,16 @@ function integer(writer: BinaryWriter, field: number, value: number): void {
   writer.tag(field, WireType.Varint).int64(value);
 }
 
+/** An output of a branch: its type, and its dimensions as far as they are known. */
+export interface BranchOutput {
+  readonly type: DataTypeName;
+  readonly dims: readonly (number | string)[];
+}
+
 export class OnnxWriter {
   private readonly graph = new BinaryWriter();
+  /** Where nodes go: the graph, or the branch being written. Constants and weights always go into the graph. */
+  private nodes = this.graph;
   private numNames = 0;
   private readonly constants = new Map<string, string>();
 
@@ -96,7 +105,7 @@ export class OnnxWriter {
   /** Adds a node and returns its outputs' names; pass names in `outputs` where they matter ('' leaves one out). */
   node(op: string, inputs: readonly string[], outputs: number | readonly string[], attributes: Readonly<Record<string, Attribute>> = {}, domain = ''): string[] {
     const names = typeof outputs === 'number' ? Array.from({ length: outputs }, () => `t${this.numNames++}`) : [...outputs];
-    message(this.graph, 1, (w) => {
+    message(this.nodes, 1, (w) => {
       for (const name of inputs) text(w, 1, name);
       for (const name of names) text(w, 2, name);
       text(w, 3, `n${this.numNames++}_${op}`);
@@ -105,6 +114,37 @@ export class OnnxWriter {
       if (domain) text(w, 7, domain);
     });
     return names;
+  }
+
+  /**
+   * An `If` on `condition` (bool, a scalar); each branch writes nodes, may use names from outside, and returns the names
+   * of its outputs, which must be made inside it. @param names of the results. The branch not taken costs nothing.
+   */
+  conditional(condition: string, names: readonly string[], outputs: readonly BranchOutput[], then: () => readonly string[], otherwise: () => readonly string[]): void {
+    const branch = (write: () => readonly string[]): Uint8Array => {
+      const outer = this.nodes;
+      this.nodes = new BinaryWriter();
+      const made = write();
+      text(this.nodes, 2, `b${this.numNames++}`);
+      for (const [i, name] of made.entries()) this.value(12, name, outputs[i]!.type, outputs[i]!.dims, this.nodes);
+      const bytes = this.nodes.finish();
+      this.nodes = outer;
+      return bytes;
+    };
+    const branches = { then_branch: branch(then), else_branch: branch(otherwise) };
+    message(this.nodes, 1, (w) => {
+      text(w, 1, condition);
+      for (const name of names) text(w, 2, name);
+      text(w, 3, `n${this.numNames++}_If`);
+      text(w, 4, 'If');
+      for (const [name, bytes] of Object.entries(branches)) {
+        message(w, 5, (a) => {
+          text(a, 1, name);
+          a.tag(6, WireType.LengthDelimited).bytes(bytes);
+          integer(a, 20, ATTRIBUTE_GRAPH);
+        });
+      }
+    });
   }
 
   finish(): Uint8Array {
@@ -132,8 +172,8 @@ export class OnnxWriter {
     });
   }
 
-  private value(field: number, name: string, type: DataTypeName, dims: readonly (number | string)[]): void {
-    message(this.graph, field, (w) => {
+  private value(field: number, name: string, type: DataTypeName, dims: readonly (number | string)[], graph = this.graph): void {
+    message(graph, field, (w) => {
       text(w, 1, name);
       message(w, 2, (t) =>
         message(t, 1, (tensor) => {

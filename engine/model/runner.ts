@@ -9,8 +9,10 @@ import type * as Ort from 'onnxruntime-node';
 import type { BatchSpan, ModelRunner } from '../batch.ts';
 import type { KvRows, KvWindow } from '../cache/window.ts';
 import { RequestError } from '../errors.ts';
-import { type ImportedModel, graphFile } from './importModel.ts';
+import { type ImportedModel, graphFile, readKeyBiases } from './importModel.ts';
+import { rotateBias } from './keyBias.ts';
 import { OnnxWriter } from './onnxWriter.ts';
+import { PrefillScratch, scratchBytesPerToken } from './prefillScratch.ts';
 import { RopeTable } from './rope.ts';
 import { FEEDS, FETCHES, usesTurns } from './stepGraph.ts';
 
@@ -38,8 +40,8 @@ function sessionOptions(threads: number): Ort.InferenceSession.SessionOptions {
     // Steps differ in every dimension, so patterns of earlier ones would only cost memory.
     enableMemPattern: false,
     logSeverityLevel: 3,
-    // An idle engine must cost no processor time.
-    extra: { session: { intra_op: { allow_spinning: '0' }, inter_op: { allow_spinning: '0' } } },
+    // Within a step a thread that sleeps costs 50 us to wake, two thousand times; an idle engine must cost no processor time.
+    extra: { session: { intra_op: { allow_spinning: '1', spin_duration_us: '500' }, inter_op: { allow_spinning: '0' } } },
   };
 }
 
@@ -102,8 +104,17 @@ export class OnnxRunner implements ModelRunner {
   private windowTurns = new Float32Array(0);
   private turnedPositions = new Int32Array(0);
   private maskBuffer = new Float32Array(0);
+  /** Of the prefill lane, which an int8 window's graph has. */
+  readonly scratch: PrefillScratch | null;
+  /** Of the scratch; 0 where the graph has no prefill lane. */
+  readonly prefillBytesPerToken: number;
+  private readonly biases: ReadonlyMap<number, Float32Array>;
+  private scratchFeeds: Record<string, Ort.Tensor> = {};
+  /** What is wanted back: new arrays (null), or the scratch's, in place. */
+  private readonly fetches: Record<string, Ort.Tensor | null>;
+  private boundScratch = Number.NaN;
 
-  private constructor(model: ImportedModel, window: KvWindow, ort: Module, session: Ort.InferenceSession) {
+  private constructor(model: ImportedModel, window: KvWindow, ort: Module, session: Ort.InferenceSession, biases: ReadonlyMap<number, Float32Array>) {
     this.model = model;
     this.window = window;
     this.ort = ort;
@@ -111,6 +122,11 @@ export class OnnxRunner implements ModelRunner {
     this.vocabSize = model.config.vocabSize;
     this.rope = new RopeTable(model.config.rope, model.config.headSize);
     this.withTurns = usesTurns(model.config, window.shape.kv);
+    this.biases = biases;
+    const quantised = window.shape.kv === 'int8';
+    this.prefillBytesPerToken = quantised ? scratchBytesPerToken(window.shape) : 0;
+    this.scratch = quantised ? new PrefillScratch(window, this.rope, biases) : null;
+    this.fetches = Object.fromEntries(Object.values(FETCHES).filter((name) => quantised || !name.endsWith('Scales')).map((name) => [name, null]));
   }
 
   /** Loads onnxruntime and the model. The window's KV precision chooses the graph. */
@@ -120,34 +136,45 @@ export class OnnxRunner implements ModelRunner {
     const narrow = options.narrow ?? (await narrowHere);
     const file = path.join(model.dir, graphFile(model.precision, window.shape.kv, narrow));
     const session = await ort.InferenceSession.create(file, sessionOptions(options.threads || defaultThreads()));
-    return new OnnxRunner(model, window, ort, session);
+    const biases = window.shape.kv === 'int8' ? await readKeyBiases(model) : new Map();
+    return new OnnxRunner(model, window, ort, session, biases);
   }
 
   async dispose(): Promise<void> {
     await this.session.release();
   }
 
-  async run(batch: readonly BatchSpan[]): Promise<Float32Array> {
+  async run(spans: readonly BatchSpan[]): Promise<Float32Array> {
     const { ort, window } = this;
     const { numHeads, kvHeads, headSize } = this.model.config;
     const P = window.numSlots;
-    const T = batch.reduce((sum, span) => sum + span.tokenIds.length, 0);
+    const prefill = spans.find(({ lane }) => lane === 'prefill');
+    const others = spans.filter((span) => span !== prefill);
+    const batch = prefill ? [prefill, ...others] : others;
+    const W = others.reduce((sum, span) => sum + span.tokenIds.length, 0);
+    const T = W + (prefill?.tokenIds.length ?? 0);
     const numLogits = batch.reduce((sum, span) => sum + span.numLogits, 0);
     // A chunk inside a prompt wants no logits; the graph still gets one row, as the runtime's ReduceMax over no rows has
     // a wrong shape.
     const S = Math.max(1, numLogits);
     if (this.generation !== window.generation) this.bindWindow();
-    const feeds: Record<string, Ort.Tensor> = { ...this.windowFeeds, ...this.tokenFeeds(batch, T, S) };
-    feeds[FEEDS.mask] = this.mask(batch, T);
+    const feeds: Record<string, Ort.Tensor> = { ...this.windowFeeds, ...this.tokenFeeds(batch, T, W, S) };
+    feeds[FEEDS.mask] = this.mask(others, W);
     const shape = (...dims: number[]) => new ort.Tensor('int64', BigInt64Array.from(dims, BigInt), [dims.length]);
-    feeds[FEEDS.scoresShape] = shape(kvHeads, numHeads / kvHeads, T, P + T);
-    feeds[FEEDS.rowsShape] = shape(1, kvHeads, (numHeads / kvHeads) * T, P + T);
-    feeds[FEEDS.split] = shape(P, T);
+    feeds[FEEDS.scoresShape] = shape(kvHeads, numHeads / kvHeads, W, P + W);
+    feeds[FEEDS.rowsShape] = shape(1, kvHeads, (numHeads / kvHeads) * W, P + W);
+    feeds[FEEDS.split] = shape(P, W);
+    if (this.scratch) {
+      feeds[FEEDS.hasPrefill] = new ort.Tensor('bool', [prefill !== undefined], []);
+      feeds[FEEDS.hasWindow] = new ort.Tensor('bool', [W > 0], []);
+      feeds[FEEDS.lanes] = shape(T - W, W);
+      this.bindPrefill(feeds, prefill);
+    }
     if (this.withTurns) {
       this.updateWindowTurns();
       feeds[FEEDS.windowTurns] = new ort.Tensor('float32', this.windowTurns, [headSize, P]);
     }
-    const result = await this.session.run(feeds);
+    const result = await this.session.run(feeds, this.fetches);
     const rows: KvRows = {
       numTokens: T,
       keys: result[FETCHES.keys]!.data as Int8Array | Float32Array,
@@ -160,7 +187,53 @@ export class OnnxRunner implements ModelRunner {
       window.write(span.newSlots, rows, from, span.startIndex);
       from += span.tokenIds.length;
     }
-    return (result[FETCHES.logits]!.data as Float32Array).subarray(0, numLogits * this.vocabSize);
+    if (prefill) this.scratch!.added(prefill.newSlots);
+    return this.inOrder(spans, batch, (result[FETCHES.logits]!.data as Float32Array).subarray(0, numLogits * this.vocabSize));
+  }
+
+  /** Logits of `batch`'s rows -> those of `spans`, which differ in where the prefill's span stands. */
+  private inOrder(spans: readonly BatchSpan[], batch: readonly BatchSpan[], logits: Float32Array): Float32Array {
+    const moved = batch[0]!;
+    if (spans[0] === moved || moved.numLogits === 0) return logits;
+    const result = new Float32Array(logits.length);
+    const rowsBefore = spans.slice(0, spans.indexOf(moved)).reduce((sum, span) => sum + span.numLogits, 0) * this.vocabSize;
+    const width = moved.numLogits * this.vocabSize;
+    result.set(logits.subarray(width, width + rowsBefore));
+    result.set(logits.subarray(0, width), rowsBefore);
+    result.set(logits.subarray(width + rowsBefore), width + rowsBefore);
+    return result;
+  }
+
+  /** Feeds and fetches of the prefill lane; without a span for it one row of each stands in, which nothing looks at. */
+  private bindPrefill(feeds: Record<string, Ort.Tensor>, span: BatchSpan | undefined): void {
+    const { ort, rope } = this;
+    const scratch = this.scratch!;
+    const { numLayers, kvHeads, headSize } = this.window.shape;
+    const n = span?.tokenIds.length ?? 0;
+    const start = span?.startIndex ?? 0;
+    if (span) scratch.prepare(span.contextSlots, n);
+    // No capacity is -1, so the first step binds.
+    const bound = span ? scratch.generation : -1;
+    if (this.boundScratch !== bound) {
+      const C = span ? scratch.capacity : 1;
+      const none = new Float32Array(kvHeads * headSize);
+      for (let l = 0; l < numLayers; l++) {
+        for (const [side, arrays] of [['k', scratch.keys], ['v', scratch.values]] as const) {
+          const tensor = new ort.Tensor('float32', span ? arrays[l]! : none, [1, kvHeads, C, headSize]);
+          this.scratchFeeds[`p${side}${l}`] = tensor;
+          this.fetches[`n${side}${l}`] = tensor;
+        }
+      }
+      this.boundScratch = bound;
+    }
+    Object.assign(feeds, this.scratchFeeds);
+    feeds[FEEDS.lastRow] = new ort.Tensor('int32', Int32Array.of(start + n), [1]);
+    feeds[FEEDS.numRows] = new ort.Tensor('int32', Int32Array.of(start + n + 1), []);
+    for (const [l, bias] of this.biases) {
+      const turned = new Float32Array(kvHeads * n * headSize);
+      for (let h = 0; h < kvHeads; h++) for (let i = 0; i < n; i++) rotateBias(bias, h * headSize, rope, start + i, turned, (h * n + i) * headSize);
+      feeds[`kb${l}`] = new ort.Tensor('float32', turned, [1, kvHeads, n, headSize]);
+    }
   }
 
   /** The window's arrays as feeds, without a copy: they stay valid until the window replaces its arrays. */
@@ -182,13 +255,13 @@ export class OnnxRunner implements ModelRunner {
     this.generation = window.generation;
   }
 
-  private tokenFeeds(batch: readonly BatchSpan[], T: number, S: number): Record<string, Ort.Tensor> {
+  private tokenFeeds(batch: readonly BatchSpan[], T: number, W: number, S: number): Record<string, Ort.Tensor> {
     const { ort, rope, vocabSize } = this;
     const { half } = rope;
     const ids = new BigInt64Array(T);
     const cos = new Float32Array(T * half);
     const sin = new Float32Array(T * half);
-    const turns = new Float32Array(this.withTurns ? 2 * half * T : 0);
+    const turns = new Float32Array(this.withTurns ? 2 * half * W : 0);
     const selected = new BigInt64Array(S);
     let t = 0;
     let s = 0;
@@ -203,10 +276,11 @@ export class OnnxRunner implements ModelRunner {
           cos[t * half + d] = rope.cos[from + d]!;
           sin[t * half + d] = rope.sin[from + d]!;
         }
-        if (this.withTurns) {
+        const w = t - (T - W);
+        if (this.withTurns && w >= 0) {
           for (let d = 0; d < half; d++) {
-            turns[d * T + t] = rope.cos[from + d]!;
-            turns[(half + d) * T + t] = rope.sin[from + d]!;
+            turns[d * W + w] = rope.cos[from + d]!;
+            turns[(half + d) * W + w] = rope.sin[from + d]!;
           }
         }
         if (i >= tokenIds.length - numLogits) selected[s++] = BigInt(t);
@@ -218,16 +292,16 @@ export class OnnxRunner implements ModelRunner {
       [FEEDS.sin]: new ort.Tensor('float32', sin, [T, half]),
       [FEEDS.sel]: new ort.Tensor('int64', selected, [S]),
     };
-    if (this.withTurns) feeds[FEEDS.newTurns] = new ort.Tensor('float32', turns, [2 * half, T]);
+    if (this.withTurns) feeds[FEEDS.newTurns] = new ort.Tensor('float32', turns, [2 * half, W]);
     return feeds;
   }
 
-  /** [T, P + T]: a token sees its sequence's slots, itself and the tokens of its span before it. */
-  private mask(batch: readonly BatchSpan[], T: number): Ort.Tensor {
+  /** [W, P + W], the window lane's: a token sees its sequence's slots, itself and the tokens of its span before it. */
+  private mask(batch: readonly BatchSpan[], W: number): Ort.Tensor {
     const P = this.window.numSlots;
-    const width = P + T;
-    this.maskBuffer = fittingBuffer(this.maskBuffer, T * width);
-    const mask = this.maskBuffer.subarray(0, T * width);
+    const width = P + W;
+    this.maskBuffer = fittingBuffer(this.maskBuffer, W * width);
+    const mask = this.maskBuffer.subarray(0, W * width);
     mask.fill(Number.NEGATIVE_INFINITY);
     let t = 0;
     for (const { tokenIds, contextSlots } of batch) {
@@ -239,7 +313,7 @@ export class OnnxRunner implements ModelRunner {
         mask.fill(0, row + P + first, row + P + t + 1);
       }
     }
-    return new this.ort.Tensor('float32', mask, [T, width]);
+    return new this.ort.Tensor('float32', mask, [W, width]);
   }
 
   /** Columns of the slots whose token has another position than at the last step. */

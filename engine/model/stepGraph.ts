@@ -9,8 +9,9 @@
  */
 import type { KvPrecision } from '../protocol.ts';
 import type { ModelConfig } from './hfConfig.ts';
+import { hasKeyBias } from './keyBias.ts';
 import { DataType, OnnxWriter } from './onnxWriter.ts';
-import { type WeightPlan, hasKeyBiasRemedy } from './weightPlan.ts';
+import type { WeightPlan } from './weightPlan.ts';
 
 export interface StepGraphOptions {
   readonly kv: KvPrecision;
@@ -23,34 +24,51 @@ export interface StepGraphOptions {
   readonly weightFile: string;
 }
 
-/** Feeds besides the window's; T tokens, S rows with logits, P slots, none of them 0. */
+/**
+ * Feeds besides the window's and the scratch's. T tokens, first those of the prefill lane, then W of the window lane; S rows
+ * with logits, at least one; P slots, at least one; C rows of scratch, at least one. A step without tokens in a lane does
+ * not look at that lane's feeds.
+ */
 export const FEEDS = {
   /** int64 [T]. */
   ids: 'ids',
   /** float32 [T, headSize / 2], of the tokens' positions. */
   cos: 'cos',
   sin: 'sin',
-  /** float32 [T, P + T]: 0 where a token may look, -Infinity elsewhere; window slots first, then the new tokens. */
+  /** float32 [W, P + W]: 0 where a token may look, -Infinity elsewhere; window slots first, then the new tokens. */
   mask: 'mask',
   /** int64 [S]: rows whose logits are wanted, at least one. */
   sel: 'sel',
-  /** int64 [4] = kvHeads, groupSize, T, P + T. */
+  /** int64 [4] = kvHeads, groupSize, W, P + W. */
   scoresShape: 'scoresShape',
-  /** int64 [4] = 1, kvHeads, groupSize * T, P + T. */
+  /** int64 [4] = 1, kvHeads, groupSize * W, P + W. */
   rowsShape: 'rowsShape',
-  /** int64 [2] = P, T. */
+  /** int64 [2] = P, W. */
   split: 'split',
-  /** float32 [headSize, P] and [headSize, T], only with the key-bias remedy: cos over sin of the tokens' positions. */
+  /** float32 [headSize, P] and [headSize, W], only with the key-bias remedy: cos over sin of the tokens' positions. */
   windowTurns: 'windowTurns',
   newTurns: 'newTurns',
+  // Of an int8 window, whose graph has a prefill lane:
+  /** bool: whether the lanes have tokens. */
+  hasPrefill: 'hasPrefill',
+  hasWindow: 'hasWindow',
+  /** int64 [2] = T - W, W. */
+  lanes: 'lanes',
+  /** int32 [1] and scalar: rows in the scratch after the step, less one; and that number. One row more than the prompt's: see stepGraph. */
+  lastRow: 'lastRow',
+  numRows: 'numRows',
 } as const;
 
-/** logits [S, vocabSize] and the new rows in the layout of KvRows; the scales only with an int8 window. */
+/**
+ * logits [S, vocabSize] and the new rows in the layout of KvRows; the scales only with an int8 window. The scratch of layer
+ * l, keys and values float32 [1, kvHeads, C, headSize], is fed as `pk{l}`, `pv{l}` and fetched as `nk{l}`, `nv{l}`, which
+ * must be the same arrays: the new rows are written in place.
+ */
 export const FETCHES = { logits: 'logits', keys: 'keys', keyScales: 'keyScales', values: 'values', valueScales: 'valueScales' } as const;
 
 /** Whether the graph has the feeds windowTurns and newTurns. */
 export function usesTurns(config: ModelConfig, kv: KvPrecision): boolean {
-  return kv === 'int8' && hasKeyBiasRemedy(config);
+  return kv === 'int8' && hasKeyBias(config);
 }
 
 const MS = 'com.microsoft';
@@ -79,6 +97,8 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
     return tensor.name;
   };
 
+  /** Whether the layer's keys are coded without their bias. */
+  const isBiased = (l: number): boolean => int8Kv && plan.stored.has(`l${l}.keyBias`);
   const levels = options.narrow ? 63 : 127;
   const step = g.float(1 / levels);
   const zero = g.constant('uint8', [], Uint8Array.of(options.narrow ? 64 : 128));
@@ -109,14 +129,14 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   const ids = g.input(FEEDS.ids, 'int64', ['T']);
   const cos = g.input(FEEDS.cos, 'float32', ['T', headSize / 2]);
   const sin = g.input(FEEDS.sin, 'float32', ['T', headSize / 2]);
-  const mask = g.input(FEEDS.mask, 'float32', ['T', 'PT']);
+  const mask = g.input(FEEDS.mask, 'float32', ['W', 'PW']);
   const sel = g.input(FEEDS.sel, 'int64', ['S']);
   const scoresShape = g.input(FEEDS.scoresShape, 'int64', [4]);
   const rowsShape = g.input(FEEDS.rowsShape, 'int64', [4]);
   const split = g.input(FEEDS.split, 'int64', [2]);
   // Row t of cos and sin belongs to token t: position "0" makes the operator count up from the first row.
   const firstRow = ints(0);
-  const turns = remedy ? op('Concat', [g.input(FEEDS.windowTurns, 'float32', [headSize, 'P']), g.input(FEEDS.newTurns, 'float32', [headSize, 'T'])], { axis: 1 }) : '';
+  const turns = remedy ? op('Concat', [g.input(FEEDS.windowTurns, 'float32', [headSize, 'P']), g.input(FEEDS.newTurns, 'float32', [headSize, 'W'])], { axis: 1 }) : '';
 
   /** Stored form of the new rows, layer by layer, for the outputs. */
   const newRows: string[] = [];
@@ -125,66 +145,130 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   /** scores [1, kvHeads, groupSize * T, P + T], window first -> [kvHeads, groupSize, T, P + T]. */
   const masked = (scores: string): string => op('Add', [op('Reshape', [scores, scoresShape]), mask]);
 
-  /** q [1, kvHeads, groupSize * T, headSize], k and v [1, kvHeads, T, headSize] -> like q. */
-  const attendFloat = (q: string, k: string, v: string, l: number): string => {
+  /** [1, numHeads, n, headSize] -> [n, numHeads * headSize]. */
+  const joinHeads = (byHead: string): string => op('Reshape', [op('Transpose', [byHead], leftAxes), ints(-1, numHeads * headSize)]);
+
+  /** q [1, numHeads, T, headSize], k and v [1, kvHeads, T, headSize] -> [T, numHeads * headSize]. */
+  const attendFloat = (heads: string, k: string, v: string, l: number): string => {
+    const q = op('Reshape', [heads, ints(1, kvHeads, -1, headSize)]);
     newRows.push(op('Concat', [k, v], { axis: 1 }));
     const past = op('MatMul', [q, g.input(`k${l}`, 'float32', [1, kvHeads, headSize, 'P'])]);
     const scores = op('Concat', [past, op('FusedMatMul', [q, k], { transB: 1 }, MS)], { axis: 3 });
     const probabilities = op('Reshape', [op('Softmax', [masked(scores)], { axis: -1 }), rowsShape]);
     const [pastShare, ownShare] = g.node('Split', [probabilities, split], 2, { axis: 3 });
-    return op('Add', [op('MatMul', [pastShare!, g.input(`v${l}`, 'float32', [1, kvHeads, 'P', headSize])]), op('MatMul', [ownShare!, v])]);
+    const mixed = op('Add', [op('MatMul', [pastShare!, g.input(`v${l}`, 'float32', [1, kvHeads, 'P', headSize])]), op('MatMul', [ownShare!, v])]);
+    return joinHeads(op('Reshape', [mixed, ints(1, numHeads, -1, headSize)]));
   };
 
+  const sides = int8Kv ? { hasPrefill: g.input(FEEDS.hasPrefill, 'bool', []), hasWindow: g.input(FEEDS.hasWindow, 'bool', []), lanes: g.input(FEEDS.lanes, 'int64', [2]), lastRow: g.input(FEEDS.lastRow, 'int32', [1]), numRows: g.input(FEEDS.numRows, 'int32', []) } : null;
+
+  /** New K and V rows of a layer as they are stored: codes int8 [1, 2 * kvHeads, n, headSize] and scales [1, 2 * kvHeads, n, 1]. */
+  interface CodedRows {
+    readonly codes: string;
+    readonly scales: string;
+  }
+
   /**
-   * The same over int8 rows. The step's own tokens go through the same integer products as the window's, query and
-   * probability codes included: what a token sees must not depend on whether its context came in this step or before.
+   * Window lane over int8 rows: q [1, numHeads, W, headSize] -> [W, numHeads * headSize]. The step's own tokens go through
+   * the same integer products as the window's, query and probability codes included: what a token sees must not depend on
+   * whether its context came in this step or before.
    */
-  const attendInt8 = (q: string, k: string, v: string, l: number): string => {
-    const rows = op('Concat', [k, v], { axis: 1 });
-    const rowMax = op('ReduceMax', [op('Abs', [rows]), lastAxis], { keepdims: 1 });
-    const codes = op('QuantizeLinear', [op('Div', [rows, rowMax]), g.float(1 / 127), g.constant('int8', [], Int8Array.of(0))]);
-    const scales = op('Reshape', [op('Mul', [rowMax, g.float(1 / 127)]), ints(1, 2 * kvHeads, 1, -1)]);
-    newRows.push(codes);
-    newScales.push(scales);
+  const windowLane = (heads: string, { codes, scales }: CodedRows, l: number): string => {
+    // The query heads of a group are rows of one product, so each KV head is read once.
+    const q = op('Reshape', [heads, ints(1, kvHeads, -1, headSize)]);
     const [ownKeys, ownValues] = g.node('Split', [codes, halves], 2, { axis: 1 }) as [string, string];
-    const [ownKeyScales, ownValueScales] = g.node('Split', [scales, halves], 2, { axis: 1 }) as [string, string];
+    const [ownKeyScales, ownValueScales] = g.node('Split', [op('Reshape', [scales, ints(1, 2 * kvHeads, 1, -1)]), halves], 2, { axis: 1 }) as [string, string];
 
     const query = codeRows(q);
     const product = (keys: string, keyScales: string) => op('MatMulIntegerToFloat', [query.codes, keys, step, keyScales, zero], {}, MS);
-    const past = product(g.input(`k${l}`, 'int8', [1, kvHeads, headSize, 'P']), g.input(`ks${l}`, 'float32', [1, kvHeads, 1, 'P']));
+    const past = product(`k${l}`, `ks${l}`);
     const own = product(op('Transpose', [ownKeys], { perm: [0, 1, 3, 2] }), ownKeyScales);
     let scores = op('Mul', [op('Concat', [past, own], { axis: 3 }), query.rowMax]);
-    if (remedy) scores = op('Add', [scores, op('MatMul', [op('MatMul', [q, weight(`l${l}.keyBias`)]), turns])]);
+    if (isBiased(l)) scores = op('Add', [scores, op('MatMul', [op('MatMul', [q, weight(`l${l}.keyBias`)]), turns])]);
 
+    const visible = op('Add', [op('Reshape', [scores, scoresShape]), mask]);
     // A softmax whose result does not depend on the order of the slots: it divides by the sum at the very end, sums in
     // float64, and the products below are added as integers. Otherwise last bits would tip codes downstream: with the
     // plain operator 1-2 % of the tokens differed between chunk sizes, with this none in 8,640 rows.
-    const visible = masked(scores);
-    const powers = op('Reshape', [op('Exp', [op('Sub', [visible, op('ReduceMax', [visible, lastAxis], { keepdims: 1 })])]), rowsShape]);
+    const powers = op('Exp', [op('Sub', [visible, op('ReduceMax', [visible, lastAxis], { keepdims: 1 })])]);
     const total = op('Cast', [op('ReduceSum', [op('Cast', [powers], { to: DataType.float64 }), lastAxis], { keepdims: 1 })], { to: DataType.float32 });
-    // The scales of V belong to the summed axis, so they go into the probabilities.
-    const valueScales = op('Concat', [g.input(`vs${l}`, 'float32', [1, kvHeads, 1, 'P']), ownValueScales], { axis: 3 });
-    const shares = op('Mul', [powers, valueScales]);
-    const shareMax = op('ReduceMax', [shares, lastAxis], { keepdims: 1 });
-    const ratio = op('Div', [shares, shareMax]);
-    // Two codes per probability, the second for what the first leaves: a long flat tail of small ones survives.
-    const top = options.narrow ? 127 : 255;
-    const highStep = g.float(1 / top);
-    const highZero = g.constant('uint8', [], Uint8Array.of(0));
-    const lowStep = g.float(1 / top / top);
-    const high = op('QuantizeLinear', [ratio, highStep, highZero]);
-    const low = op('QuantizeLinear', [op('Sub', [ratio, op('DequantizeLinear', [high, highStep, highZero])]), lowStep, zero]);
-    const values = g.input(`v${l}`, 'int8', [1, kvHeads, 'P', headSize]);
-    const mix = (shareCodes: string, shareStep: string, shareZero: string): string => {
-      const [pastCodes, ownCodes] = g.node('Split', [shareCodes, split], 2, { axis: 3 }) as [string, string];
-      const part = (partCodes: string, partValues: string) => op('MatMulInteger', [partCodes, partValues, shareZero]);
-      return op('Mul', [op('Cast', [op('Add', [part(pastCodes, values), part(ownCodes, ownValues)])], { to: DataType.float32 }), shareStep]);
-    };
-    return op('Mul', [op('Add', [mix(high, highStep, highZero), mix(low, lowStep, zero)]), op('Div', [shareMax, total])]);
+    // The scales of V belong to the summed axis, so they go into the probabilities, relative to the largest that the token
+    // sees: then no share is above 1. [kvHeads, 1, W, P + W]: a pass over one query head of each group.
+    const valueScales = op('Reshape', [op('Concat', [`vs${l}`, ownValueScales], { axis: 3 }), ints(kvHeads, 1, 1, -1)]);
+    const largest = op('Max', [op('ReduceMax', [op('Add', [valueScales, mask]), lastAxis], { keepdims: 1 }), g.float(1e-30)]);
+    const shares = op('Reshape', [op('Mul', [powers, op('Div', [valueScales, largest])]), rowsShape]);
+    // Two codes per share, the second for what the first leaves: a long flat tail of small ones survives. Both are rows of
+    // one product, because the runtime packs the values anew for each.
+    const high = op('QuantizeLinear', [shares, step, zero]);
+    const rest = op('Sub', [shares, op('DequantizeLinear', [high, step, zero])]);
+    const low = op('QuantizeLinear', [rest, g.float(1 / levels / (2 * levels)), zero]);
+    const [pastCodes, ownCodes] = g.node('Split', [op('Concat', [high, low], { axis: 2 }), split], 2, { axis: 3 }) as [string, string];
+    const values = `v${l}`;
+    const sums = op('Add', [op('MatMulInteger', [pastCodes, values, zero]), op('MatMulInteger', [ownCodes, ownValues, zero])]);
+    const [highSum, lowSum] = g.node('Split', [op('Cast', [sums], { to: DataType.float32 })], 2, { axis: 2, num_outputs: 2 }) as [string, string];
+    const mixed = op('Add', [highSum, op('Mul', [lowSum, g.float(1 / (2 * levels))])]);
+    const factor = op('Reshape', [op('Div', [op('Mul', [largest, step]), total]), ints(1, kvHeads, -1, 1)]);
+    return joinHeads(op('Reshape', [op('Mul', [mixed, factor]), ints(1, numHeads, -1, headSize)]));
+  };
+
+  /**
+   * Prefill lane: causal attention of a prompt's next tokens in float32 over the scratch, which holds the rows before them
+   * as they are stored, dequantised, and takes the new ones. q as in the window lane, n tokens of one sequence.
+   */
+  const prefillLane = (q: string, { codes, scales }: CodedRows, l: number): [rows: string, keys: string, values: string] => {
+    const rows = op('Mul', [op('Cast', [codes], { to: DataType.float32 }), scales]);
+    let packed: string;
+    if (isBiased(l)) {
+      const [keys, values] = g.node('Split', [rows, halves], 2, { axis: 1 }) as [string, string];
+      packed = op('Concat', [q, op('Add', [keys, `kb${l}`]), values], { axis: 1 });
+    } else packed = op('Concat', [q, rows], { axis: 1 });
+    // A row of zeros behind the last token: a single row would take another kernel, with other last bits. It stands where
+    // the next chunk's first row will.
+    const padded = op('Concat', [packed, g.constant('float32', [1, numHeads + 2 * kvHeads, 1, headSize], new Float32Array((numHeads + 2 * kvHeads) * headSize))], { axis: 2 });
+    const byToken = op('Reshape', [op('Transpose', [padded], leftAxes), ints(1, -1, (numHeads + 2 * kvHeads) * headSize)]);
+    const [mixed, keys, values] = g.node('GroupQueryAttention', [byToken, '', '', `pk${l}`, `pv${l}`, sides!.lastRow, sides!.numRows], 3, { num_heads: numHeads, kv_num_heads: kvHeads, scale: { float: 1 } }, MS) as [string, string, string];
+    return [op('Reshape', [op('Slice', [mixed, ints(0), ints(-1), ints(1)]), ints(-1, numHeads * headSize)]), keys, values];
+  };
+
+  /** Codes the new rows for the window, then attends: tokens of a prompt in the prefill lane, all others in the window lane. */
+  const attendInt8 = (q: string, k: string, v: string, l: number): string => {
+    const rows = op('Concat', [k, v], { axis: 1 });
+    const rowMax = op('ReduceMax', [op('Abs', [rows]), lastAxis], { keepdims: 1 });
+    const coded = { codes: op('QuantizeLinear', [op('Div', [rows, rowMax]), g.float(1 / 127), g.constant('int8', [], Int8Array.of(0))]), scales: op('Mul', [rowMax, g.float(1 / 127)]) };
+    newRows.push(coded.codes);
+    newScales.push(op('Reshape', [coded.scales, ints(1, 2 * kvHeads, 1, -1)]));
+    g.input(`k${l}`, 'int8', [1, kvHeads, headSize, 'P']);
+    g.input(`ks${l}`, 'float32', [1, kvHeads, 1, 'P']);
+    g.input(`v${l}`, 'int8', [1, kvHeads, 'P', headSize]);
+    g.input(`vs${l}`, 'float32', [1, kvHeads, 1, 'P']);
+    for (const name of [`pk${l}`, `pv${l}`]) g.input(name, 'float32', [1, kvHeads, 'C', headSize]);
+    if (isBiased(l)) g.input(`kb${l}`, 'float32', [1, kvHeads, 'F', headSize]);
+
+    const mixed = { type: 'float32', dims: ['N', numHeads * headSize] } as const;
+    const scratch = { type: 'float32', dims: [1, kvHeads, 'C', headSize] } as const;
+    const names = [`a${l}`, `nk${l}`, `nv${l}`];
+    g.conditional(
+      sides!.hasPrefill,
+      names,
+      [mixed, scratch, scratch],
+      () => {
+        const split = (x: string) => g.node('Split', [x, sides!.lanes], 2, { axis: 2 }) as [string, string];
+        const [prefillQ, windowQ] = split(q);
+        const [prefillCodes, windowCodes] = split(coded.codes);
+        const [prefillScales, windowScales] = split(coded.scales);
+        const [prefilled, keys, values] = prefillLane(prefillQ, { codes: prefillCodes, scales: prefillScales }, l);
+        const window = `w${l}`;
+        g.conditional(sides!.hasWindow, [window], [mixed], () => [windowLane(windowQ, { codes: windowCodes, scales: windowScales }, l)], () => [op('Identity', [g.constant('float32', [0, numHeads * headSize], new Float32Array(0))])]);
+        return [op('Concat', [prefilled, window], { axis: 0 }), keys, values];
+      },
+      () => [windowLane(q, coded, l), op('Identity', [`pk${l}`]), op('Identity', [`pv${l}`])],
+    );
+    for (const name of names.slice(1)) g.output(name, 'float32', scratch.dims);
+    return names[0]!;
   };
 
   const attention = (x: string | Coded, l: number): string => {
-    const bias = config.qkvBias ? (remedy ? `l${l}.qvBias` : `l${l}.qkvBias`) : undefined;
+    const bias = config.qkvBias ? (isBiased(l) ? `l${l}.qvBias` : `l${l}.qkvBias`) : undefined;
     const heads = op('Transpose', [op('Reshape', [linear(x, `l${l}.qkv`, bias), ints(1, -1, numHeads + 2 * kvHeads, headSize)])], leftAxes);
     let [qk, v] = g.node('Split', [heads, ints(numHeads + kvHeads, kvHeads)], 2, { axis: 1 }) as [string, string];
     if (config.qkNorm) {
@@ -193,11 +277,7 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
     }
     const rotated = op('RotaryEmbedding', [qk, firstRow, cos, sin], {}, MS);
     const [q, k] = g.node('Split', [rotated, ints(numHeads, kvHeads)], 2, { axis: 1 }) as [string, string];
-    // The query heads of a group are rows of one product, so each KV head is read once.
-    const rows = op('Reshape', [q, ints(1, kvHeads, -1, headSize)]);
-    const mixed = int8Kv ? attendInt8(rows, k, v, l) : attendFloat(rows, k, v, l);
-    const byHead = op('Reshape', [mixed, ints(1, numHeads, -1, headSize)]);
-    return op('Reshape', [op('Transpose', [byHead], leftAxes), ints(-1, numHeads * headSize)]);
+    return int8Kv ? attendInt8(q, k, v, l) : attendFloat(q, k, v, l);
   };
 
   let skip: string;

@@ -4,6 +4,7 @@
  */
 import type { Precision } from '../protocol.ts';
 import type { ModelConfig } from './hfConfig.ts';
+import { keyBiasLayers } from './keyBias.ts';
 import type { DataTypeName, ExternalTensor } from './onnxWriter.ts';
 
 /** Consecutive output rows of a fused linear layer, taken from one [rows, width] tensor and multiplied by `factor`. */
@@ -51,8 +52,11 @@ const BYTES: Readonly<Record<string, number>> = { int8: 1, int16: 2, float32: 4 
 /** Page size: the runtime maps the file, so a tensor that starts on its own page drags nothing else in. */
 const ALIGNMENT = 4096;
 
-/** @param tied whether the embedding is also the output head. */
-export function planWeights(config: ModelConfig, precision: Precision, tied: boolean): WeightPlan {
+/**
+ * @param tied whether the embedding is also the output head.
+ * @param biased layers with a large key bias (see keyBias); all that can have one when left out.
+ */
+export function planWeights(config: ModelConfig, precision: Precision, tied: boolean, biased: readonly number[] = keyBiasLayers(config)): WeightPlan {
   const { hiddenSize, ffnSize, numHeads, kvHeads, headSize, vocabSize } = config;
   const int8 = precision === 'int8';
   const items: PlanItem[] = [];
@@ -104,7 +108,7 @@ export function planWeights(config: ModelConfig, precision: Precision, tied: boo
       const k = plain(`${from}self_attn.k_proj.bias`, kvRows);
       const v = plain(`${from}self_attn.v_proj.bias`, kvRows);
       vector(`${to}qkvBias`, [q, k, v]);
-      if (hasKeyBiasRemedy(config)) {
+      if (biased.includes(l)) {
         // For an int8 KV window: the keys are quantised without their bias, which keyBias adds to the scores in float.
         vector(`${to}qvBias`, [q, { ...k, tensor: null }, v]);
         items.push({ kind: 'keyBias', tensor: k.tensor!, weight: store(`${to}keyBias`, 'float32', [1, kvHeads, headSize, headSize]) });
@@ -130,34 +134,4 @@ export function planWeights(config: ModelConfig, precision: Precision, tied: boo
   let parameters = 0;
   for (const shape of needed.values()) parameters += shape.reduce((a, b) => a * b, 1);
   return { precision, items, stored, bytes: position, parameters, needed };
-}
-
-/** With a norm between bias and rotation the bias is no longer a constant of the key, and the norm bounds it anyway. */
-export function hasKeyBiasRemedy(config: ModelConfig): boolean {
-  return config.qkvBias && !config.qkNorm;
-}
-
-/**
- * Per KV head a matrix M [headSize, headSize] such that (q M) . [cos pθ, sin pθ] = q . R(p) b for any query row q and
- * position p. With pairs (i, i + h), h = headSize / 2, and R rotating (b_i, b_i+h) by p θ_i:
- * q . R(p) b = sum over i of cos(p θ_i) (q_i b_i + q_i+h b_i+h) + sin(p θ_i) (q_i+h b_i - q_i b_i+h).
- * @param bias [kvHeads * headSize]. @returns [kvHeads, headSize, headSize], row major.
- */
-export function keyBiasMatrix(bias: Float32Array, headSize: number): Float32Array {
-  const half = headSize / 2;
-  const kvHeads = bias.length / headSize;
-  const result = new Float32Array(kvHeads * headSize * headSize);
-  for (let g = 0; g < kvHeads; g++) {
-    for (let i = 0; i < half; i++) {
-      const low = bias[g * headSize + i]!;
-      const high = bias[g * headSize + half + i]!;
-      const lowRow = (g * headSize + i) * headSize;
-      const highRow = (g * headSize + half + i) * headSize;
-      result[lowRow + i] = low;
-      result[highRow + i] = high;
-      result[highRow + half + i] = low;
-      result[lowRow + half + i] = -high;
-    }
-  }
-  return result;
 }

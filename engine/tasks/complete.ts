@@ -32,6 +32,7 @@ export function prepareComplete(layout: Layout, doc: SourceDocument, options: Co
   return {
     promptIds: prompt.promptIds,
     blockTokens: prompt.numBlockTokens,
+    prefillTokens: prompt.numBlockTokens,
     docId: doc.docId,
     sampling: samplingFor(sampling, { maxTokens, temperature: 0 }, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.completionStopIds,

@@ -16,6 +16,8 @@ export interface PreparedRequest {
   promptIds: number[];
   /** How many of the first ids are the document's file block. */
   blockTokens: number;
+  /** How many of the first ids are for the prefill lane (see prefillTokens). */
+  prefillTokens: number;
   /** The document whose block it is; null when there is none. */
   docId: string | null;
   sampling: Required<SamplingParams>;

@@ -12,6 +12,8 @@ import type { SourceDocument } from './sourceDocument.ts';
 export interface ChatPrompt {
   promptIds: number[];
   numBlockTokens: number;
+  /** Of those behind the block, the ones up to the end of the first question and its files: later turns begin with them, too. */
+  numLastingTokens: () => number;
   /** The open file, if any, then the attached ones. */
   parts: PartSize[];
   notes: string[];
@@ -58,6 +60,12 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
     return { before: [], after: chatTemplate.encode(asked.messages) };
   };
   let parts = turns();
+  const numLasting = (): number => {
+    const first = asked.messages.slice(0, asked.messages.findIndex(({ role }) => role === 'user') + 1);
+    const alone = blockInTemplate && doc !== undefined ? chatTemplate.encodeAround(layout.messagesWithFile(doc.path, first), layout.fileMark).after : chatTemplate.encode(first);
+    const end = parts.after.findIndex((id, i) => id !== alone[i]);
+    return end < 0 ? parts.after.length : end;
+  };
 
   const tooLong = (): boolean => (block?.tokenIds.length ?? 0) + parts.after.length > room;
   let numDropped = 0;
@@ -76,7 +84,7 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
   // With other instructions before it, a template may open differently than for the shared block.
   const head = blockInTemplate && block !== undefined ? [...parts.before, ...block.tokenIds.slice(block.numHeaderTokens)] : (block?.tokenIds ?? []);
   const sizes = doc === undefined ? asked.parts : [blockSize(layout, doc, block), ...asked.parts];
-  return { promptIds: [...head, ...parts.after], numBlockTokens: head.length, parts: sizes, notes };
+  return { promptIds: [...head, ...parts.after], numBlockTokens: head.length, numLastingTokens: numLasting, parts: sizes, notes };
 }
 
 /** Tokens of the file that its block shows, and of the rest. */

@@ -19,12 +19,12 @@ export interface OpenModel {
 
 /** Sizes are the import's own arithmetic over each model's config.json; a test holds them. Licences that forbid commercial use are left out (Qwen2.5-Coder-3B). */
 export const OPEN_MODELS: readonly OpenModel[] = [
-  { id: 'Qwen/Qwen2.5-Coder-0.5B-Instruct', parameters: 494_032_768, licence: 'Apache-2.0', code: true, weightsBytes: 770_158_080, residentBytes: 497_281_024, kvBytesPerToken: 6792 },
-  { id: 'Qwen/Qwen3-0.6B', parameters: 596_049_920, licence: 'Apache-2.0', code: false, weightsBytes: 910_323_712, residentBytes: 598_551_040, kvBytesPerToken: 59_140 },
-  { id: 'Qwen/Qwen2.5-Coder-1.5B-Instruct', parameters: 1_543_714_304, licence: 'Apache-2.0', code: true, weightsBytes: 2_018_885_632, residentBytes: 1_551_530_496, kvBytesPerToken: 15_304 },
-  { id: 'Qwen/Qwen3-1.7B', parameters: 1_720_574_976, licence: 'Apache-2.0', code: false, weightsBytes: 2_347_106_304, residentBytes: 1_724_168_704, kvBytesPerToken: 59_140 },
-  { id: 'Qwen/Qwen3-4B', parameters: 4_022_468_096, licence: 'Apache-2.0', code: false, weightsBytes: 4_807_610_368, residentBytes: 4_029_090_304, kvBytesPerToken: 76_036 },
-  { id: 'Qwen/Qwen2.5-Coder-7B-Instruct', parameters: 7_615_616_512, licence: 'Apache-2.0', code: true, weightsBytes: 8_176_656_384, residentBytes: 7_086_053_376, kvBytesPerToken: 30_088 },
+  { id: 'Qwen/Qwen2.5-Coder-0.5B-Instruct', parameters: 494_032_768, licence: 'Apache-2.0', code: true, weightsBytes: 770_158_080, residentBytes: 497_281_024, kvBytesPerToken: 6796 },
+  { id: 'Qwen/Qwen3-0.6B', parameters: 596_049_920, licence: 'Apache-2.0', code: false, weightsBytes: 910_323_712, residentBytes: 598_551_040, kvBytesPerToken: 59_144 },
+  { id: 'Qwen/Qwen2.5-Coder-1.5B-Instruct', parameters: 1_543_714_304, licence: 'Apache-2.0', code: true, weightsBytes: 2_018_885_632, residentBytes: 1_551_530_496, kvBytesPerToken: 15_308 },
+  { id: 'Qwen/Qwen3-1.7B', parameters: 1_720_574_976, licence: 'Apache-2.0', code: false, weightsBytes: 2_347_106_304, residentBytes: 1_724_168_704, kvBytesPerToken: 59_144 },
+  { id: 'Qwen/Qwen3-4B', parameters: 4_022_468_096, licence: 'Apache-2.0', code: false, weightsBytes: 4_807_610_368, residentBytes: 4_029_090_304, kvBytesPerToken: 76_040 },
+  { id: 'Qwen/Qwen2.5-Coder-7B-Instruct', parameters: 7_615_616_512, licence: 'Apache-2.0', code: true, weightsBytes: 8_176_656_384, residentBytes: 7_086_053_376, kvBytesPerToken: 30_092 },
 ];
 
 /** Tokens of context that a memory need is told for. */

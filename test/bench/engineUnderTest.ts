@@ -12,6 +12,8 @@ import { planWeights } from '../../engine/model/weightPlan.ts';
 import type { Priority } from '../../engine/protocol.ts';
 import type { Policies } from '../../engine/policies/policies.ts';
 import { StepCost } from '../../engine/policies/stepCost.ts';
+import { prefillTokens } from '../../engine/tasks/prefillTokens.ts';
+import type { StepCosts } from '../../engine/stepPlanner.ts';
 import { Sequence } from '../../engine/sequence.ts';
 import { below, type Random, seededRandom } from '../engine/workload.ts';
 
@@ -108,7 +110,7 @@ export class EngineUnderTest {
   readonly random: Random;
   readonly #onnx: OnnxRunner;
   readonly #runner: BenchRunner;
-  readonly #cost: StepCost;
+  readonly #costs: StepCosts;
   readonly #maxContext: number;
   #engine: Engine;
   #numAdded = 0;
@@ -119,7 +121,7 @@ export class EngineUnderTest {
     this.random = random;
     this.#onnx = onnx;
     this.#runner = runner;
-    this.#cost = new BenchCost(runner);
+    this.#costs = { window: new BenchCost(runner), prefill: new BenchCost(runner) };
     this.#maxContext = model.config.contextTokens;
     const { stored, bytes } = planWeights(model.config, model.precision, model.tied);
     this.weightBytesPerStep = ['embedding', 'embedding.scales'].reduce((left, name) => left - (stored.get(name)?.length ?? 0), bytes);
@@ -163,14 +165,18 @@ export class EngineUnderTest {
     this.#engine = this.#newEngine(tokenBudget, policies);
   }
 
-  /** Without drafts, unless asked for: models with random weights soon go round in circles, and what is measured is the steps. */
-  add(promptIds: number[], maxTokens: number, priority: Priority = 'chat', drafts = false): Watched {
+  /**
+   * Without drafts, unless asked for: models with random weights soon go round in circles, and what is measured is the steps.
+   * @param prefill tokens for the prefill lane; those of a raw prompt when left out.
+   */
+  add(promptIds: number[], maxTokens: number, priority: Priority = 'chat', drafts = false, prefill = prefillTokens(0, promptIds.length)): Watched {
     const watched = {
       finished: false,
       sequence: new Sequence({
         id: `bench${this.#numAdded++}`,
         priority,
         promptIds,
+        prefillTokens: prefill,
         sampling: { maxTokens, ignoreEos: true, seed: 1 },
         eosIds: [],
         detokenizer: { push: () => '', flush: () => '' },
@@ -224,7 +230,7 @@ export class EngineUnderTest {
   }
 
   #newEngine(tokenBudget?: number, policies?: Partial<Policies>): Engine {
-    return new Engine({ runner: this.#runner, stepCost: this.#cost, window: this.#onnx.window, maxBytes: MAX_BYTES, maxContext: this.#maxContext, tokenBudget, policies });
+    return new Engine({ runner: this.#runner, stepCosts: this.#costs, prefillBytesPerToken: this.#onnx.prefillBytesPerToken, window: this.#onnx.window, maxBytes: MAX_BYTES, maxContext: this.#maxContext, tokenBudget, policies });
   }
 }
 

@@ -25,26 +25,28 @@ function* fields(bytes: Uint8Array): Generator<{ field: number; bytes?: Uint8Arr
   }
 }
 
-/** The nodes of an ONNX model file; field numbers as in onnx.proto. */
+/** The nodes of an ONNX model file, those of branches behind their `If`; field numbers as in onnx.proto. */
 export function readGraph(model: Uint8Array): GraphNode[] {
-  const decoder = new TextDecoder();
   const nodes: GraphNode[] = [];
-  for (const { field, bytes: graph } of fields(model)) {
-    if (field !== 7 || !graph) continue;
-    for (const { field: part, bytes } of fields(graph)) {
-      if (part !== 1 || !bytes) continue;
-      const node: GraphNode = { name: '', op: '', inputs: [], outputs: [] };
-      for (const { field: which, bytes: text } of fields(bytes)) {
-        if (!text) continue;
-        if (which === 1) node.inputs.push(decoder.decode(text));
-        else if (which === 2) node.outputs.push(decoder.decode(text));
-        else if (which === 3) node.name = decoder.decode(text);
-        else if (which === 4) node.op = decoder.decode(text);
-      }
-      nodes.push(node);
+  for (const { field, bytes: graph } of fields(model)) if (field === 7 && graph) readNodes(graph, nodes);
+  return nodes;
+}
+
+function readNodes(graph: Uint8Array, nodes: GraphNode[]): void {
+  const decoder = new TextDecoder();
+  for (const { field: part, bytes } of fields(graph)) {
+    if (part !== 1 || !bytes) continue;
+    const node: GraphNode = { name: '', op: '', inputs: [], outputs: [] };
+    nodes.push(node);
+    for (const { field: which, bytes: text } of fields(bytes)) {
+      if (!text) continue;
+      if (which === 1) node.inputs.push(decoder.decode(text));
+      else if (which === 2) node.outputs.push(decoder.decode(text));
+      else if (which === 3) node.name = decoder.decode(text);
+      else if (which === 4) node.op = decoder.decode(text);
+      else if (which === 5) for (const { field, bytes: branch } of fields(text)) if (field === 6 && branch) readNodes(branch, nodes);
     }
   }
-  return nodes;
 }
 
 const LINEAR = /^(?:l\d+\.(qkv|o|gateUp|down)|(head))$/;
@@ -100,6 +102,7 @@ export function partsOf(nodes: readonly GraphNode[]): Map<string, string> {
 /** Between the projections in and out. */
 function attentionPart({ op, inputs }: GraphNode, producer: ReadonlyMap<string, GraphNode>): string {
   const takes = (pattern: RegExp): boolean => inputs.some((input) => pattern.test(input));
+  if (op === 'GroupQueryAttention') return 'attention: prefill lane';
   if (takes(/^k\d+$/)) return WINDOW_KEYS;
   if (takes(/^v\d+$/)) return 'attention: probabilities times window values';
   if (!PRODUCT.test(op)) return PASSES;

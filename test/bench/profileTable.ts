@@ -58,7 +58,8 @@ export function profileOf(name: string, events: readonly ProfileEvent[], callMs:
   if (runs.length < callMs.length) throw new Error(`The profile has ${runs.length} runs; ${callMs.length} were made.`);
   const from = Math.min(...runs.map(({ ts }) => ts));
   const steps = runs.length;
-  const kernels = events.filter((event) => event.cat === 'Node' && KERNEL.test(event.name) && event.ts >= from);
+  // An `If` takes the time of its branch's nodes, which have events of their own.
+  const kernels = events.filter((event) => event.cat === 'Node' && KERNEL.test(event.name) && event.args?.op_name !== 'If' && event.ts >= from);
   const knownPart = (event: ProfileEvent): string => parts.get(event.name.replace(KERNEL, '')) ?? 'put in by the runtime';
   const windowSlots = Math.max(...kernels.map((event) => (knownPart(event) === WINDOW_KEYS ? (outputShape(event).at(-1) ?? 0) : 0)));
   const rows = new Map<string, ProfileRow>();

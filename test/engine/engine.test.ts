@@ -171,7 +171,7 @@ test('statistics: bytes, slots, times', async () => {
   clock.now += 5;
   await drain(engine);
   const stats = engine.stats();
-  expect(stats.kvBytesPerToken).toBe(2 * 2 * (2 * 4 + 8) + 4);
+  expect(stats.kvBytesPerToken).toBe(2 * 2 * (2 * 4 + 8) + 8);
   expect(stats.windowBytes).toBe(256 * stats.kvBytesPerToken);
   expect(stats.windowSlots).toEqual({ total: 256, held: 50, free: 206 });
   expect(asked.sequence.timings()).toEqual({ queueMs: 5, ttftMs: 25, tpotMs: 10 });

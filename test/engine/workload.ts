@@ -28,6 +28,8 @@ export interface WorkItem {
   arriveStep: number;
   priority: Priority;
   promptIds: number[];
+  /** Leading tokens for the prefill lane, where there is one: mostly the file's. */
+  prefillTokens: number;
   sampling: SamplingParams;
   /** Steps after its arrival at which it is aborted, unless it has ended; none: never. */
   abortAfter?: number;
@@ -81,7 +83,7 @@ export function makeWorkload(options: WorkloadOptions): WorkItem[] {
     const priority = pick<Priority>(random, ['completion', 'completion', 'chat', 'chat', 'summary', 'idle']);
     const sampling: SamplingParams = { maxTokens: priority === 'idle' ? 0 : below(random, maxTokens + 1), seed: below(random, 2 ** 31), logprobs: i % 2 === 0 };
     if (random() < sampled) Object.assign(sampling, pick(random, [{ temperature: 1 }, { temperature: 0.8, topK: 5 }, { temperature: 1.2, topP: 0.7, repetitionPenalty: 1.3 }, { temperature: 2, minP: 0.05 }]));
-    const item: WorkItem = { id: `r${i}`, arriveStep: step, priority, promptIds, sampling };
+    const item: WorkItem = { id: `r${i}`, arriveStep: step, priority, promptIds, prefillTokens: i % 5 === 0 ? (i * 7) % (promptIds.length + 1) : header.length + shown.length, sampling };
     if (random() < aborts) Object.assign(item, { abortAfter: below(random, 12), abortDuringStep: random() < 0.5 });
     items.push(item);
   }

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { KvWindow, kvBytesPerToken } from '../../engine/cache/window.ts';
-import { Engine } from '../../engine/engine.ts';
+import { Engine, type EngineOptions } from '../../engine/engine.ts';
 import { type ImportedModel, importModel, kvShape } from '../../engine/model/importModel.ts';
 import { OnnxRunner } from '../../engine/model/runner.ts';
 import type { Precision } from '../../engine/protocol.ts';
@@ -34,11 +34,20 @@ async function withRunner<T>(model: string, precision: Precision, work: (runner:
   }
 }
 
+/** Most tokens of a prompt in the prefill lane: some prompts go beyond. */
+const PREFILL_TOKENS = 90;
+
+/** A ceiling that leaves `slots` for window and store beside the prefill lane's scratch. */
+function ceiling(runner: OnnxRunner, window: KvWindow, slots: number): Pick<EngineOptions, 'maxBytes' | 'prefillBytesPerToken' | 'prefillTokens'> {
+  const prefillBytesPerToken = runner.prefillBytesPerToken;
+  return { maxBytes: slots * kvBytesPerToken(window.shape) + PREFILL_TOKENS * prefillBytesPerToken, prefillBytesPerToken, prefillTokens: PREFILL_TOKENS };
+}
+
 /** Each request by itself, one after the other, in an engine with room for everything and nothing cached. */
 async function alone(runner: OnnxRunner, window: KvWindow, items: readonly WorkItem[]): Promise<Map<string, Outcome>> {
   const outcomes = new Map<string, Outcome>();
   for (const { abortAfter: _, ...item } of items) {
-    const engine = new Engine({ runner, window, maxBytes: 4 * MAX_CONTEXT * kvBytesPerToken(window.shape), maxContext: MAX_CONTEXT, tokenBudget: 512 });
+    const engine = new Engine({ runner, window, ...ceiling(runner, window, 4 * MAX_CONTEXT), maxContext: MAX_CONTEXT, tokenBudget: 512 });
     for (const [id, outcome] of await driveWorkload(engine, [{ ...item, arriveStep: 0 }], noText)) outcomes.set(id, outcome);
   }
   return outcomes;
@@ -46,7 +55,7 @@ async function alone(runner: OnnxRunner, window: KvWindow, items: readonly WorkI
 
 /** All requests together under a ceiling that holds about one and a half of them, in small chunks. */
 async function together(runner: OnnxRunner, window: KvWindow, items: readonly WorkItem[]) {
-  const engine = new Engine({ runner, window, maxBytes: CEILING_SLOTS * kvBytesPerToken(window.shape), maxContext: MAX_CONTEXT, tokenBudget: 32 });
+  const engine = new Engine({ runner, window, ...ceiling(runner, window, CEILING_SLOTS), maxContext: MAX_CONTEXT, tokenBudget: 32 });
   const outcomes = await driveWorkload(engine, items, {
     ...noText,
     afterStep: () => {

@@ -113,7 +113,7 @@ describe('the program', () => {
     const messages = lines(stdout);
     const done = messages.filter((m) => m.type === 'done');
     expect(done).toHaveLength(1);
-    expect(messages.at(-1)).toMatchObject({ type: 'stats', kvBytesPerToken: 1364 });
+    expect(messages.at(-1)).toMatchObject({ type: 'stats', kvBytesPerToken: 1368 });
     const chunks = messages.filter((m) => m.type === 'chunk');
     expect(chunks.map((m) => m.text).join('')).toBe(done[0].text);
     expect(done[0].topLogprobs).toHaveLength(done[0].tokenIds.length);

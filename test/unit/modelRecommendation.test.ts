@@ -54,7 +54,7 @@ describe('a machine', () => {
   it('writes at most what its memory reads', () => {
     const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 15_515_304_960 });
     expect(best?.tokensPerSecond).toBe(10);
-    expect(best?.memoryBytes).toBe(1_551_530_496 + 8192 * 15_304);
+    expect(best?.memoryBytes).toBe(1_551_530_496 + 8192 * 15_308);
   });
 });
 

@@ -30,9 +30,11 @@ test('every part of the engine\'s own graph is told apart', () => {
   expect(count('linear layers: coding their input')).toBe(4 * (4 * config.numLayers + 1));
   // Scale and bias of the projection in; scale alone elsewhere.
   expect(count('linear layers: scaling their output')).toBe(5 * config.numLayers + 1);
-  expect(count('attention: queries times window keys')).toBe(config.numLayers);
+  // The window lane is there twice: by itself, and beside the prefill lane.
+  expect(count('attention: queries times window keys')).toBe(2 * config.numLayers);
+  expect(count('attention: prefill lane')).toBe(config.numLayers);
   expect(count('attention: probabilities times window values')).toBe(2 * config.numLayers);
-  expect(count('attention: key bias')).toBe(2 * config.numLayers);
+  expect(count('attention: key bias')).toBe(4 * config.numLayers);
   expect(count('norms')).toBe(2 * config.numLayers + 1);
 });
 

@@ -1,0 +1,138 @@
+/**
+ * The scratch of the prefill lane: K/V rows of one prompt, dequantised to float32, to which each chunk adds its own in
+ * place. Owns the arrays and knows which tokens' rows they hold; what is missing it takes from the window. A prompt that
+ * goes on where the last one stopped costs nothing; another one costs a copy from the first row that differs.
+ */
+import type { KvWindow } from '../cache/window.ts';
+import { rotateBias } from './keyBias.ts';
+import type { RopeTable } from './rope.ts';
+
+/** Capacity is a multiple of this. */
+const STEP = 512;
+
+/** Bytes of one row over all layers. */
+export function scratchBytesPerToken(shape: { readonly numLayers: number; readonly kvHeads: number; readonly headSize: number }): number {
+  return shape.numLayers * shape.kvHeads * 2 * shape.headSize * 4;
+}
+
+export class PrefillScratch {
+  /** Per layer, [kvHeads, capacity, headSize]. */
+  keys: Float32Array<ArrayBuffer>[] = [];
+  values: Float32Array<ArrayBuffer>[] = [];
+  capacity = 0;
+  /** Changes whenever the arrays are replaced. */
+  generation = 0;
+  readonly #window: KvWindow;
+  readonly #rope: RopeTable;
+  /** By layer, where the window's keys lack it: [kvHeads * headSize]. */
+  readonly #biases: ReadonlyMap<number, Float32Array>;
+  /** Slot of each row's token, and the stamp that the slot had. */
+  #slots = new Int32Array(0);
+  #stamps = new Uint32Array(0);
+  #numRows = 0;
+
+  constructor(window: KvWindow, rope: RopeTable, biases: ReadonlyMap<number, Float32Array>) {
+    this.#window = window;
+    this.#rope = rope;
+    this.#biases = biases;
+  }
+
+  get bytes(): number {
+    return this.capacity * scratchBytesPerToken(this.#window.shape);
+  }
+
+  /** Makes rows 0 .. slots.length-1 those of the tokens in these slots, with room for `numNew` more and one row of padding. */
+  prepare(slots: Int32Array, numNew: number): void {
+    this.#reserve(slots.length + numNew + 1);
+    const { stamps } = this.#window;
+    let same = 0;
+    const known = Math.min(this.#numRows, slots.length);
+    while (same < known && this.#slots[same] === slots[same] && this.#stamps[same] === stamps[slots[same]!]) same++;
+    this.#copy(slots, same);
+    this.#note(slots, same, same);
+    this.#numRows = slots.length;
+  }
+
+  /** The step has added rows behind those prepared; their tokens are in these slots now. */
+  added(slots: Int32Array): void {
+    this.#note(slots, 0, this.#numRows);
+    this.#numRows += slots.length;
+  }
+
+  /** Gives the memory back. */
+  release(): void {
+    this.keys = [];
+    this.values = [];
+    this.#slots = new Int32Array(0);
+    this.#stamps = new Uint32Array(0);
+    this.#numRows = 0;
+    this.capacity = 0;
+    this.generation++;
+  }
+
+  #note(slots: Int32Array, from: number, at: number): void {
+    for (let i = from; i < slots.length; i++) {
+      this.#slots[at + i - from] = slots[i]!;
+      this.#stamps[at + i - from] = this.#window.stamps[slots[i]!]!;
+    }
+  }
+
+  #reserve(numRows: number): void {
+    if (numRows <= this.capacity) return;
+    const { numLayers, kvHeads, headSize } = this.#window.shape;
+    const capacity = Math.ceil(Math.max(numRows, 1.5 * this.capacity) / STEP) * STEP;
+    const grown = (old: Float32Array | undefined): Float32Array<ArrayBuffer> => {
+      const fresh = new Float32Array(kvHeads * capacity * headSize);
+      if (old) for (let h = 0; h < kvHeads; h++) fresh.set(old.subarray(h * this.capacity * headSize, (h * this.capacity + this.#numRows) * headSize), h * capacity * headSize);
+      return fresh;
+    };
+    for (let l = 0; l < numLayers; l++) {
+      this.keys[l] = grown(this.keys[l]);
+      this.values[l] = grown(this.values[l]);
+    }
+    const slots = new Int32Array(capacity);
+    const stamps = new Uint32Array(capacity);
+    slots.set(this.#slots);
+    stamps.set(this.#stamps);
+    this.#slots = slots;
+    this.#stamps = stamps;
+    this.capacity = capacity;
+    this.generation++;
+  }
+
+  /** Rows `from` and on, dequantised as the graph does it: code * scale, rounded to float32, plus the rotated bias. */
+  #copy(slots: Int32Array, from: number): void {
+    const count = slots.length - from;
+    if (count <= 0) return;
+    const { numLayers, kvHeads, headSize } = this.#window.shape;
+    const P = this.#window.numSlots;
+    const turned = new Float32Array(headSize);
+    this.#rope.ensure(slots.length);
+    for (let l = 0; l < numLayers; l++) {
+      const keyCodes = this.#window.keys[l]!;
+      const valueCodes = this.#window.values[l]!;
+      const keyScales = this.#window.keyScales[l]!;
+      const valueScales = this.#window.valueScales[l]!;
+      const keys = this.keys[l]!;
+      const values = this.values[l]!;
+      const bias = this.#biases.get(l);
+      for (let h = 0; h < kvHeads; h++) {
+        for (let d = 0; d < headSize; d++) {
+          const source = (h * headSize + d) * P;
+          let target = (h * this.capacity + from) * headSize + d;
+          for (let i = from; i < slots.length; i++, target += headSize) keys[target] = keyCodes[source + slots[i]!]! * keyScales[h * P + slots[i]!]!;
+        }
+        for (let i = from; i < slots.length; i++) {
+          const slot = slots[i]!;
+          const source = (h * P + slot) * headSize;
+          const target = (h * this.capacity + i) * headSize;
+          const scale = valueScales[h * P + slot]!;
+          for (let d = 0; d < headSize; d++) values[target + d] = valueCodes[source + d]! * scale;
+          if (!bias) continue;
+          rotateBias(bias, h * headSize, this.#rope, i, turned, 0);
+          for (let d = 0; d < headSize; d++) keys[target + d]! += turned[d]!;
+        }
+      }
+    }
+  }
+}
