@@ -78,13 +78,14 @@ export async function engineBench(options: EngineBenchOptions = {}): Promise<Eng
   const model = { modelDir: await shapeFolder(shape, cache), cacheDir: path.join(cache, 'imported'), threads, seed };
   const bench = await EngineUnderTest.open(model);
   const facts = { threads: bench.threads, parameters: bench.model.parameters, weightBytesPerStep: bench.weightBytesPerStep };
+  const drafting = only.includes('speculation') ? await EngineUnderTest.open(model) : undefined;
   let results: CaseResult[];
   let profiled: StepProfile[] = [];
   const scans = only.includes('bandwidth') ? await openScans(scanBytes, bench.threads, path.join(cache, 'scan')) : [];
   try {
     const bandwidth = scans.map((scan): Case => ({ group: 'bandwidth', key: { way: scan.name }, measure: async () => ({ gigabytesPerSecond: await gigabytesPerSecond(scan) }) }));
-    const texts = only.includes('speculation') ? await dictations(bench, workload.dictatedPrompt, workload.dictatedAnswer) : [];
-    const cases = [...bandwidth, ...engineCases(bench, workload).filter(({ group }) => only.includes(group)), ...speculationCases(bench, texts)];
+    const texts = drafting ? await dictations(drafting, workload.dictatedPrompt, workload.dictatedAnswer) : [];
+    const cases = [...bandwidth, ...engineCases(bench, workload).filter(({ group }) => only.includes(group)), ...(drafting ? speculationCases([bench, drafting], texts) : [])];
     results = await takeTurns(cases, rounds, longRounds, seed, onProgress);
     const best = async (): Promise<number | undefined> => {
       const rates: number[] = [];
@@ -96,6 +97,7 @@ export async function engineBench(options: EngineBenchOptions = {}): Promise<Eng
   } finally {
     for (const scan of scans) await scan.close();
     await bench.dispose();
+    await drafting?.dispose();
   }
   return { shape, ...facts, seed, scanBytes, results, profiles: profiled };
 }

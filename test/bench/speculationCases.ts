@@ -11,9 +11,10 @@
  */
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { below } from '../engine/workload.ts';
-import type { Case, Sample } from './engineCases.ts';
-import type { EngineUnderTest } from './engineUnderTest.ts';
+import type { Case } from './engineCases.ts';
+import type { EngineUnderTest, Watched } from './engineUnderTest.ts';
 import { finalTexts, readSession } from './session.ts';
+import { median } from './spread.ts';
 
 export interface Dictation {
   name: string;
@@ -53,33 +54,87 @@ export async function dictations(bench: EngineUnderTest, promptTokens: number, a
   ];
 }
 
-export function speculationCases(bench: EngineUnderTest, texts: readonly Dictation[]): Case[] {
-  return texts.map((text) => {
-    let round = 0;
-    return { group: 'speculation', key: { text: text.name, context: text.prompt.length, answer: text.answer.length }, measure: () => withAndWithout(bench, text, round++ % 2 === 0) };
-  });
+/** Two engines with the same model: each writes every answer once without and once with drafts. */
+export function speculationCases(engines: readonly [EngineUnderTest, EngineUnderTest], texts: readonly Dictation[]): Case[] {
+  const [first, second] = engines;
+  return texts.map((text) => ({
+    group: 'speculation',
+    long: true,
+    key: { text: text.name, context: text.prompt.length, answer: text.answer.length },
+    measure: async () => {
+      const [one, other] = [await inTurns(first, second, text), await inTurns(second, first, text)];
+      const sum = (of: (turns: Turns) => number): number => of(one) + of(other);
+      const numTokens = 2 * (text.answer.length - 1);
+      const [plainMs, draftedMs] = [sum(({ plainMs }) => plainMs) / numTokens, sum(({ draftedMs }) => draftedMs) / numTokens];
+      return { plainMs, draftedMs, gain: plainMs / draftedMs, tokensPerStep: numTokens / (numTokens - sum(({ accepted }) => accepted)), draftedTokens: sum(({ drafted }) => drafted) / 2, acceptedTokens: sum(({ accepted }) => accepted) / 2 };
+    },
+  }));
 }
 
-/** The same answer with and without drafts, in changing order. */
-async function withAndWithout(bench: EngineUnderTest, text: Dictation, draftsFirst: boolean): Promise<Sample> {
-  const first = await dictated(bench, text, draftsFirst);
-  const second = await dictated(bench, text, !draftsFirst);
-  const [drafted, plain] = draftsFirst ? [first, second] : [second, first];
-  return { plainMs: plain.ms, draftedMs: drafted.ms, gain: plain.ms / drafted.ms, tokensPerStep: drafted.tokensPerStep, draftedTokens: drafted.drafted, acceptedTokens: drafted.accepted };
+interface Turns {
+  plainMs: number;
+  draftedMs: number;
+  drafted: number;
+  accepted: number;
 }
 
-/** `ms`: per token after the first. */
-async function dictated(bench: EngineUnderTest, { prompt, answer }: Dictation, speculation: boolean): Promise<{ ms: number; tokensPerStep: number; drafted: number; accepted: number }> {
-  bench.renew(prompt.length + answer.length, { speculation: true });
-  const watched = bench.add(prompt, answer.length, 'chat', speculation);
-  const { tokens: before } = bench.engine.stats();
-  const ms = await bench.dictate(prompt.length, answer, async () => {
-    await bench.pretend(() => watched.sequence.numGenerated > 0);
-    return bench.finish(watched);
-  });
-  if (watched.sequence.tokenIds.some((id, i) => i >= prompt.length && id !== answer[i - prompt.length])) throw new Error('The answer is not the one that was dictated.');
-  const { tokens } = bench.engine.stats();
-  const numTokens = answer.length - 1;
-  const accepted = tokens.accepted - before.accepted;
-  return { ms: ms / numTokens, tokensPerStep: numTokens / (numTokens - accepted), drafted: tokens.drafted - before.drafted, accepted };
+/** The same answer without and with drafts, step by step in turns: what disturbs one disturbs the other. */
+async function inTurns(plain: EngineUnderTest, drafting: EngineUnderTest, text: Dictation): Promise<Turns> {
+  const [without, having] = [new Dictated(plain, text, false), new Dictated(drafting, text, true)];
+  await without.begin();
+  await having.begin();
+  while (!without.finished) {
+    await without.step();
+    if (having.numTokens < without.numTokens) await having.step();
+  }
+  const { drafted, accepted } = drafting.engine.stats().tokens;
+  return { plainMs: without.ms, draftedMs: having.ms, drafted, accepted };
+}
+
+/** An answer that is being dictated. */
+class Dictated {
+  readonly #bench: EngineUnderTest;
+  readonly #text: Dictation;
+  readonly #watched: Watched;
+  /** By rows of the step, milliseconds. */
+  readonly #times = new Map<number, number[]>();
+
+  constructor(bench: EngineUnderTest, text: Dictation, drafts: boolean) {
+    this.#bench = bench;
+    this.#text = text;
+    bench.renew(text.prompt.length + text.answer.length);
+    this.#watched = bench.add(text.prompt, text.answer.length, 'chat', drafts);
+  }
+
+  get finished(): boolean {
+    return this.#watched.finished;
+  }
+
+  get numTokens(): number {
+    return this.#watched.sequence.numGenerated;
+  }
+
+  /** Each step counts with the median of those with as many rows, so that one disturbed from outside does not. */
+  get ms(): number {
+    return [...this.#times.values()].reduce((sum, steps) => sum + steps.length * median(steps), 0);
+  }
+
+  /** Up to the first token. */
+  begin(): Promise<void> {
+    return this.#dictate(() => this.#bench.pretend(() => this.numTokens > 0));
+  }
+
+  async step(): Promise<void> {
+    const { drafted } = this.#bench.engine.stats().tokens;
+    const ms = await this.#dictate(() => this.#bench.step());
+    const rows = 1 + this.#bench.engine.stats().tokens.drafted - drafted;
+    this.#times.set(rows, [...(this.#times.get(rows) ?? []), ms]);
+    const { tokenIds } = this.#watched.sequence;
+    const { prompt, answer } = this.#text;
+    if (tokenIds.some((id, i) => i >= prompt.length && id !== answer[i - prompt.length])) throw new Error('The answer is not the one that was dictated.');
+  }
+
+  #dictate<T>(work: () => Promise<T>): Promise<T> {
+    return this.#bench.dictate(this.#text.prompt.length, this.#text.answer, work);
+  }
 }
