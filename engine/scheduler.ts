@@ -196,8 +196,11 @@ export class Scheduler {
       else if (this.#isFollower(sequence, at)) continue;
       else if (at >= sequence.prefillEnd) numTokens += this.#take(sequence, lease, Math.min(left, sequence.tokenIds.length - at));
       else if (!prefilling) {
-        const most = Math.min(budget.prefill(at, numTokens, isUrgent), sequence.prefillEnd - at);
-        prefilling = most > 0 && this.#take(sequence, lease, most) > 0;
+        const most = budget.prefill(at, numTokens, isUrgent);
+        const taken = most > 0 ? this.#take(sequence, lease, Math.min(most, sequence.prefillEnd - at)) : 0;
+        prefilling = taken > 0;
+        // In that lane tokens have another price: what it takes of the step's time is counted as so much of its tokens.
+        if (prefilling) numTokens += Math.ceil((taken / most) * left);
       }
     }
     this.#addDrafts(drafts);
@@ -275,7 +278,8 @@ export class Scheduler {
     return budget.joins({
       numRunning: running.length,
       foreignColumns: this.#cache.numReferenced - numReferenced,
-      missing: sequence.tokenIds.length - numTokens,
+      // The prefill lane does not look at the window.
+      missing: Math.max(0, sequence.tokenIds.length - Math.max(numTokens, sequence.prefillEnd)),
       ownColumns: sequence.tokenIds.length - numReferenced + answer / 2,
       answer,
     });

@@ -42,14 +42,15 @@ export interface Watched {
 let numAsked = 0;
 
 /** Adds a request and watches it. */
-export function ask(engine: Engine, promptIds: readonly number[], options: { id?: string; clientId?: string; priority?: Priority; detokenizer?: Detokenizer; eosIds?: number[]; draftSources?: SequenceOptions['draftSources'] } & SamplingParams = {}): Watched {
-  const { id = `q${numAsked++}`, clientId = id, priority = 'chat', detokenizer = numberDetokenizer(), eosIds = [], draftSources, ...sampling } = options;
+export function ask(engine: Engine, promptIds: readonly number[], options: { id?: string; clientId?: string; priority?: Priority; prefillTokens?: number; detokenizer?: Detokenizer; eosIds?: number[]; draftSources?: SequenceOptions['draftSources'] } & SamplingParams = {}): Watched {
+  const { id = `q${numAsked++}`, clientId = id, priority = 'chat', detokenizer = numberDetokenizer(), eosIds = [], prefillTokens = 0, draftSources, ...sampling } = options;
   const watched: Watched = { sequence: undefined as never, tokenIds: [], text: '', ended: null, numEnds: 0, message: '' };
   watched.sequence = new Sequence({
     id,
     clientId,
     priority,
     promptIds,
+    prefillTokens,
     sampling,
     eosIds,
     detokenizer,

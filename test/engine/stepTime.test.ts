@@ -140,3 +140,25 @@ test('a completion that cannot run yet holds nobody up', async () => {
   await drain(h.engine);
   expect([summary.ended, completion.ended]).toEqual(['length', 'length']);
 });
+
+test('a prompt in the prefill lane fills its step: others wait for the next one rather than make it twice as long', async () => {
+  const h = harness({ slots: 16384, maxContext: 8192, tokenBudget: undefined, prefillBytesPerToken: 1 });
+  const times: number[] = [];
+  h.runner.beforeRun = (batch) => {
+    let ms = 14;
+    for (const { lane, tokenIds, startIndex } of batch) ms += tokenIds.length * (lane === 'prefill' ? 1 + 0.0005 * startIndex : 0.8 + 0.001 * (h.window.numSlots + tokenIds.length));
+    times.push(ms);
+    h.clock.now += ms;
+  };
+  for (const prefillTokens of [1500, 0]) {
+    ask(h.engine, tokens(1500, 60), { priority: 'summary', maxTokens: 4, prefillTokens });
+    await drain(h.engine);
+    h.engine.evict();
+  }
+  times.length = 0;
+  const long = ask(h.engine, tokens(4000, 1), { maxTokens: 1, prefillTokens: 4000 });
+  await h.engine.step();
+  const other = ask(h.engine, tokens(2000, 2), { maxTokens: 1 });
+  while (!long.ended || !other.ended) await h.engine.step();
+  expect(Math.max(...times)).toBeLessThan(1000);
+});
