@@ -10,6 +10,7 @@ import { EngineUnderTest } from './engineUnderTest.ts';
 import { profiles } from './profiledEngine.ts';
 import type { StepProfile } from './profileTable.ts';
 import { SHAPES, type ShapeName } from './shapes.ts';
+import { samplingCases } from './samplingCases.ts';
 import { dictations, speculationCases } from './speculationCases.ts';
 import { type Figure, figure } from './spread.ts';
 import { shapeFolder } from './writeShape.ts';
@@ -85,7 +86,7 @@ export async function engineBench(options: EngineBenchOptions = {}): Promise<Eng
   try {
     const bandwidth = scans.map((scan): Case => ({ group: 'bandwidth', key: { way: scan.name }, measure: async () => ({ gigabytesPerSecond: await gigabytesPerSecond(scan) }) }));
     const texts = drafting ? await dictations(drafting, workload.dictatedPrompt, workload.dictatedAnswer) : [];
-    const cases = [...bandwidth, ...engineCases(bench, workload).filter(({ group }) => only.includes(group)), ...(drafting ? speculationCases([bench, drafting], texts) : [])];
+    const cases = [...bandwidth, ...engineCases(bench, workload).filter(({ group }) => only.includes(group)), ...(only.includes('sampling') ? samplingCases(bench.model.config.vocabSize, seededRandom(seed)) : []), ...(drafting ? speculationCases([bench, drafting], texts) : [])];
     results = await takeTurns(cases, rounds, longRounds, seed, onProgress);
     const best = async (): Promise<number | undefined> => {
       const rates: number[] = [];

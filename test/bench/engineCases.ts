@@ -6,7 +6,7 @@ import { getHeapStatistics } from 'node:v8';
 import type { EngineUnderTest, Watched } from './engineUnderTest.ts';
 import { median } from './spread.ts';
 
-export const GROUPS = ['bandwidth', 'decode', 'prefill', 'sequences', 'whole', 'questions', 'speculation'] as const;
+export const GROUPS = ['bandwidth', 'decode', 'prefill', 'sequences', 'whole', 'questions', 'sampling', 'speculation'] as const;
 export type Group = (typeof GROUPS)[number];
 
 /** Named numbers of one repetition. */

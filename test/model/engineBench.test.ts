@@ -70,7 +70,7 @@ test('the whole suite, with profiles, tables and charts', async () => {
       expect(samples.every((value) => Number.isFinite(value) && (value > 0 || name === 'outsideMs' || name === 'allocatedKb' || name.endsWith('Tokens'))), `${JSON.stringify(key)} ${name}: ${samples}`).toBe(true);
     }
   }
-  expect(GROUPS.map((group) => [group, bench.results.filter((result) => result.group === group).length])).toEqual([['bandwidth', 3], ['decode', 2], ['prefill', 4], ['sequences', 3], ['whole', 2], ['questions', 1], ['speculation', 5]]);
+  expect(GROUPS.map((group) => [group, bench.results.filter((result) => result.group === group).length])).toEqual([['bandwidth', 3], ['decode', 2], ['prefill', 4], ['sequences', 3], ['whole', 2], ['questions', 1], ['sampling', 6], ['speculation', 5]]);
   expect(bench.profiles.map(({ name }) => name)).toEqual(['one token, context 32', 'one token, context 96', 'chunk of 32, context 0', 'chunk of 32, context 64']);
   for (const profile of bench.profiles) {
     expect(profile.operatorsMs, profile.name).toBeLessThan(profile.callMs);
@@ -79,7 +79,7 @@ test('the whole suite, with profiles, tables and charts', async () => {
   expect(shares(bench)!.linear).toBeGreaterThan(0);
   const report = engineReport(bench);
   expect(report).not.toMatch(/NaN|undefined|null/);
-  for (const title of ['Decoding, one sequence', 'A chunk inside a prompt', 'Whole prompts', 'Drafts', 'Share of the bandwidth', 'Profile: one token, context 96']) expect(report).toContain(title);
+  for (const title of ['Decoding, one sequence', 'A chunk inside a prompt', 'Whole prompts', 'Choosing a token', 'Drafts', 'Share of the bandwidth', 'Profile: one token, context 96']) expect(report).toContain(title);
   const charts = engineCharts(bench);
   expect(Object.keys(charts).sort()).toEqual(['engine-decode.svg', 'engine-prefill.svg', 'engine-profile.svg', 'engine-sequences.svg', 'engine-whole.svg']);
   for (const svg of Object.values(charts)) expect(svg).not.toMatch(/NaN|undefined|null/);
