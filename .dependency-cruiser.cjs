@@ -12,7 +12,7 @@ module.exports = {
     never('engine-is-editor-free', '^engine/', '^(src/|vscode$)', 'The engine runs without an editor.'),
     { name: 'src-sees-only-the-protocol', severity: 'error', comment: 'The protocol is the whole contract.', from: { path: '^src/' }, to: { path: '^engine/', pathNot: '^engine/protocol\\.ts$' } },
     never('only-the-runner-loads-onnxruntime', '^(engine|src)/', 'onnxruntime', 'One session, one place.', '^engine/model/runner\\.ts$'),
-    never('scheduler-sees-no-tensor', '^engine/(scheduler|sequence|engine|stepPlanner|policies/.*)\\.ts$', '^engine/model/', 'Queues on one side, tensors on the other.'),
+    never('scheduler-sees-no-tensor', '^engine/(scheduler|schedule|sequence|engine|stepPlanner|policies/.*)\\.ts$', '^engine/model/', 'Queues on one side, tensors on the other.'),
     never('runner-sees-no-queue', '^engine/model/', '^engine/(scheduler|sequence|engine|assistant)\\.ts$', 'Queues on one side, tensors on the other.'),
     never('cache-is-below', '^engine/cache/', '^engine/(scheduler|sequence|engine|assistant|text/|tasks/|model/)', 'The cache knows token ids and slots, nothing above.'),
     never('text-and-tasks-are-below', '^engine/(text|tasks)/', '^engine/(scheduler|sequence|engine|assistant|cache/|model/)', 'Prompts are pure functions of documents.'),

@@ -13,47 +13,22 @@ import type { KvCache } from './cache/kvCache.ts';
 import { type Lease, numComputed } from './cache/lease.ts';
 import { RequestError } from './errors.ts';
 import { VirtualTokens } from './policies/fairness.ts';
-import { type Computing, follows } from './policies/leader.ts';
+import { follows } from './policies/leader.ts';
 import type { Policies } from './policies/policies.ts';
 import { byService, byStanding, level, rank } from './policies/priorities.ts';
 import type { TokenBudget } from './policies/tokenBudget.ts';
 import type { FinishReason } from './protocol.ts';
+import { type Ended, isDecode, likelyAnswer, numDrafted, reusable, type Schedule, type Scheduled } from './schedule.ts';
 import type { Sequence } from './sequence.ts';
 import type { Speculation } from './speculation/speculation.ts';
 
 /** Sequences that hold a lease at once. */
 const MAX_RUNNING = 16;
-/** Tokens that an answer still has, at most, where nothing is known of its end. */
-const LIKELY_ANSWER = 48;
 /** Beside a completion, answers have a token, and one prompt goes on, at least so often. */
 const OVERDUE_MS = 150;
 /** Waiting sequences looked at per step. */
 const MAX_CANDIDATES = 32;
 const NO_DRAFT: readonly number[] = [];
-
-/** A sequence's part in a step. */
-export interface Scheduled extends Computing {
-  readonly sequence: Sequence;
-  readonly lease: Lease;
-  readonly newSlots: Int32Array;
-  readonly lane: Lane;
-  /** Part of a prompt, or tokens lost by preemption: they join the tree at once. */
-  readonly prefill: boolean;
-  /** Guesses at the tokens after the sequence's last one: further rows, whose slots stay only where the guess is right. */
-  readonly draft: readonly number[];
-  readonly numLogits: number;
-}
-
-/** A sequence that ended without a step: it needs no more tokens, or there is no room for it. */
-export interface Ended {
-  readonly sequence: Sequence;
-  readonly outcome: FinishReason | RequestError;
-}
-
-export interface Schedule {
-  readonly batch: Scheduled[];
-  readonly ended: Ended[];
-}
 
 export class Scheduler {
   readonly #cache: KvCache;
@@ -404,25 +379,4 @@ export class Scheduler {
       t('The request has {0} tokens; {1} fit into the KV cache of {2} bytes. Raise the memory limit of the cache or send less text.', numTokens, capacity, maxBytes),
     );
   }
-}
-
-/** Tokens of a sequence that may come from the cache: all but the last when its logits are needed. */
-function reusable(sequence: Sequence): number {
-  return sequence.tokenIds.length - (sequence.promptOnly ? 0 : 1);
-}
-
-/** Tokens that a sequence is likely to generate yet. */
-function likelyAnswer(sequence: Sequence): number {
-  return Math.min(sequence.sampling.maxTokens - sequence.numGenerated, LIKELY_ANSWER);
-}
-
-/** Whether only the token sampled last is to be computed. */
-function isDecode(sequence: Sequence, lease: Lease): boolean {
-  return sequence.numGenerated > 0 && numComputed(lease) === sequence.tokenIds.length - 1;
-}
-
-function numDrafted(drafts: ReadonlyMap<Sequence, readonly number[]>): number {
-  let sum = 0;
-  for (const draft of drafts.values()) sum += draft.length;
-  return sum;
 }

@@ -1,0 +1,55 @@
+/** PURE: what the scheduler decides, and what it asks of a sequence to decide it. */
+import type { Lane } from './batch.ts';
+import { type Lease, numComputed } from './cache/lease.ts';
+import type { RequestError } from './errors.ts';
+import type { Computing } from './policies/leader.ts';
+import type { FinishReason } from './protocol.ts';
+import type { Sequence } from './sequence.ts';
+
+/** Tokens that an answer still has, at most, where nothing is known of its end. */
+const LIKELY_ANSWER = 48;
+
+/** A sequence's part in a step. */
+export interface Scheduled extends Computing {
+  readonly sequence: Sequence;
+  readonly lease: Lease;
+  readonly newSlots: Int32Array;
+  readonly lane: Lane;
+  /** Part of a prompt, or tokens lost by preemption: they join the tree at once. */
+  readonly prefill: boolean;
+  /** Guesses at the tokens after the sequence's last one: further rows, whose slots stay only where the guess is right. */
+  readonly draft: readonly number[];
+  readonly numLogits: number;
+}
+
+/** A sequence that ended without a step: it needs no more tokens, or there is no room for it. */
+export interface Ended {
+  readonly sequence: Sequence;
+  readonly outcome: FinishReason | RequestError;
+}
+
+export interface Schedule {
+  readonly batch: Scheduled[];
+  readonly ended: Ended[];
+}
+
+/** Tokens of a sequence that may come from the cache: all but the last when its logits are needed. */
+export function reusable(sequence: Sequence): number {
+  return sequence.tokenIds.length - (sequence.promptOnly ? 0 : 1);
+}
+
+/** Tokens that a sequence is likely to generate yet. */
+export function likelyAnswer(sequence: Sequence): number {
+  return Math.min(sequence.sampling.maxTokens - sequence.numGenerated, LIKELY_ANSWER);
+}
+
+/** Whether only the token sampled last is to be computed. */
+export function isDecode(sequence: Sequence, lease: Lease): boolean {
+  return sequence.numGenerated > 0 && numComputed(lease) === sequence.tokenIds.length - 1;
+}
+
+export function numDrafted(drafts: ReadonlyMap<Sequence, readonly number[]>): number {
+  let sum = 0;
+  for (const draft of drafts.values()) sum += draft.length;
+  return sum;
+}
