@@ -145,6 +145,7 @@ test('a process that cannot be started is an error of the request', async () => 
 
 test('the process gets what finds programs, libraries and files, and none of the editor’s secrets or flags', () => {
   const env = { PATH: '/bin', Path: 'C:\\', HOME: '/h', LD_LIBRARY_PATH: '/l', LC_ALL: 'C', SystemRoot: 'C:\\W', GITHUB_TOKEN: 's', AWS_SECRET_ACCESS_KEY: 's', NODE_OPTIONS: '--inspect', VSCODE_IPC_HOOK: 'x', NODE_CHANNEL_FD: '3', ELECTRON_RUN_AS_NODE: '1' };
-  expect(Object.keys(engineEnvironment(env, {}))).toEqual(['PATH', 'Path', 'HOME', 'LD_LIBRARY_PATH', 'LC_ALL', 'SystemRoot']);
-  expect(engineEnvironment({}, { electron: '39' })).toEqual({ ELECTRON_RUN_AS_NODE: '1' });
+  expect(Object.keys(engineEnvironment(env, {}, 'darwin'))).toEqual(['PATH', 'Path', 'HOME', 'LD_LIBRARY_PATH', 'LC_ALL', 'SystemRoot']);
+  expect(engineEnvironment({}, { electron: '39' }, 'win32')).toEqual({ ELECTRON_RUN_AS_NODE: '1' });
+  expect(engineEnvironment({}, {}, 'linux')).toEqual({ GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1' });
 });
