@@ -31,6 +31,8 @@ export interface BatchSpan {
  */
 export interface ModelRunner {
   readonly vocabSize: number;
+  /** Memory of the prefill lane, beside the window; none when left out. */
+  readonly scratchBytes?: number;
   /** Logits of the wanted rows in batch order, [sum of numLogits, vocabSize]; valid until the next run. */
   run(batch: readonly BatchSpan[]): Promise<Float32Array>;
 }

@@ -206,6 +206,7 @@ export class Engine {
       maxBytes: this.#maxBytes,
       windowBytes: this.#cache.windowBytes,
       storeBytes: this.#cache.storeBytes,
+      scratchBytes: this.#runner.scratchBytes ?? 0,
       kvBytesPerToken: kvBytesPerToken(this.#window.shape),
       windowSlots: this.#cache.windowSlots,
       requests: { ...this.#scheduler.counts(), ...requests },

@@ -371,6 +371,8 @@ export interface EngineStats {
   maxBytes: number;
   windowBytes: number;
   storeBytes: number;
+  /** Of the prefill lane: one prompt's rows in float32. */
+  scratchBytes: number;
   kvBytesPerToken: number;
   windowSlots: { total: number; free: number; held: number };
   requests: { waiting: number; running: number; done: number; failed: number; aborted: number };

@@ -1,9 +1,7 @@
 /**
- * Runs batches on onnxruntime: the only file that imports it, and only when a model is loaded. Owns the session, the
- * feeds and the write of new K/V rows into the window; knows slots and positions, but neither sequences nor queues.
+ * Runs batches on onnxruntime. Owns the session, the feeds and the write of new K/V rows into the window; knows slots and
+ * positions, but neither sequences nor queues.
  */
-import { t } from '@vscode/l10n';
-import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import type * as Ort from 'onnxruntime-node';
 import type { BatchSpan, ModelRunner } from '../batch.ts';
@@ -11,7 +9,7 @@ import type { KvRows, KvWindow } from '../cache/window.ts';
 import { RequestError } from '../errors.ts';
 import { type ImportedModel, graphFile, readKeyBiases } from './importModel.ts';
 import { rotateBias } from './keyBias.ts';
-import { OnnxWriter } from './onnxWriter.ts';
+import { defaultThreads, isNarrow, loadOnnxruntime, type OnnxRuntime, openSession } from './onnxSession.ts';
 import { PrefillScratch, scratchBytesPerToken } from './prefillScratch.ts';
 import { RopeTable } from './rope.ts';
 import { FEEDS, FETCHES, usesTurns } from './stepGraph.ts';
@@ -23,78 +21,17 @@ export interface RunnerOptions {
   readonly narrow?: boolean;
 }
 
-type Module = typeof Ort;
-
-/** All of a small machine; half of a large one, which is about its physical cores. */
-export function defaultThreads(): number {
-  const n = availableParallelism();
-  return n <= 4 ? n : Math.max(4, Math.floor(n / 2));
-}
-
-function sessionOptions(threads: number): Ort.InferenceSession.SessionOptions {
-  return {
-    executionProviders: ['cpu'],
-    intraOpNumThreads: threads,
-    interOpNumThreads: 1,
-    executionMode: 'sequential',
-    // Steps differ in every dimension, so patterns of earlier ones would only cost memory.
-    enableMemPattern: false,
-    logSeverityLevel: 3,
-    // Within a step a thread that sleeps costs 50 us to wake, two thousand times; an idle engine must cost no processor time.
-    extra: { session: { intra_op: { allow_spinning: '1', spin_duration_us: '500' }, inter_op: { allow_spinning: '0' } } },
-  };
-}
-
-/**
- * Whether products of 8-bit codes saturate here: multiplies rows of 255 by columns of 127, as one row and as several,
- * because the runtime has a kernel for each. The exact sum is numInner * 255 * 127.
- */
-async function saturates(ort: Module): Promise<boolean> {
-  const inner = 64;
-  const columns = 32;
-  const g = new OnnxWriter();
-  const right = g.constant('int8', [inner, columns], new Int8Array(inner * columns).fill(127));
-  const feeds: Record<string, Ort.Tensor> = {};
-  for (const rows of [1, 8]) {
-    g.input(`a${rows}`, 'uint8', [rows, inner]);
-    g.node('MatMulInteger', [`a${rows}`, right], [`y${rows}`]);
-    g.output(`y${rows}`, 'int32', [rows, columns]);
-    feeds[`a${rows}`] = new ort.Tensor('uint8', new Uint8Array(rows * inner).fill(255), [rows, inner]);
-  }
-  const session = await ort.InferenceSession.create(g.finish(), sessionOptions(1));
-  try {
-    const result = await session.run(feeds);
-    return Object.values(result).some((t) => (t.data as Int32Array).some((v) => v !== inner * 255 * 127));
-  } finally {
-    await session.release();
-  }
-}
-
 /** `buffer` or one in its place that holds `length` values: a large one is not kept for steps that need far less. */
 export function fittingBuffer(buffer: Float32Array<ArrayBuffer>, length: number): Float32Array<ArrayBuffer> {
   const isWaste = buffer.byteLength > 4e6 && buffer.length > 4 * length;
   return buffer.length < length || isWaste ? new Float32Array(length) : buffer;
 }
 
-/** @throws RequestError engineFailed: a package made for another platform, or a damaged one. */
-async function loadOnnxruntime(): Promise<Module> {
-  try {
-    // It would otherwise count its sessions under an id that it keeps in the home folder, and send that to its maker.
-    process.env.ORT_DISABLE_TELEMETRY = '1';
-    return await import('onnxruntime-node');
-  } catch (error) {
-    const reason = String(error instanceof Error ? error.message : error).split('\n', 1)[0]?.replace(/\.$/, '').slice(0, 300);
-    throw new RequestError('engineFailed', `${t('onnxruntime, which computes for Kvasir, could not be loaded on {0}-{1}: {2}. Install the package of Kvasir that is made for this platform.', process.platform, process.arch, String(reason))}${process.platform === 'win32' ? ` ${t('It also needs the Visual C++ Redistributable.')}` : ''}`);
-  }
-}
-
-let narrowHere: Promise<boolean> | null = null;
-
 export class OnnxRunner implements ModelRunner {
   readonly vocabSize: number;
   readonly window: KvWindow;
   private readonly model: ImportedModel;
-  private readonly ort: Module;
+  private readonly ort: OnnxRuntime;
   private readonly session: Ort.InferenceSession;
   private readonly rope: RopeTable;
   private readonly withTurns: boolean;
@@ -114,7 +51,7 @@ export class OnnxRunner implements ModelRunner {
   private readonly fetches: Record<string, Ort.Tensor | null>;
   private boundScratch = Number.NaN;
 
-  private constructor(model: ImportedModel, window: KvWindow, ort: Module, session: Ort.InferenceSession, biases: ReadonlyMap<number, Float32Array>) {
+  private constructor(model: ImportedModel, window: KvWindow, ort: OnnxRuntime, session: Ort.InferenceSession, biases: ReadonlyMap<number, Float32Array>) {
     this.model = model;
     this.window = window;
     this.ort = ort;
@@ -132,12 +69,15 @@ export class OnnxRunner implements ModelRunner {
   /** Loads onnxruntime and the model. The window's KV precision chooses the graph. */
   static async create(model: ImportedModel, window: KvWindow, options: RunnerOptions): Promise<OnnxRunner> {
     const ort = await loadOnnxruntime();
-    narrowHere ??= saturates(ort);
-    const narrow = options.narrow ?? (await narrowHere);
+    const narrow = options.narrow ?? (await isNarrow(ort));
     const file = path.join(model.dir, graphFile(model.precision, window.shape.kv, narrow));
-    const session = await ort.InferenceSession.create(file, sessionOptions(options.threads || defaultThreads()));
+    const session = await openSession(ort, file, options.threads || defaultThreads());
     const biases = window.shape.kv === 'int8' ? await readKeyBiases(model) : new Map();
     return new OnnxRunner(model, window, ort, session, biases);
+  }
+
+  get scratchBytes(): number {
+    return this.scratch?.bytes ?? 0;
   }
 
   async dispose(): Promise<void> {

@@ -1,17 +1,20 @@
 /**
- * The step graph, window lane: one ragged step over all tokens [T] of all scheduled sequences, attending to the KV window
- * [P] and to the step's own tokens under one mask. Precisions of weights and KV window are independent. Owns the graph
- * and the names and shapes of its feeds; does not read weights (see weightPlan) nor run anything (see runner).
+ * The step graph: one ragged step over all tokens [T] of all scheduled sequences, which share every linear layer; attention
+ * goes by lane (see windowLane, prefillLane). Precisions of weights and KV window are independent; a float32 window has
+ * one lane. Owns the names and shapes of the feeds; does not read weights (see weightPlan) nor run anything (see runner).
  *
  * W8A8: int8 weights per output column; activations become 8-bit codes per row at run time, x = (code - zero) * max / K,
  * with K = 127. A row of zeros divides 0 by 0, but its codes are multiplied by max = 0 afterwards, so no guard is needed.
  * Attention is done alike: queries and probabilities are coded per row, K and V per token and head.
  */
 import type { KvPrecision } from '../protocol.ts';
+import { type Coded, GraphOps, MS } from './graphOps.ts';
 import type { ModelConfig } from './hfConfig.ts';
 import { hasKeyBias } from './keyBias.ts';
 import { DataType, OnnxWriter } from './onnxWriter.ts';
+import { prefillLane } from './prefillLane.ts';
 import type { WeightPlan } from './weightPlan.ts';
+import { windowLane } from './windowLane.ts';
 
 export interface StepGraphOptions {
   readonly kv: KvPrecision;
@@ -71,44 +74,19 @@ export function usesTurns(config: ModelConfig, kv: KvPrecision): boolean {
   return kv === 'int8' && hasKeyBias(config);
 }
 
-const MS = 'com.microsoft';
-
-/** 8-bit codes of rows and what they must be multiplied by after the product: code - zero = x / rowMax * levels. */
-interface Coded {
-  readonly codes: string;
-  /** [..., 1]. */
-  readonly rowMax: string;
-}
-
 export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: StepGraphOptions): Uint8Array {
   const { numLayers, numHeads, kvHeads, headSize, vocabSize } = config;
   const int8Weights = plan.precision === 'int8';
   const int8Kv = options.kv === 'int8';
   const remedy = usesTurns(config, options.kv);
   const g = new OnnxWriter();
-  const op = (name: string, inputs: readonly string[], attributes = {}, domain = '') => g.node(name, inputs, 1, attributes, domain)[0]!;
-  const ints = (...values: number[]) => g.ints(...values);
-  const declared = new Set<string>();
-  const weight = (name: string): string => {
-    const tensor = plan.stored.get(name);
-    if (!tensor) throw new Error(`no stored tensor ${name}`);
-    if (!declared.has(tensor.name)) g.external(tensor, options.weightFile);
-    declared.add(tensor.name);
-    return tensor.name;
-  };
-
+  const ops = new GraphOps(g, config, plan, options);
+  const { step, zero, halves } = ops;
+  const op: GraphOps['op'] = (...node) => ops.op(...node);
+  const ints = (...values: number[]) => ops.ints(...values);
+  const weight = (name: string) => ops.weight(name);
   /** Whether the layer's keys are coded without their bias. */
   const isBiased = (l: number): boolean => int8Kv && plan.stored.has(`l${l}.keyBias`);
-  const levels = options.narrow ? 63 : 127;
-  const step = g.float(1 / levels);
-  const zero = g.constant('uint8', [], Uint8Array.of(options.narrow ? 64 : 128));
-  const lastAxis = ints(-1);
-  const halves = ints(kvHeads, kvHeads);
-
-  const codeRows = (x: string): Coded => {
-    const rowMax = op('ReduceMax', [op('Abs', [x]), lastAxis], { keepdims: 1 });
-    return { codes: op('QuantizeLinear', [op('Div', [x, rowMax]), step, zero]), rowMax };
-  };
   /** x [rows, width] (coded in int8) -> [rows, outputs]. */
   const linear = (x: string | Coded, name: string, bias?: string): string => {
     if (typeof x === 'string') return op('Gemm', [x, weight(name), ...(bias ? [weight(bias)] : [])], { transB: 1 });
@@ -116,7 +94,7 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
     const y = op('Mul', [product, x.rowMax]);
     return bias ? op('Add', [y, weight(bias)]) : y;
   };
-  const operand = (x: string): string | Coded => (int8Weights ? codeRows(x) : x);
+  const operand = (x: string): string | Coded => (int8Weights ? ops.codeRows(x) : x);
   const epsilon = { epsilon: { float: config.rmsEps } };
   /** (x, skip) -> norm of their sum, and the sum. */
   const addAndNorm = (x: string, skip: string, norm: string): [string, string] => {
@@ -145,9 +123,6 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   /** scores [1, kvHeads, groupSize * T, P + T], window first -> [kvHeads, groupSize, T, P + T]. */
   const masked = (scores: string): string => op('Add', [op('Reshape', [scores, scoresShape]), mask]);
 
-  /** [1, numHeads, n, headSize] -> [n, numHeads * headSize]. */
-  const joinHeads = (byHead: string): string => op('Reshape', [op('Transpose', [byHead], leftAxes), ints(-1, numHeads * headSize)]);
-
   /** q [1, numHeads, T, headSize], k and v [1, kvHeads, T, headSize] -> [T, numHeads * headSize]. */
   const attendFloat = (heads: string, k: string, v: string, l: number): string => {
     const q = op('Reshape', [heads, ints(1, kvHeads, -1, headSize)]);
@@ -157,83 +132,17 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
     const probabilities = op('Reshape', [op('Softmax', [masked(scores)], { axis: -1 }), rowsShape]);
     const [pastShare, ownShare] = g.node('Split', [probabilities, split], 2, { axis: 3 });
     const mixed = op('Add', [op('MatMul', [pastShare!, g.input(`v${l}`, 'float32', [1, kvHeads, 'P', headSize])]), op('MatMul', [ownShare!, v])]);
-    return joinHeads(op('Reshape', [mixed, ints(1, numHeads, -1, headSize)]));
+    return ops.joinHeads(op('Reshape', [mixed, ints(1, numHeads, -1, headSize)]));
   };
 
-  const sides = int8Kv ? { hasPrefill: g.input(FEEDS.hasPrefill, 'bool', []), hasWindow: g.input(FEEDS.hasWindow, 'bool', []), lanes: g.input(FEEDS.lanes, 'int64', [2]), lastRow: g.input(FEEDS.lastRow, 'int32', [1]), numRows: g.input(FEEDS.numRows, 'int32', []) } : null;
-
-  /** New K and V rows of a layer as they are stored: codes int8 [1, 2 * kvHeads, n, headSize] and scales [1, 2 * kvHeads, n, 1]. */
-  interface CodedRows {
-    readonly codes: string;
-    readonly scales: string;
-  }
-
-  /**
-   * Window lane over int8 rows: q [1, numHeads, W, headSize] -> [W, numHeads * headSize]. The step's own tokens go through
-   * the same integer products as the window's, query and probability codes included: what a token sees must not depend on
-   * whether its context came in this step or before.
-   */
-  const windowLane = (heads: string, { codes, scales }: CodedRows, l: number): string => {
-    // The query heads of a group are rows of one product, so each KV head is read once.
-    const q = op('Reshape', [heads, ints(1, kvHeads, -1, headSize)]);
-    const [ownKeys, ownValues] = g.node('Split', [codes, halves], 2, { axis: 1 }) as [string, string];
-    const [ownKeyScales, ownValueScales] = g.node('Split', [op('Reshape', [scales, ints(1, 2 * kvHeads, 1, -1)]), halves], 2, { axis: 1 }) as [string, string];
-
-    const query = codeRows(q);
-    const product = (keys: string, keyScales: string) => op('MatMulIntegerToFloat', [query.codes, keys, step, keyScales, zero], {}, MS);
-    const past = product(`k${l}`, `ks${l}`);
-    const own = product(op('Transpose', [ownKeys], { perm: [0, 1, 3, 2] }), ownKeyScales);
-    let scores = op('Mul', [op('Concat', [past, own], { axis: 3 }), query.rowMax]);
-    if (isBiased(l)) scores = op('Add', [scores, op('MatMul', [op('MatMul', [q, weight(`l${l}.keyBias`)]), turns])]);
-
-    const visible = op('Add', [op('Reshape', [scores, scoresShape]), mask]);
-    // A softmax whose result does not depend on the order of the slots: it divides by the sum at the very end, sums in
-    // float64, and the products below are added as integers. Otherwise last bits would tip codes downstream: with the
-    // plain operator 1-2 % of the tokens differed between chunk sizes, with this none in 8,640 rows.
-    const powers = op('Exp', [op('Sub', [visible, op('ReduceMax', [visible, lastAxis], { keepdims: 1 })])]);
-    const total = op('Cast', [op('ReduceSum', [op('Cast', [powers], { to: DataType.float64 }), lastAxis], { keepdims: 1 })], { to: DataType.float32 });
-    // The scales of V belong to the summed axis, so they go into the probabilities, relative to the largest that the token
-    // sees: then no share is above 1. [kvHeads, 1, W, P + W]: a pass over one query head of each group.
-    const valueScales = op('Reshape', [op('Concat', [`vs${l}`, ownValueScales], { axis: 3 }), ints(kvHeads, 1, 1, -1)]);
-    const largest = op('Max', [op('ReduceMax', [op('Add', [valueScales, mask]), lastAxis], { keepdims: 1 }), g.float(1e-30)]);
-    const shares = op('Reshape', [op('Mul', [powers, op('Div', [valueScales, largest])]), rowsShape]);
-    // Two codes per share, the second for what the first leaves: a long flat tail of small ones survives. Both are rows of
-    // one product, because the runtime packs the values anew for each.
-    const high = op('QuantizeLinear', [shares, step, zero]);
-    const rest = op('Sub', [shares, op('DequantizeLinear', [high, step, zero])]);
-    const low = op('QuantizeLinear', [rest, g.float(1 / levels / (2 * levels)), zero]);
-    const [pastCodes, ownCodes] = g.node('Split', [op('Concat', [high, low], { axis: 2 }), split], 2, { axis: 3 }) as [string, string];
-    const values = `v${l}`;
-    const sums = op('Add', [op('MatMulInteger', [pastCodes, values, zero]), op('MatMulInteger', [ownCodes, ownValues, zero])]);
-    const [highSum, lowSum] = g.node('Split', [op('Cast', [sums], { to: DataType.float32 })], 2, { axis: 2, num_outputs: 2 }) as [string, string];
-    const mixed = op('Add', [highSum, op('Mul', [lowSum, g.float(1 / (2 * levels))])]);
-    const factor = op('Reshape', [op('Div', [op('Mul', [largest, step]), total]), ints(1, kvHeads, -1, 1)]);
-    return joinHeads(op('Reshape', [op('Mul', [mixed, factor]), ints(1, numHeads, -1, headSize)]));
-  };
-
-  /**
-   * Prefill lane: causal attention of a prompt's next tokens in float32 over the scratch, which holds the rows before them
-   * as they are stored, dequantised, and takes the new ones. q as in the window lane, n tokens of one sequence.
-   */
-  const prefillLane = (q: string, { codes, scales }: CodedRows, l: number): [rows: string, keys: string, values: string] => {
-    const rows = op('Mul', [op('Cast', [codes], { to: DataType.float32 }), scales]);
-    let packed: string;
-    if (isBiased(l)) {
-      const [keys, values] = g.node('Split', [rows, halves], 2, { axis: 1 }) as [string, string];
-      packed = op('Concat', [q, op('Add', [keys, `kb${l}`]), values], { axis: 1 });
-    } else packed = op('Concat', [q, rows], { axis: 1 });
-    // A row of zeros behind the last token: a single row would take another kernel, with other last bits. It stands where
-    // the next chunk's first row will.
-    const padded = op('Concat', [packed, g.constant('float32', [1, numHeads + 2 * kvHeads, 1, headSize], new Float32Array((numHeads + 2 * kvHeads) * headSize))], { axis: 2 });
-    const byToken = op('Reshape', [op('Transpose', [padded], leftAxes), ints(1, -1, (numHeads + 2 * kvHeads) * headSize)]);
-    const [mixed, keys, values] = g.node('GroupQueryAttention', [byToken, '', '', `pk${l}`, `pv${l}`, sides!.lastRow, sides!.numRows], 3, { num_heads: numHeads, kv_num_heads: kvHeads, scale: { float: 1 } }, MS) as [string, string, string];
-    return [op('Reshape', [op('Slice', [mixed, ints(0), ints(-1), ints(1)]), ints(-1, numHeads * headSize)]), keys, values];
-  };
+  const sides = int8Kv
+    ? { hasPrefill: g.input(FEEDS.hasPrefill, 'bool', []), hasWindow: g.input(FEEDS.hasWindow, 'bool', []), lanes: g.input(FEEDS.lanes, 'int64', [2]), lastRow: g.input(FEEDS.lastRow, 'int32', [1]), numRows: g.input(FEEDS.numRows, 'int32', []) }
+    : null;
 
   /** Codes the new rows for the window, then attends: tokens of a prompt in the prefill lane, all others in the window lane. */
   const attendInt8 = (q: string, k: string, v: string, l: number): string => {
     const rows = op('Concat', [k, v], { axis: 1 });
-    const rowMax = op('ReduceMax', [op('Abs', [rows]), lastAxis], { keepdims: 1 });
+    const rowMax = op('ReduceMax', [op('Abs', [rows]), ops.lastAxis], { keepdims: 1 });
     const coded = { codes: op('QuantizeLinear', [op('Div', [rows, rowMax]), g.float(1 / 127), g.constant('int8', [], Int8Array.of(0))]), scales: op('Mul', [rowMax, g.float(1 / 127)]) };
     newRows.push(coded.codes);
     newScales.push(op('Reshape', [coded.scales, ints(1, 2 * kvHeads, 1, -1)]));
@@ -247,21 +156,23 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
     const mixed = { type: 'float32', dims: ['N', numHeads * headSize] } as const;
     const scratch = { type: 'float32', dims: [1, kvHeads, 'C', headSize] } as const;
     const names = [`a${l}`, `nk${l}`, `nv${l}`];
+    const windowFeeds = { mask, scoresShape, rowsShape, split, turns: isBiased(l) ? turns : null };
+    const { hasPrefill, hasWindow, lanes, lastRow, numRows } = sides!;
     g.conditional(
-      sides!.hasPrefill,
+      hasPrefill,
       names,
       [mixed, scratch, scratch],
       () => {
-        const split = (x: string) => g.node('Split', [x, sides!.lanes], 2, { axis: 2 }) as [string, string];
-        const [prefillQ, windowQ] = split(q);
-        const [prefillCodes, windowCodes] = split(coded.codes);
-        const [prefillScales, windowScales] = split(coded.scales);
-        const [prefilled, keys, values] = prefillLane(prefillQ, { codes: prefillCodes, scales: prefillScales }, l);
+        const byLane = (x: string) => ops.pair('Split', [x, lanes], { axis: 2 });
+        const [prefillQ, windowQ] = byLane(q);
+        const [prefillCodes, windowCodes] = byLane(coded.codes);
+        const [prefillScales, windowScales] = byLane(coded.scales);
+        const [prefilled, keys, values] = prefillLane(ops, { lastRow, numRows, biased: isBiased(l) }, prefillQ, { codes: prefillCodes, scales: prefillScales }, l);
         const window = `w${l}`;
-        g.conditional(sides!.hasWindow, [window], [mixed], () => [windowLane(windowQ, { codes: windowCodes, scales: windowScales }, l)], () => [op('Identity', [g.constant('float32', [0, numHeads * headSize], new Float32Array(0))])]);
+        g.conditional(hasWindow, [window], [mixed], () => [windowLane(ops, windowFeeds, windowQ, { codes: windowCodes, scales: windowScales }, l)], () => [op('Identity', [g.constant('float32', [0, numHeads * headSize], new Float32Array(0))])]);
         return [op('Concat', [prefilled, window], { axis: 0 }), keys, values];
       },
-      () => [windowLane(q, coded, l), op('Identity', [`pk${l}`]), op('Identity', [`pv${l}`])],
+      () => [windowLane(ops, windowFeeds, q, coded, l), op('Identity', [`pk${l}`]), op('Identity', [`pv${l}`])],
     );
     for (const name of names.slice(1)) g.output(name, 'float32', scratch.dims);
     return names[0]!;

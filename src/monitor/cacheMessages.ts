@@ -63,6 +63,7 @@ export interface CacheStrings {
   memoryOf: string;
   window: string;
   store: string;
+  scratch: string;
   free: string;
   none: string;
   weights: string;

@@ -27,6 +27,7 @@ export function cacheStrings(): CacheStrings {
     memoryOf: t('{0} of {1}'),
     window: t('window'),
     store: t('store'),
+    scratch: t('scratch'),
     free: t('free'),
     none: t('not cached'),
     weights: t('Weights'),

@@ -14,8 +14,8 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
     const about = [model.precision, t('{0} tokens of context', formatCount(model.contextTokens)), t('{0} threads', model.threads)];
     lines.push(`**${escapeMarkdown(model.name)}** · ${about.join(' · ')}`, '');
   }
-  const used = stats.windowBytes + stats.storeBytes;
-  lines.push(t('KV cache: **{0}** of {1} (window {2}, store {3}; {4} a token, {5})', formatBytes(used), formatBytes(stats.maxBytes), formatBytes(stats.windowBytes), formatBytes(stats.storeBytes), formatBytes(stats.kvBytesPerToken), model?.kv ?? ''), '');
+  const used = stats.windowBytes + stats.storeBytes + stats.scratchBytes;
+  lines.push(t('KV cache: **{0}** of {1} (window {2}, store {3}, scratch {4}; {5} a token, {6})', formatBytes(used), formatBytes(stats.maxBytes), formatBytes(stats.windowBytes), formatBytes(stats.storeBytes), formatBytes(stats.scratchBytes), formatBytes(stats.kvBytesPerToken), model?.kv ?? ''), '');
   if (tokens.prompt > 0) lines.push(t('Prompt tokens reused: **{0}** ({1} of {2})', formatShare(tokens.promptCached / tokens.prompt), formatCount(tokens.promptCached), formatCount(tokens.prompt)), '');
   const speed = stats.tokensPerSecond > 0 ? `${formatCount(stats.tokensPerSecond)} tok/s · ` : '';
   lines.push(speed + t('Requests: {0} running, {1} waiting, {2} done', requests.running, requests.waiting, formatCount(requests.done)), '');
@@ -45,7 +45,7 @@ function gpuText({ name, totalBytes, usedBytes, estimated }: Gpu, t: Translate):
 export function statusText(stats: EngineStats, busy: boolean, t: Translate): string {
   const parts: string[] = [];
   if (busy && stats.tokensPerSecond > 0) parts.push(`${formatCount(stats.tokensPerSecond)} tok/s`);
-  parts.push(formatBytes(stats.windowBytes + stats.storeBytes));
+  parts.push(formatBytes(stats.windowBytes + stats.storeBytes + stats.scratchBytes));
   if (stats.tokens.prompt > 0) parts.push(t('{0} reused', formatShare(stats.tokens.promptCached / stats.tokens.prompt)));
   return parts.join(' · ');
 }

@@ -1,0 +1,84 @@
+/**
+ * What the parts of the step graph are written with: nodes with one output, weights by name, 8-bit codes of rows. Owns the
+ * constants that all of them share.
+ */
+import type { ModelConfig } from './hfConfig.ts';
+import type { Attribute, OnnxWriter } from './onnxWriter.ts';
+import type { WeightPlan } from './weightPlan.ts';
+
+export const MS = 'com.microsoft';
+
+/** 8-bit codes of rows and what they must be multiplied by after the product: code - zero = x / rowMax * levels. */
+export interface Coded {
+  readonly codes: string;
+  /** [..., 1]. */
+  readonly rowMax: string;
+}
+
+/** New K and V rows of a layer as they are stored: codes int8 [1, 2 * kvHeads, n, headSize] and scales float32 [1, 2 * kvHeads, n, 1]. */
+export interface CodedRows {
+  readonly codes: string;
+  readonly scales: string;
+}
+
+export class GraphOps {
+  readonly config: ModelConfig;
+  readonly g: OnnxWriter;
+  /** Codes lie this far on either side of `zero`. */
+  readonly levels: number;
+  /** 1 / levels, float32 []. */
+  readonly step: string;
+  /** uint8 []. */
+  readonly zero: string;
+  readonly lastAxis: string;
+  /** How many heads are keys' and how many values', for a Split. */
+  readonly halves: string;
+  readonly #plan: WeightPlan;
+  readonly #weightFile: string;
+  readonly #declared = new Set<string>();
+
+  constructor(g: OnnxWriter, config: ModelConfig, plan: WeightPlan, options: { readonly narrow: boolean; readonly weightFile: string }) {
+    this.g = g;
+    this.config = config;
+    this.#plan = plan;
+    this.#weightFile = options.weightFile;
+    this.levels = options.narrow ? 63 : 127;
+    this.step = g.float(1 / this.levels);
+    this.zero = g.constant('uint8', [], Uint8Array.of(options.narrow ? 64 : 128));
+    this.lastAxis = g.ints(-1);
+    this.halves = g.ints(config.kvHeads, config.kvHeads);
+  }
+
+  /** Adds a node with one output. */
+  op(name: string, inputs: readonly string[], attributes: Readonly<Record<string, Attribute>> = {}, domain = ''): string {
+    return this.g.node(name, inputs, 1, attributes, domain)[0]!;
+  }
+
+  /** Adds a node with two. */
+  pair(name: string, inputs: readonly string[], attributes: Readonly<Record<string, Attribute>>): [string, string] {
+    return this.g.node(name, inputs, 2, attributes) as [string, string];
+  }
+
+  ints(...values: number[]): string {
+    return this.g.ints(...values);
+  }
+
+  weight(name: string): string {
+    const tensor = this.#plan.stored.get(name);
+    if (!tensor) throw new Error(`no stored tensor ${name}`);
+    if (!this.#declared.has(tensor.name)) this.g.external(tensor, this.#weightFile);
+    this.#declared.add(tensor.name);
+    return tensor.name;
+  }
+
+  codeRows(x: string): Coded {
+    const rowMax = this.op('ReduceMax', [this.op('Abs', [x]), this.lastAxis], { keepdims: 1 });
+    return { codes: this.op('QuantizeLinear', [this.op('Div', [x, rowMax]), this.step, this.zero]), rowMax };
+  }
+
+  /** [1, numHeads, n, headSize] -> [n, numHeads * headSize]. */
+  joinHeads(byHead: string): string {
+    const { numHeads, headSize } = this.config;
+    return this.op('Reshape', [this.op('Transpose', [byHead], { perm: [0, 2, 1, 3] }), this.ints(-1, numHeads * headSize)]);
+  }
+}
