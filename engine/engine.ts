@@ -178,9 +178,9 @@ export class Engine {
     this.#betweenSteps(() => this.#cache.evict(prefix && this.#blockIds(prefix)));
   }
 
-  /** What is cached of a prefix, a file block. */
-  describe(tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier; codec: string } {
-    return { ...this.#cache.describe(this.#blockIds(tokenIds)), codec: this.#window.shape.kv };
+  /** What is cached of a prefix: a file block, or a prompt with as many tokens for the prefill lane. */
+  describe(tokenIds: readonly number[], prefillTokens = tokenIds.length): { tokens: number; bytes: number; tier: Tier; codec: string } {
+    return { ...this.#cache.describe(laneIds(tokenIds, Math.min(prefillTokens, this.#mostPrefill))), codec: this.#window.shape.kv };
   }
 
   /** The prefix tree for the monitor, with the files' blocks named. */
@@ -349,7 +349,7 @@ function numTokens(batch: readonly Scheduled[]): number {
   return batch.reduce((sum, { count, draft }) => sum + count + draft.length, 0);
 }
 
-function tracedSpan({ sequence, startIndex, count, draft, prefill }: Scheduled): TracedSpan {
+function tracedSpan({ sequence, startIndex, count, draft, prefill, lane }: Scheduled): TracedSpan {
   const { arrivalIndex, priority, arrivedAt, startedAt } = sequence;
-  return { arrivalIndex, priority, arrivedAt, startedAt, startIndex, tokens: count + draft.length, phase: prefill ? 'prefill' : 'decode' };
+  return { arrivalIndex, priority, arrivedAt, startedAt, startIndex, tokens: count + draft.length, lane, phase: prefill ? 'prefill' : 'decode' };
 }

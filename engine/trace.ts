@@ -2,6 +2,7 @@
  * The last steps, for whoever wants to see where time goes: a ring of records, and their rendering in the Chrome trace
  * event format (opens in Perfetto and chrome://tracing). Holds times and counts only, never a token or a text.
  */
+import type { Lane } from './batch.ts';
 import type { Priority } from './protocol.ts';
 
 /** A sequence's part in a step. */
@@ -15,6 +16,8 @@ export interface TracedSpan {
   startIndex: number;
   tokens: number;
   phase: 'prefill' | 'decode';
+  /** Of the step graph. */
+  lane: Lane;
 }
 
 /** What the cache and the scheduler did so far. */
@@ -85,11 +88,13 @@ export function chromeTrace(steps: readonly TracedStep[], about: Record<string, 
     slice(STEPS, 'sample', step.run, step.end);
     for (const [title, count] of Object.entries(since)) if (count > 0) events.push({ ph: 'i', pid: 1, tid: STEPS, s: 't', name: title, ts: us(step.start), args: { count } });
     for (const span of step.spans) {
-      const { arrivalIndex, priority, phase, startIndex } = span;
-      slice(FIRST_LANE + lanes.of(arrivalIndex), `${priority} ${arrivalIndex}: ${phase}`, step.scheduled, step.run, { class: priority, request: arrivalIndex, phase, tokens: span.tokens, startIndex });
+      const { arrivalIndex, priority, phase, lane, startIndex } = span;
+      slice(FIRST_LANE + lanes.of(arrivalIndex), `${priority} ${arrivalIndex}: ${phase}`, step.scheduled, step.run, { class: priority, request: arrivalIndex, phase, lane, tokens: span.tokens, startIndex });
     }
     events.push({ ph: 'C', pid: 1, name: 'KV bytes', ts: us(step.end), args: { window: step.windowBytes, store: step.storeBytes } });
     events.push({ ph: 'C', pid: 1, name: 'batch', ts: us(step.end), args: { sequences: step.spans.length, tokens } });
+    const inPrefillLane = step.spans.reduce((sum, span) => sum + (span.lane === 'prefill' ? span.tokens : 0), 0);
+    events.push({ ph: 'C', pid: 1, name: 'tokens by lane', ts: us(step.end), args: { window: tokens - inPrefillLane, prefill: inPrefillLane } });
     before = step.events;
   }
   for (const { span, from, to, reason } of lost) {

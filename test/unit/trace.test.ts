@@ -85,7 +85,7 @@ test('there are only numbers and the words of this list in it', async () => {
   };
   collect(parse(await busySteps()));
   const kinds = ['completion', 'chat', 'summary'].flatMap((kind) => [kind, `${kind} N: prefill`, `${kind} N: decode`, `${kind} waits`]);
-  const known = ['ms', 'm', 'M', 'X', 'i', 'C', 't', 'Kvasir', 'process_name', 'thread_name', 'steps', 'requests N', 'step', 'schedule', 'run', 'sample', 'prefill', 'decode', 'KV bytes', 'batch', 'evictions', 'preemptions', 'promotions', 'demotions', 'b', 'e', 'waits', 'queue', 'passed over', ...kinds];
+  const known = ['ms', 'm', 'M', 'X', 'i', 'C', 't', 'Kvasir', 'process_name', 'thread_name', 'steps', 'requests N', 'step', 'schedule', 'run', 'sample', 'prefill', 'decode', 'KV bytes', 'batch', 'evictions', 'preemptions', 'promotions', 'demotions', 'b', 'e', 'waits', 'window', 'tokens by lane', 'queue', 'passed over', ...kinds];
   expect([...words].filter((word) => !known.includes(word))).toEqual([]);
 });
 

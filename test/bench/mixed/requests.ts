@@ -27,6 +27,8 @@ export interface MixedRequest {
   /** Since the session's start, as recorded. */
   atMs: number;
   promptIds: number[];
+  /** How many of them are for the prefill lane. */
+  prefillTokens: number;
   /** Tokens to be generated, neither more nor less. */
   numTokens: number;
   /** When the author typed on; of a completion that nobody saw. The others run to their end. */
@@ -60,10 +62,10 @@ export async function mixedWorkload(session: Session, options: MixedOptions): Pr
   const requests = new Map<string, MixedRequest>();
   const blocks = new Map<string, number[]>();
   const inVocabulary = (tokenIds: readonly number[]): number[] => tokenIds.map((id) => id % options.vocabSize);
-  const add = (id: string, priority: MixedRequest['priority'], atMs: number, { promptIds, blockTokens, sampling }: PreparedRequest): void => {
+  const add = (id: string, priority: MixedRequest['priority'], atMs: number, { promptIds, prefillTokens, blockTokens, sampling }: PreparedRequest): void => {
     const numTokens = priority === 'completion' ? LEAST_COMPLETION + below(random, MOST_COMPLETION - LEAST_COMPLETION + 1) : sampling.maxTokens;
     const ids = inVocabulary(promptIds);
-    requests.set(id, { id, priority, atMs, promptIds: ids, numTokens });
+    requests.set(id, { id, priority, atMs, promptIds: ids, prefillTokens, numTokens });
     if (priority !== 'completion' && blockTokens > 0) blocks.set(String(ids.slice(0, blockTokens)), ids.slice(0, blockTokens));
   };
   for (const { atMs, message } of sessionArrivals(session, { debounceMs: DEBOUNCE_MS })) {

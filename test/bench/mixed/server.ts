@@ -12,6 +12,7 @@ export interface Job {
   id: string;
   priority: Priority;
   promptIds: readonly number[];
+  prefillTokens: number;
   numTokens: number;
   onToken(): void;
   /** Also when it is aborted. */
@@ -112,7 +113,7 @@ export class PaddedBatches implements Server {
   }
 
   #begin(jobs: readonly Job[]): void {
-    const missing = jobs.map(({ promptIds }) => promptIds.length - this.#engine.describe(promptIds).tokens);
+    const missing = jobs.map(({ promptIds, prefillTokens }) => promptIds.length - this.#engine.describe(promptIds, prefillTokens).tokens);
     const longest = Math.max(...missing);
     const numTokens = Math.max(...jobs.map((job) => job.numTokens));
     for (const [i, job] of jobs.entries()) {
@@ -127,27 +128,28 @@ export class PaddedBatches implements Server {
         onEnd: () => {
           this.#live.delete(job.id);
           job.onEnd();
-          if (this.#live.size > 0 && numGenerated < numTokens) this.#ghost(job.priority, sequence.tokenIds, numTokens - numGenerated);
+          if (this.#live.size > 0 && numGenerated < numTokens) this.#ghost(job, sequence.tokenIds, numTokens - numGenerated);
         },
       });
       this.#engine.add(sequence);
       const pad = longest - missing[i]!;
-      if (pad > 0) this.#ghost(job.priority, Array.from({ length: pad }, () => below(this.#padding.random, this.#padding.vocabSize)), 0);
+      if (pad > 0) this.#ghost({ ...job, prefillTokens: job.priority === 'completion' ? 0 : pad }, Array.from({ length: pad }, () => below(this.#padding.random, this.#padding.vocabSize)), 0);
     }
   }
 
-  #ghost(priority: Priority, promptIds: readonly number[], numTokens: number): void {
+  #ghost({ priority, prefillTokens }: Job, promptIds: readonly number[], numTokens: number): void {
     const id = `ghost ${this.#numGhosts++}`;
     this.#ghosts.add(id);
-    this.#engine.add(sequenceOf({ id, priority, promptIds, numTokens, onToken: () => {}, onEnd: () => this.#ghosts.delete(id) }));
+    this.#engine.add(sequenceOf({ id, priority, promptIds, prefillTokens, numTokens, onToken: () => {}, onEnd: () => this.#ghosts.delete(id) }));
   }
 }
 
-function sequenceOf({ id, priority, promptIds, numTokens, onToken, onEnd }: Job): Sequence {
+function sequenceOf({ id, priority, promptIds, prefillTokens, numTokens, onToken, onEnd }: Job): Sequence {
   return new Sequence({
     id,
     priority,
     promptIds,
+    prefillTokens,
     sampling: { maxTokens: numTokens, ignoreEos: true, seed: 1 },
     eosIds: [],
     detokenizer: { push: () => '', flush: () => '' },

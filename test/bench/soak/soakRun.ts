@@ -19,6 +19,8 @@ const MAX_CONTEXT = 260;
 const LEAST_SLOTS = 300;
 const MOST_SLOTS = 450;
 const TOKEN_BUDGET = 32;
+/** Most tokens of a prompt in the prefill lane: some prompts go beyond. */
+const PREFILL_TOKENS = 90;
 /** Memory is read this many times in a run. */
 const SAMPLES = 40;
 
@@ -55,6 +57,8 @@ interface Subject {
   window: KvWindow;
   vocabSize: number;
   oracle: Oracle;
+  /** Of the ceiling, for the prefill lane. */
+  scratchBytes: number;
   /** Frees what only the oracle needs. */
   oracleIsDone(): Promise<void>;
   noise: number;
@@ -85,7 +89,7 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
     const disturb = (): void => {
       if (random() < 0.02) {
         ceiling = LEAST_SLOTS + below(random, MOST_SLOTS - LEAST_SLOTS + 1);
-        engine.setMaxBytes(ceiling * kvBytesPerToken(window.shape));
+        engine.setMaxBytes(ceiling * kvBytesPerToken(window.shape) + subject.scratchBytes);
       }
       if (random() < 0.01) engine.pin(`pin ${below(random, 2)}`, random() < 0.5 ? null : items[below(random, items.length)]!.promptIds.slice(0, 20));
       if (random() < 0.02) engine.evict(random() < 0.3 ? undefined : items[below(random, items.length)]!.promptIds.slice(0, 5));
@@ -160,7 +164,7 @@ function fakeSubject(): Subject {
   const window = new KvWindow(fakeShape(), 0);
   const engine = new Engine({ runner: new FakeRunner(window), window, maxBytes: LEAST_SLOTS * kvBytesPerToken(window.shape), maxContext: MAX_CONTEXT, tokenBudget: TOKEN_BUDGET });
   const limits = { maxContext: MAX_CONTEXT, capacity: LEAST_SLOTS };
-  return { engine, window, vocabSize: VOCAB_SIZE, noise: 0, oracle: async (item) => ({ ...runAlone(item.promptIds, item.sampling, limits), gaps: [] }), oracleIsDone: async () => {}, dispose: async () => {} };
+  return { engine, window, vocabSize: VOCAB_SIZE, noise: 0, scratchBytes: 0, oracle: async (item) => ({ ...runAlone(item.promptIds, item.sampling, limits), gaps: [] }), oracleIsDone: async () => {}, dispose: async () => {} };
 }
 
 /** The oracle has a session and a window of its own. */
@@ -174,11 +178,14 @@ async function realSubject({ modelDir, cacheDir, precision }: NonNullable<SoakOp
   const { window, runner } = await open();
   const alone = await open();
   const noise = await chunkNoise(alone.runner, alone.window, imported.config.vocabSize);
-  const engine = new Engine({ runner, window, maxBytes: LEAST_SLOTS * kvBytesPerToken(shape), maxContext: MAX_CONTEXT, tokenBudget: TOKEN_BUDGET });
+  const { prefillBytesPerToken } = runner;
+  const scratchBytes = PREFILL_TOKENS * prefillBytesPerToken;
+  const limits = (slots: number) => ({ maxBytes: slots * kvBytesPerToken(shape) + scratchBytes, prefillBytesPerToken, prefillTokens: PREFILL_TOKENS, maxContext: MAX_CONTEXT });
+  const engine = new Engine({ runner, window, ...limits(LEAST_SLOTS), tokenBudget: TOKEN_BUDGET });
   const oracle: Oracle = async ({ abortAfter: _, ...item }) => {
-    const fresh = new Engine({ runner: alone.runner, window: alone.window, maxBytes: 4 * MAX_CONTEXT * kvBytesPerToken(shape), maxContext: MAX_CONTEXT, tokenBudget: 512 });
+    const fresh = new Engine({ runner: alone.runner, window: alone.window, ...limits(4 * MAX_CONTEXT), tokenBudget: 512 });
     const outcomes = await driveWorkload(fresh, [{ ...item, arriveStep: 0 }], { detokenizer: () => ({ push: () => '', flush: () => '' }) });
     return outcomes.get(item.id)!;
   };
-  return { engine, window, vocabSize: imported.config.vocabSize, oracle, oracleIsDone: () => alone.runner.dispose(), noise, dispose: () => runner.dispose() };
+  return { engine, window, vocabSize: imported.config.vocabSize, oracle, oracleIsDone: () => alone.runner.dispose(), noise, scratchBytes, dispose: () => runner.dispose() };
 }
