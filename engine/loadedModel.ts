@@ -4,7 +4,6 @@ import { Engine } from './engine.ts';
 import { RequestError } from './errors.ts';
 import { automaticCacheBytes } from './memory.ts';
 import { importModel, kvShape } from './model/importModel.ts';
-import { defaultThreads } from './model/onnxSession.ts';
 import { OnnxRunner } from './model/runner.ts';
 import { StepCost } from './policies/stepCost.ts';
 import type { LoadOptions, ModelInfo } from './protocol.ts';
@@ -42,8 +41,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   const shape = kvShape(imported.config, kv);
   progress('session', 0);
   const window = new KvWindow(shape, 0);
-  const threads = options.threads || defaultThreads();
-  const runner = await OnnxRunner.create(imported, window, { threads });
+  const runner = await OnnxRunner.create(imported, window, { threads: options.threads });
   progress('session', 1);
   // After the weights are in memory: they are not available any more.
   let maxBytes = options.maxBytes || automaticCacheBytes();
@@ -60,7 +58,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
       vocabSize: imported.config.vocabSize,
       weightsBytes: imported.weightsBytes,
       kvBytesPerToken: kvBytesPerToken(shape),
-      threads,
+      threads: runner.threads,
       loadMs: performance.now() - started,
       imported: imported.imported,
       canComplete: text.manifest.can.complete,

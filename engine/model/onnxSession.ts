@@ -3,18 +3,11 @@
  * this processor's 8-bit products can be trusted. The only file that imports it.
  */
 import { t } from '@vscode/l10n';
-import { availableParallelism } from 'node:os';
 import type * as Ort from 'onnxruntime-node';
 import { RequestError } from '../errors.ts';
 import { OnnxWriter } from './onnxWriter.ts';
 
 export type OnnxRuntime = typeof Ort;
-
-/** All of a small machine; half of a large one, which is about its physical cores. */
-export function defaultThreads(): number {
-  const n = availableParallelism();
-  return n <= 4 ? n : Math.max(4, Math.floor(n / 2));
-}
 
 function sessionOptions(threads: number): Ort.InferenceSession.SessionOptions {
   return {
@@ -75,7 +68,7 @@ export function isNarrow(ort: OnnxRuntime): Promise<boolean> {
   return narrowHere;
 }
 
-/** @param file of a graph. @param threads of one step. */
-export function openSession(ort: OnnxRuntime, file: string, threads: number): Promise<Ort.InferenceSession> {
-  return ort.InferenceSession.create(file, sessionOptions(threads));
+/** @param graph a file, or its bytes. @param threads of one step. */
+export function openSession(ort: OnnxRuntime, graph: string | Uint8Array, threads: number): Promise<Ort.InferenceSession> {
+  return typeof graph === 'string' ? ort.InferenceSession.create(graph, sessionOptions(threads)) : ort.InferenceSession.create(graph, sessionOptions(threads));
 }

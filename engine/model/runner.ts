@@ -9,13 +9,14 @@ import type { KvRows, KvWindow } from '../cache/window.ts';
 import { RequestError } from '../errors.ts';
 import { type ImportedModel, graphFile, readKeyBiases } from './importModel.ts';
 import { rotateBias } from './keyBias.ts';
-import { defaultThreads, isNarrow, loadOnnxruntime, type OnnxRuntime, openSession } from './onnxSession.ts';
+import { isNarrow, loadOnnxruntime, type OnnxRuntime, openSession } from './onnxSession.ts';
 import { PrefillScratch, scratchBytesPerToken } from './prefillScratch.ts';
 import { RopeTable } from './rope.ts';
 import { FEEDS, FETCHES, usesTurns } from './stepGraph.ts';
+import { chooseThreads } from './threadChoice.ts';
 
 export interface RunnerOptions {
-  /** Threads of one step; 0 chooses. */
+  /** Threads of one step; 0: what measuring says is best here (threadChoice). */
   readonly threads: number;
   /** Forces the 7-bit form, for tests; found out by a probe when left out. */
   readonly narrow?: boolean;
@@ -30,6 +31,8 @@ export function fittingBuffer(buffer: Float32Array<ArrayBuffer>, length: number)
 export class OnnxRunner implements ModelRunner {
   readonly vocabSize: number;
   readonly window: KvWindow;
+  /** Of one step. */
+  readonly threads: number;
   private readonly model: ImportedModel;
   private readonly ort: OnnxRuntime;
   private readonly session: Ort.InferenceSession;
@@ -51,7 +54,7 @@ export class OnnxRunner implements ModelRunner {
   private readonly fetches: Record<string, Ort.Tensor | null>;
   private boundScratch = Number.NaN;
 
-  private constructor(model: ImportedModel, window: KvWindow, ort: OnnxRuntime, session: Ort.InferenceSession, biases: ReadonlyMap<number, Float32Array>) {
+  private constructor(model: ImportedModel, window: KvWindow, ort: OnnxRuntime, session: Ort.InferenceSession, threads: number, biases: ReadonlyMap<number, Float32Array>) {
     this.model = model;
     this.window = window;
     this.ort = ort;
@@ -59,6 +62,7 @@ export class OnnxRunner implements ModelRunner {
     this.vocabSize = model.config.vocabSize;
     this.rope = new RopeTable(model.config.rope, model.config.headSize);
     this.withTurns = usesTurns(model.config, window.shape.kv);
+    this.threads = threads;
     this.biases = biases;
     const quantised = window.shape.kv === 'int8';
     this.prefillBytesPerToken = quantised ? scratchBytesPerToken(window.shape) : 0;
@@ -71,9 +75,10 @@ export class OnnxRunner implements ModelRunner {
     const ort = await loadOnnxruntime();
     const narrow = options.narrow ?? (await isNarrow(ort));
     const file = path.join(model.dir, graphFile(model.precision, window.shape.kv, narrow));
-    const session = await openSession(ort, file, options.threads || defaultThreads());
+    const threads = options.threads || (await chooseThreads(ort, path.dirname(model.dir)));
+    const session = await openSession(ort, file, threads);
     const biases = window.shape.kv === 'int8' ? await readKeyBiases(model) : new Map();
-    return new OnnxRunner(model, window, ort, session, biases);
+    return new OnnxRunner(model, window, ort, session, threads, biases);
   }
 
   get scratchBytes(): number {

@@ -7,7 +7,6 @@ import type { BatchSpan, ModelRunner } from '../../engine/batch.ts';
 import { type KvRows, KvWindow } from '../../engine/cache/window.ts';
 import { Engine } from '../../engine/engine.ts';
 import { type ImportedModel, importModel, kvShape } from '../../engine/model/importModel.ts';
-import { defaultThreads } from '../../engine/model/onnxSession.ts';
 import { OnnxRunner } from '../../engine/model/runner.ts';
 import { planWeights } from '../../engine/model/weightPlan.ts';
 import type { Priority } from '../../engine/protocol.ts';
@@ -131,13 +130,12 @@ export class EngineUnderTest {
 
   static async open(options: { modelDir: string; cacheDir: string; threads: number; seed: number }): Promise<EngineUnderTest> {
     const model = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision: 'int8' });
-    const threads = options.threads || defaultThreads();
     const window = new KvWindow(kvShape(model.config, 'int8'), 0);
-    const onnx = await OnnxRunner.create(model, window, { threads });
+    const onnx = await OnnxRunner.create(model, window, { threads: options.threads });
     const runner = new BenchRunner(onnx);
     const random = seededRandom(options.seed);
     await runner.takeSample(tokens(random, SAMPLE_ROWS, runner.vocabSize));
-    return new EngineUnderTest(model, threads, onnx, runner, random);
+    return new EngineUnderTest(model, onnx.threads, onnx, runner, random);
   }
 
   dispose(): Promise<void> {
