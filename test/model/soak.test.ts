@@ -16,5 +16,5 @@ test('2,000 requests through the graph, hundreds of them evicted and preempted: 
   expect(result.events.preemptions).toBeGreaterThanOrEqual(200);
   expect(1000 * slope(result.samples, 'heapBytes')).toBeLessThan(MOST_GROWTH_BYTES);
   // The inference library keeps memory for the largest step of each kind so far, and rare ones come late: over so few requests that is a bound, no slope.
-  expect(result.samples.at(-1)!.bytes - result.samples[0]!.bytes).toBeLessThan(150e6);
+  expect(result.samples.at(-1)!.bytes - result.samples[0]!.bytes).toBeLessThan(250e6);
 });
