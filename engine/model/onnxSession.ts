@@ -8,6 +8,7 @@ import { RequestError } from '../errors.ts';
 import { OnnxWriter } from './onnxWriter.ts';
 
 export type OnnxRuntime = typeof Ort;
+export type Tensor = Ort.Tensor;
 
 function sessionOptions(threads: number): Ort.InferenceSession.SessionOptions {
   return {

@@ -6,8 +6,7 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { availableParallelism, cpus } from 'node:os';
 import path from 'node:path';
-import type * as Ort from 'onnxruntime-node';
-import { type OnnxRuntime, openSession } from './onnxSession.ts';
+import { type OnnxRuntime, openSession, type Tensor } from './onnxSession.ts';
 import { OnnxWriter } from './onnxWriter.ts';
 
 /** ms of one step: as a decode, which reads all weights for one token, and as a prompt's chunk. */
@@ -61,7 +60,7 @@ export async function measureSpeed(ort: OnnxRuntime, threads: number): Promise<S
   const session = await openSession(ort, g.finish(), threads);
   try {
     const time = async (kind: 'decode' | 'prompt'): Promise<number> => {
-      const feeds: Record<string, Ort.Tensor> = {};
+      const feeds: Record<string, Tensor> = {};
       for (const each of ['decode', 'prompt'] as const) feeds[each] = new ort.Tensor('uint8', new Uint8Array(ROWS[each] * INNER).fill(3), [ROWS[each], INNER]);
       const times: number[] = [];
       for (let run = 0; run <= RUNS[kind]; run++) {
