@@ -112,9 +112,11 @@ test('completion, chat and summary of one file share its block, computed once, a
   // What lies before the edit is not computed again: three requests cost little more than their tails.
   expect(after.promptComputed - before.promptComputed).toBeLessThan(0.6 * read);
 
-  const [file] = (await talk.stats()).files;
+  const { files: [file], kvBytesPerToken, storeBytes } = await talk.stats();
   expect(file).toMatchObject({ docId: 'd', path: 'src/fields.ts', tier: 'window', hits: 6 });
-  expect(file!.bytes).toBe(file!.tokens * (await talk.stats()).kvBytesPerToken);
+  // A run that left the window for a while keeps its copy in the store.
+  expect(file!.bytes).toBeGreaterThanOrEqual(file!.tokens * kvBytesPerToken);
+  expect(file!.bytes).toBeLessThanOrEqual(file!.tokens * kvBytesPerToken + storeBytes);
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
