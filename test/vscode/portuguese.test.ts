@@ -36,8 +36,10 @@ editorSuite(
       const hover = await window.statusHover();
       await window.screenshot('portuguese-status');
       await window.unhover();
-      const shown = Object.entries(bundle).filter(([text, translation]) => text !== translation && !/\{\d\}/.test(translation) && translation.length > 4);
-      expect(shown.some(([, translation]) => hover.includes(translation)), hover).toBe(true);
+      // What it says depends on what is known by then: some sentence of it is a translation, whatever its figures are.
+      const fixed = (text: string): string[] => text.replaceAll('**', '').split(/\{\d\}/).map((part) => part.trim()).filter((part) => part.length > 4);
+      const isShown = ([text, translation]: [string, string]): boolean => text !== translation && fixed(translation).length > 0 && fixed(translation).every((part) => hover.includes(part)) && !fixed(text).every((part) => hover.includes(part));
+      expect(Object.entries(bundle).some(isShown), hover).toBe(true);
       expect(window.problems).toEqual([]);
     });
   },
