@@ -5,6 +5,18 @@
 
 export type Lane = 'window' | 'prefill';
 
+const PREFILL_STEP = 512;
+
+/** Rows of the prefill lane's scratch for a prompt of which it computes `tokens`: with one of padding, in steps, so that a file may grow. */
+export function prefillRows(tokens: number): number {
+  return tokens === 0 ? 0 : Math.ceil((tokens + 1) / PREFILL_STEP) * PREFILL_STEP;
+}
+
+/** The most tokens for which so many rows are enough. */
+export function prefillTokensIn(rows: number): number {
+  return Math.max(0, Math.floor(rows / PREFILL_STEP) * PREFILL_STEP - 1);
+}
+
 /** Consecutive tokens of one sequence. */
 export interface BatchSpan {
   /** New tokens, in order. */
@@ -21,6 +33,8 @@ export interface BatchSpan {
    * out. The two give slightly different rows, so a sequence's tokens must always take the same.
    */
   readonly lane?: Lane;
+  /** Of the prefill lane: how many tokens of the prompt take it in all. */
+  readonly prefillEnd?: number;
   /** How many of the span's last tokens need logits: 0 inside a prompt, 1 to sample, more to verify or to score. */
   readonly numLogits: number;
 }
@@ -33,6 +47,8 @@ export interface ModelRunner {
   readonly vocabSize: number;
   /** Memory of the prefill lane, beside the window; none when left out. */
   readonly scratchBytes?: number;
+  /** Gives that memory back; between runs. */
+  releaseScratch?(): void;
   /** Logits of the wanted rows in batch order, [sum of numLogits, vocabSize]; valid until the next run. */
   run(batch: readonly BatchSpan[]): Promise<Float32Array>;
 }

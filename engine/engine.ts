@@ -6,7 +6,7 @@
  * the step has ended. If `step` rejects, the engine has failed: `failAll`, then build another one.
  */
 import { t } from '@vscode/l10n';
-import type { ModelRunner } from './batch.ts';
+import { type ModelRunner, prefillRows, prefillTokensIn } from './batch.ts';
 import { KvCache } from './cache/kvCache.ts';
 import type { Block } from './cache/outline.ts';
 import type { KvWindow } from './cache/window.ts';
@@ -165,7 +165,11 @@ export class Engine {
 
   /** Changes the ceiling of window + store. Sequences that no longer fit are preempted. */
   setMaxBytes(maxBytes: number): void {
-    this.#betweenSteps(() => this.#scheduler.setMaxBytes(this.#divide(maxBytes)));
+    this.#betweenSteps(() => {
+      this.#scheduler.setMaxBytes(this.#divide(maxBytes));
+      // It may be larger than its new share; what is still needed of it is taken from the window again.
+      this.#runner.releaseScratch?.();
+    });
   }
 
   /** Evicts the runs of a prefix last, also those computed later, until the key's prefix is replaced or null. */
@@ -326,8 +330,8 @@ export class Engine {
   #divide(maxBytes: number): number {
     this.#maxBytes = maxBytes;
     const perToken = this.#prefillBytesPerToken;
-    if (perToken > 0) this.#mostPrefill = this.#givenPrefill ?? Math.min(this.#maxContext, Math.floor((maxBytes * PREFILL_SHARE) / perToken));
-    return maxBytes - this.#mostPrefill * perToken;
+    if (perToken > 0) this.#mostPrefill = this.#givenPrefill ?? Math.min(this.#maxContext, prefillTokensIn((maxBytes * PREFILL_SHARE) / perToken));
+    return maxBytes - prefillRows(this.#mostPrefill) * perToken;
   }
 
   #endBetweenSteps(id: string, reason: FinishReason): void {

@@ -183,7 +183,7 @@ export class Scheduler {
 
   /** What the runner gets. Valid until the next `schedule`. */
   span({ sequence, lease, startIndex, count, draft, newSlots, lane, numLogits }: Scheduled): BatchSpan {
-    return { tokenIds: [...sequence.tokenIds.slice(startIndex, startIndex + count), ...draft], startIndex, contextSlots: this.#cache.slotsOf(lease), newSlots, lane, numLogits };
+    return { tokenIds: [...sequence.tokenIds.slice(startIndex, startIndex + count), ...draft], startIndex, contextSlots: this.#cache.slotsOf(lease), newSlots, lane, prefillEnd: sequence.prefillEnd, numLogits };
   }
 
   /** The step has computed its tokens; `numAccepted` of its draft are the sequence's, the rest is let go. */

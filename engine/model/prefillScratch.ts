@@ -3,12 +3,10 @@
  * place. Owns the arrays and knows which tokens' rows they hold; what is missing it takes from the window. A prompt that
  * goes on where the last one stopped costs nothing; another one costs a copy from the first row that differs.
  */
+import { prefillRows } from '../batch.ts';
 import type { KvWindow } from '../cache/window.ts';
 import { rotateBias } from './keyBias.ts';
 import type { RopeTable } from './rope.ts';
-
-/** Capacity is a multiple of this. */
-const STEP = 512;
 
 /** Bytes of one row over all layers. */
 export function scratchBytesPerToken(shape: { readonly numLayers: number; readonly kvHeads: number; readonly headSize: number }): number {
@@ -41,9 +39,9 @@ export class PrefillScratch {
     return this.capacity * scratchBytesPerToken(this.#window.shape);
   }
 
-  /** Makes rows 0 .. slots.length-1 those of the tokens in these slots, with room for `numNew` more and one row of padding. */
-  prepare(slots: Int32Array, numNew: number): void {
-    this.#reserve(slots.length + numNew + 1);
+  /** Makes rows 0 .. slots.length-1 those of the tokens in these slots, with room for a prompt of `prefillEnd` tokens. */
+  prepare(slots: Int32Array, prefillEnd: number): void {
+    this.#reserve(prefillRows(prefillEnd));
     const { stamps } = this.#window;
     let same = 0;
     const known = Math.min(this.#numRows, slots.length);
@@ -77,10 +75,9 @@ export class PrefillScratch {
     }
   }
 
-  #reserve(numRows: number): void {
-    if (numRows <= this.capacity) return;
+  #reserve(capacity: number): void {
+    if (capacity <= this.capacity) return;
     const { numLayers, kvHeads, headSize } = this.#window.shape;
-    const capacity = Math.ceil(Math.max(numRows, 1.5 * this.capacity) / STEP) * STEP;
     const grown = (old: Float32Array | undefined): Float32Array<ArrayBuffer> => {
       const fresh = new Float32Array(kvHeads * capacity * headSize);
       if (old) for (let h = 0; h < kvHeads; h++) fresh.set(old.subarray(h * this.capacity * headSize, (h * this.capacity + this.#numRows) * headSize), h * capacity * headSize);

@@ -81,6 +81,11 @@ export class OnnxRunner implements ModelRunner {
     return new OnnxRunner(model, window, ort, session, threads, biases);
   }
 
+  releaseScratch(): void {
+    this.scratch?.release();
+    if (this.scratch) this.bindScratch(false);
+  }
+
   get scratchBytes(): number {
     return this.scratch?.bytes ?? 0;
   }
@@ -149,28 +154,33 @@ export class OnnxRunner implements ModelRunner {
     return result;
   }
 
-  /** Feeds and fetches of the prefill lane; without a span for it one row of each stands in, which nothing looks at. */
+  /** Feeds and fetches the scratch's arrays, or else arrays of one row, which nothing looks at. */
+  private bindScratch(isUsed: boolean): void {
+    const scratch = this.scratch!;
+    const { numLayers, kvHeads, headSize } = this.window.shape;
+    const bound = isUsed ? scratch.generation : -1;
+    if (this.boundScratch === bound) return;
+    const C = isUsed ? scratch.capacity : 1;
+    const none = new Float32Array(kvHeads * headSize);
+    for (let l = 0; l < numLayers; l++) {
+      for (const [side, arrays] of [['k', scratch.keys], ['v', scratch.values]] as const) {
+        const tensor = new this.ort.Tensor('float32', isUsed ? arrays[l]! : none, [1, kvHeads, C, headSize]);
+        this.scratchFeeds[`p${side}${l}`] = tensor;
+        this.fetches[`n${side}${l}`] = tensor;
+      }
+    }
+    this.boundScratch = bound;
+  }
+
+  /** Feeds of the prefill lane for its span, if there is one, with its context in the scratch. */
   private bindPrefill(feeds: Record<string, Ort.Tensor>, span: BatchSpan | undefined): void {
     const { ort, rope } = this;
     const scratch = this.scratch!;
-    const { numLayers, kvHeads, headSize } = this.window.shape;
+    const { kvHeads, headSize } = this.window.shape;
     const n = span?.tokenIds.length ?? 0;
     const start = span?.startIndex ?? 0;
-    if (span) scratch.prepare(span.contextSlots, n);
-    // No capacity is -1, so the first step binds.
-    const bound = span ? scratch.generation : -1;
-    if (this.boundScratch !== bound) {
-      const C = span ? scratch.capacity : 1;
-      const none = new Float32Array(kvHeads * headSize);
-      for (let l = 0; l < numLayers; l++) {
-        for (const [side, arrays] of [['k', scratch.keys], ['v', scratch.values]] as const) {
-          const tensor = new ort.Tensor('float32', span ? arrays[l]! : none, [1, kvHeads, C, headSize]);
-          this.scratchFeeds[`p${side}${l}`] = tensor;
-          this.fetches[`n${side}${l}`] = tensor;
-        }
-      }
-      this.boundScratch = bound;
-    }
+    if (span) scratch.prepare(span.contextSlots, span.prefillEnd ?? start + n);
+    this.bindScratch(span !== undefined);
     Object.assign(feeds, this.scratchFeeds);
     feeds[FEEDS.lastRow] = new ort.Tensor('int32', Int32Array.of(start + n), [1]);
     feeds[FEEDS.numRows] = new ort.Tensor('int32', Int32Array.of(start + n + 1), []);

@@ -1,7 +1,10 @@
 /** Which tokens take which lane, how the cache tells them apart, and which layers keep their key bias out of the codes. */
 import { describe, expect, test } from 'vitest';
+import { prefillRows, prefillTokensIn } from '../../engine/batch.ts';
+import { KvWindow, newKvRows } from '../../engine/cache/window.ts';
 import { laneIds } from '../../engine/laneIds.ts';
 import { keyBiasLayers, keyBiasMatrix, largeKeyBiasLayers, rotateBias } from '../../engine/model/keyBias.ts';
+import { PrefillScratch, scratchBytesPerToken } from '../../engine/model/prefillScratch.ts';
 import { RopeTable } from '../../engine/model/rope.ts';
 import { Sequence } from '../../engine/sequence.ts';
 import { prefillTokens } from '../../engine/tasks/prefillTokens.ts';
@@ -20,6 +23,12 @@ test('a prompt\'s tokens: the block, then whole pieces of what follows, never it
   expect(prefillTokens(100, 256)).toBe(100);
   expect(prefillTokens(100, 257)).toBe(356);
   expect(prefillTokens(0, 1000)).toBe(768);
+});
+
+test('the scratch is never larger than its share: tokens and rows are each other\'s inverse', () => {
+  expect([0, 1, 511, 512].map(prefillRows)).toEqual([0, 512, 512, 1024]);
+  expect([0, 511, 512, 1023, 1024].map(prefillTokensIn)).toEqual([0, 0, 511, 511, 1023]);
+  for (let rows = 0; rows < 5000; rows += 37) expect(prefillRows(prefillTokensIn(rows))).toBeLessThanOrEqual(rows);
 });
 
 test('a sequence keeps its lanes while it grows, and takes the engine\'s bound', () => {
@@ -67,5 +76,68 @@ describe('key biases', () => {
       }
       expect(byMatrix).toBeCloseTo(direct, 4);
     }
+  });
+});
+
+describe('the scratch', () => {
+  const shape = { numLayers: 1, kvHeads: 1, headSize: 2, kv: 'int8' } as const;
+  const rope = new RopeTable({ type: 'default', theta: 10_000 } as never, 2);
+
+  function setUp(biases = new Map<number, Float32Array>()) {
+    const window = new KvWindow(shape, 8);
+    const write = (slot: number, code: number): void => {
+      const rows = newKvRows(shape, 1);
+      rows.keys.fill(code);
+      rows.values.fill(-code);
+      rows.keyScales.fill(0.5);
+      rows.valueScales.fill(0.25);
+      window.write(Int32Array.of(slot), rows, 0, 0);
+    };
+    return { write, scratch: new PrefillScratch(window, rope, biases) };
+  }
+  const rows = (array: Float32Array, n: number): number[] => [...array.subarray(0, 2 * n)];
+
+  test('holds the rows dequantised, in the order of the prompt, and no more than its share', () => {
+    const { write, scratch } = setUp();
+    write(5, 4);
+    write(2, 8);
+    scratch.prepare(Int32Array.of(5, 2), 600);
+    expect(rows(scratch.keys[0]!, 2)).toEqual([2, 2, 4, 4]);
+    expect(rows(scratch.values[0]!, 2)).toEqual([-1, -1, -2, -2]);
+    expect(scratch.bytes).toBe(prefillRows(600) * scratchBytesPerToken(shape));
+    const { generation } = scratch;
+    scratch.prepare(Int32Array.of(5, 2), 1023);
+    expect(scratch.generation).toBe(generation);
+    scratch.release();
+    expect(scratch.bytes).toBe(0);
+    scratch.prepare(Int32Array.of(5), 1);
+    expect(rows(scratch.keys[0]!, 1)).toEqual([2, 2]);
+  });
+
+  test('takes a row again only where its slot was written since', () => {
+    const { write, scratch } = setUp();
+    for (const slot of [0, 1, 2]) write(slot, 2 * slot + 2);
+    scratch.prepare(Int32Array.of(0, 1), 3);
+    // As the step adds the third row in place.
+    scratch.keys[0]!.set([7, 7], 4);
+    scratch.added(Int32Array.of(2));
+    scratch.keys[0]!.set([9, 9], 0);
+    scratch.prepare(Int32Array.of(0, 1, 2), 3);
+    expect(rows(scratch.keys[0]!, 3)).toEqual([9, 9, 2, 2, 7, 7]);
+    write(1, 10);
+    scratch.prepare(Int32Array.of(0, 1, 2), 3);
+    expect(rows(scratch.keys[0]!, 3)).toEqual([9, 9, 5, 5, 3, 3]);
+  });
+
+  test('grows without losing what it holds, and adds the rotated bias', () => {
+    const { write, scratch } = setUp(new Map([[0, Float32Array.of(1, 0)]]));
+    write(0, 4);
+    write(1, 4);
+    scratch.prepare(Int32Array.of(0), 1);
+    scratch.keys[0]!.set([9, 9], 0);
+    scratch.prepare(Int32Array.of(0, 1), 2000);
+    expect(rows(scratch.keys[0]!, 1)).toEqual([9, 9]);
+    expect(scratch.keys[0]![2]).toBeCloseTo(2 + Math.cos(1), 6);
+    expect(scratch.keys[0]![3]).toBeCloseTo(2 + Math.sin(1), 6);
   });
 });
