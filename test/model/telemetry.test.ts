@@ -46,7 +46,13 @@ test('in the worker thread', () => {
 });
 
 test('without the variable this would be seen', () => {
-  const code = `require('onnxruntime-node').InferenceSession.create(Buffer.alloc(4)).catch(() => {});`;
+  // The library writes from a thread of its own: the process waits for it, as otherwise its end may come first.
+  const code = `
+const { existsSync, readdirSync } = require('node:fs');
+require('onnxruntime-node').InferenceSession.create(Buffer.alloc(4)).catch(() => {});
+const seen = () => existsSync(process.env.HOME) && readdirSync(process.env.HOME, { recursive: true }).some((name) => name.includes('deviceid'));
+const until = Date.now() + 30_000;
+setInterval(() => { if (seen() || Date.now() > until) process.exit(0); }, 50);`;
   // On Linux; elsewhere the library keeps it where the system does.
   if (process.platform === 'linux') expect(leftInHome('-e', code).join(' ')).toContain('deviceid');
 });
