@@ -2,6 +2,7 @@
  * What one step runs: the spans that the scheduler chose, on one ragged token axis. The border between queues and
  * tensors: the scheduler makes batches and never sees a tensor, the runner runs them and never sees a queue.
  */
+import type { KvRows } from './cache/window.ts';
 
 export type Lane = 'window' | 'prefill';
 
@@ -49,6 +50,8 @@ export interface ModelRunner {
   readonly scratchBytes?: number;
   /** Gives that memory back; between runs. */
   releaseScratch?(): void;
+  /** Turns the keys of rows to positions that are `by` further on, in place; between runs. Without it nothing is taken over from other places. */
+  shiftKeys?(rows: KvRows, by: number): void;
   /** Logits of the wanted rows in batch order, [sum of numLogits, vocabSize]; valid until the next run. */
   run(batch: readonly BatchSpan[]): Promise<Float32Array>;
 }

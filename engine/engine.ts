@@ -21,6 +21,7 @@ import { sample } from './sampler.ts';
 import type { Scheduled } from './schedule.ts';
 import { Scheduler } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
+import { ShiftedReuse } from './shiftedReuse.ts';
 import { Speculation } from './speculation/speculation.ts';
 import { type StepCosts, StepPlanner } from './stepPlanner.ts';
 import { StepTrace, type TracedSpan, type TracedStep } from './trace.ts';
@@ -45,6 +46,8 @@ export interface EngineOptions {
   tokenBudget?: number;
   /** Slots up to which the window grows rather than reuses those of unreferenced runs; 2 * maxContext when left out. */
   softSlots?: number;
+  /** Whether requests may take over rows of an older version of their text (see shiftedReuse). */
+  reuseShifted?: boolean;
   /** For benchmarks: policies other than the usual ones. */
   policies?: Partial<Policies>;
 }
@@ -61,6 +64,7 @@ export class Engine {
   readonly #scheduler: Scheduler;
   readonly #planner: StepPlanner;
   readonly #speculation: Speculation | null;
+  readonly #shifted: ShiftedReuse | null;
   readonly #policies: Policies;
   readonly #maxContext: number;
   readonly #clock: () => number;
@@ -91,7 +95,9 @@ export class Engine {
     this.#cache = new KvCache({ window, maxBytes: this.#divide(options.maxBytes), softSlots, clock: this.#clock });
     this.#policies = { ...ALL_POLICIES, ...options.policies };
     this.#speculation = this.#policies.speculation ? new Speculation() : null;
-    this.#scheduler = new Scheduler(this.#cache, this.#policies, this.#speculation);
+    const shiftKeys = options.reuseShifted ? this.#runner.shiftKeys?.bind(this.#runner) : undefined;
+    this.#shifted = shiftKeys ? new ShiftedReuse(this.#cache, shiftKeys) : null;
+    this.#scheduler = new Scheduler(this.#cache, this.#policies, this.#speculation, this.#shifted);
     this.#planner = new StepPlanner(this.#policies, this.#clock, options.stepCosts ?? { window: new StepCost(), prefill: new StepCost() }, options.tokenBudget);
   }
 
@@ -183,8 +189,14 @@ export class Engine {
   }
 
   /** What is cached of a prefix: a file block, or a prompt with as many tokens for the prefill lane. */
-  describe(tokenIds: readonly number[], prefillTokens = tokenIds.length): { tokens: number; bytes: number; tier: Tier; codec: string } {
-    return { ...this.#cache.describe(laneIds(tokenIds, Math.min(prefillTokens, this.#mostPrefill))), codec: this.#window.shape.kv };
+  describe(tokenIds: readonly number[], prefillTokens = tokenIds.length): { tokens: number; bytes: number; tier: Tier; codec: string; shiftedTokens: number } {
+    const ids = laneIds(tokenIds, Math.min(prefillTokens, this.#mostPrefill));
+    return { ...this.#cache.describe(ids), codec: this.#window.shape.kv, shiftedTokens: this.#shifted ? this.#cache.shifted.standingIn(ids) : 0 };
+  }
+
+  /** Lets go of what stood in for tokens of this block that have been computed since. */
+  dropShifted(tokenIds: readonly number[]): void {
+    if (this.#shifted) this.#betweenSteps(() => this.#cache.shifted.drop(this.#blockIds(tokenIds)));
   }
 
   /** The prefix tree for the monitor, with the files' blocks named. */
@@ -214,7 +226,7 @@ export class Engine {
       kvBytesPerToken: kvBytesPerToken(this.#window.shape),
       windowSlots: this.#cache.windowSlots,
       requests: { ...this.#scheduler.counts(), ...requests },
-      tokens: { ...tokens },
+      tokens: { ...tokens, promptShifted: this.#shifted?.numTokens ?? 0 },
       events: { ...this.#cache.events, preemptions: this.#scheduler.numPreemptions, steps },
       tokensPerSecond: this.#metrics.tokensPerSecond(this.#clock()),
       utilisation: this.#metrics.utilisation(this.#clock()),

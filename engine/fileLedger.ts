@@ -111,7 +111,7 @@ export class FileLedger {
       const entry = this.#of(docId);
       const found = engine.describe(tokenIds);
       // Less than the header is another file's.
-      const cached = found.tokens > numHeaderTokens ? found : { ...found, tokens: 0, bytes: 0, tier: 'none' as const };
+      const cached = found.tokens > numHeaderTokens ? found : { ...found, tokens: 0, bytes: 0, tier: 'none' as const, shiftedTokens: 0 };
       if (!entry.open && cached.tokens === 0) {
         this.#entries.delete(docId);
         continue;

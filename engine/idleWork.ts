@@ -44,6 +44,7 @@ export class IdleWork {
       if (cached >= promptIds.length || promptIds.length < 2) continue;
       const sequenceId = `idle ${++this.#numStarted}`;
       const ended = () => {
+        model.engine.dropShifted(promptIds);
         if (this.#running?.sequenceId === sequenceId) this.#running = null;
       };
       this.#running = { sequenceId, docId };

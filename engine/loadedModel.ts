@@ -5,6 +5,7 @@ import { RequestError } from './errors.ts';
 import { automaticCacheBytes } from './memory.ts';
 import { importModel, kvShape } from './model/importModel.ts';
 import { OnnxRunner } from './model/runner.ts';
+import { shiftQuality } from './model/shiftQuality.ts';
 import { StepCost } from './policies/stepCost.ts';
 import type { LoadOptions, ModelInfo } from './protocol.ts';
 import { Layout } from './text/layout.ts';
@@ -42,11 +43,14 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   progress('session', 0);
   const window = new KvWindow(shape, 0);
   const runner = await OnnxRunner.create(imported, window, { threads: options.threads });
+  const encode = (source: string): number[] => text.tokenizer.encode(source);
+  const shifted = options.reuseShifted && kv === 'int8' ? await shiftQuality(imported, runner, encode, contextTokens, (fraction) => progress('session', fraction)) : null;
+  const reuseShifted = shifted !== null && shifted.klMean <= shifted.bound;
   progress('session', 1);
   // After the weights are in memory: they are not available any more.
   let maxBytes = options.maxBytes || automaticCacheBytes();
   const stepCosts = { window: new StepCost(), prefill: new StepCost() };
-  const makeEngine = () => new Engine({ runner, stepCosts, window, maxBytes, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken });
+  const makeEngine = () => new Engine({ runner, stepCosts, window, maxBytes, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken, reuseShifted });
   const model = {
     info: {
       name: text.manifest.name,
@@ -66,6 +70,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
       canEdit: text.manifest.can.edit,
       readsSnippets: text.manifest.completion.snippets,
       note: text.manifest.note,
+      ...(shifted ? { shifted } : {}),
     },
     text,
     layout: new Layout(text, { contextTokens, numParameters: imported.parameters }),

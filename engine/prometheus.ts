@@ -47,6 +47,7 @@ function metricsOf(stats: Omit<EngineStats, 'model' | 'files' | 'tree'>): Metric
     counter('prompt_tokens_total', 'Prompt tokens of requests that have ended.', [{ value: tokens.prompt }]),
     counter('prompt_tokens_cached_total', 'Those of them that were found in the cache: over prompt_tokens_total, the prefix hit rate.', [{ value: tokens.promptCached }]),
     counter('prompt_tokens_computed_total', 'Prompt tokens computed, for requests or ahead of time.', labelled('for', { requests: tokens.promptComputed, idle: tokens.idleComputed })),
+    counter('prompt_tokens_shifted_total', 'Prompt tokens copied from where they stood before an edit, an approximation.', [{ value: tokens.promptShifted }]),
     counter('draft_tokens_total', 'Tokens drafted by speculation.', [{ value: tokens.drafted }]),
     counter('draft_tokens_accepted_total', 'Those of them that were right: over draft_tokens_total, the acceptance.', [{ value: tokens.accepted }]),
     counter('cache_events_total', 'Runs dropped, moved into the window, moved out of it; sequences that gave way.', labelled('event', { eviction: events.evictions, promotion: events.promotions, demotion: events.demotions, preemption: events.preemptions })),

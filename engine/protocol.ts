@@ -128,6 +128,23 @@ export interface LoadOptions {
   threads: number;
   /** Longest sequence; the model's own limit when left out, never more than that. */
   contextTokens?: number;
+  /**
+   * Whether, behind an edit, a request may take tokens over that an older version of its file has computed, turned to their
+   * new positions, until idle time has computed them anew. An approximation: only where measuring says that this model bears it.
+   */
+  reuseShifted?: boolean;
+}
+
+/** What taking over costs, measured once per model on edits of a sample: against the exact rows, over the tokens after it. */
+export interface ShiftQuality {
+  /** KL divergence, in nats. */
+  klMean: number;
+  klMax: number;
+  /** Share of positions with the same most probable token, 0..1. */
+  top1: number;
+  /** Mean KL divergence up to which it is used. */
+  bound: number;
+  numTokens: number;
 }
 
 export interface ModelInfo {
@@ -154,6 +171,8 @@ export interface ModelInfo {
   readsSnippets: boolean;
   /** What the model says of itself (manifest), or empty. */
   note: string;
+  /** Left out where position-shifted reuse was not asked for, or this precision has none; it is in use where `klMean` is within the bound. */
+  shifted?: ShiftQuality;
 }
 
 export type HostMessage =
@@ -204,6 +223,8 @@ export interface Usage {
   completionTokens: number;
   /** Prompt tokens that belong to the shared file block. */
   blockTokens: number;
+  /** Cached tokens that were taken over from where they stood before an edit, an approximation; left out where there are none. */
+  shiftedTokens?: number;
 }
 
 export interface Timings {
@@ -332,6 +353,8 @@ export interface FileStats {
   open: boolean;
   /** Tokens of its file block that the cache holds. */
   tokens: number;
+  /** Further tokens of it for which those of an earlier version stand in (see LoadOptions.reuseShifted). */
+  shiftedTokens: number;
   bytes: number;
   /** Where most of them are. */
   tier: Tier;
@@ -349,7 +372,7 @@ export interface FileStats {
 export interface TreeNode {
   /** What prompts of several files begin with; a file's block; what a request added behind it; small runs taken together. */
   kind: 'header' | 'file' | 'request' | 'others';
-  /** A file's path, or the priority of the request that computed the run; else empty. */
+  /** A file's path, or the priority of the request that computed the run, or `shifted` for tokens taken over from before an edit; else empty. */
   label: string;
   /** The file that the run belongs to. */
   docId?: string;
@@ -376,8 +399,11 @@ export interface EngineStats {
   kvBytesPerToken: number;
   windowSlots: { total: number; free: number; held: number };
   requests: { waiting: number; running: number; done: number; failed: number; aborted: number };
-  /** `prompt` of requests that have ended, `promptCached` of it found in the cache; `drafted` guessed ahead, `accepted` of it verified. */
-  tokens: { prompt: number; promptComputed: number; promptCached: number; idleComputed: number; generated: number; drafted: number; accepted: number };
+  /**
+   * `prompt` of requests that have ended, `promptCached` of it found in the cache; `promptShifted` copied from where they stood
+   * before an edit; `drafted` guessed ahead, `accepted` of it verified.
+   */
+  tokens: { prompt: number; promptComputed: number; promptCached: number; promptShifted: number; idleComputed: number; generated: number; drafted: number; accepted: number };
   events: { steps: number; evictions: number; preemptions: number; promotions: number; demotions: number };
   /** Over the last 10 s with work in them; 0 when idle. */
   tokensPerSecond: number;

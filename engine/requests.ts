@@ -184,9 +184,11 @@ export class Requests {
         onFinish: (finishReason, rest) => {
           live.sequenceIds.delete(sequenceId);
           if (rest) (onText ?? ((text) => live.request.addText(text)))(rest);
-          const { numPromptTokens: promptTokens, cachedTokens, numGenerated: completionTokens } = sequence;
+          const { numPromptTokens: promptTokens, cachedTokens, numGenerated: completionTokens, shiftedTokens } = sequence;
           if (prepared.docId !== null) this.#files.used(prepared.docId, prepared.blockTokens, cachedTokens);
-          resolve({ finishReason, usage: { promptTokens, cachedTokens, completionTokens, blockTokens: prepared.blockTokens }, timings: sequence.timings() });
+          // Idle time goes on until no approximation is left.
+          if (prepared.docId !== null && shiftedTokens > 0 && this.#documents.find(prepared.docId)) this.#files.touch(prepared.docId);
+          resolve({ finishReason, usage: { promptTokens, cachedTokens, completionTokens, blockTokens: prepared.blockTokens, ...(shiftedTokens > 0 ? { shiftedTokens } : {}) }, timings: sequence.timings() });
         },
         onError: (error) => {
           live.sequenceIds.delete(sequenceId);
@@ -205,7 +207,7 @@ export class Requests {
     const total: Outcome = { finishReason: 'stop', usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0, blockTokens: 0 }, timings: { queueMs: 0, ttftMs: 0, tpotMs: 0 } };
     const started = performance.now();
     const add = (outcome: Outcome) => {
-      for (const key of Object.keys(total.usage) as (keyof Usage)[]) total.usage[key] += outcome.usage[key];
+      for (const key of Object.keys(outcome.usage) as (keyof Usage)[]) total.usage[key] = (total.usage[key] ?? 0) + (outcome.usage[key] ?? 0);
       if (outcome.finishReason === 'abort') total.finishReason = 'abort';
     };
     let numDone = 0;

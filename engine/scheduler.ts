@@ -20,6 +20,7 @@ import type { TokenBudget } from './policies/tokenBudget.ts';
 import type { FinishReason } from './protocol.ts';
 import { type Ended, isDecode, likelyAnswer, numDrafted, reusable, type Schedule, type Scheduled } from './schedule.ts';
 import type { Sequence } from './sequence.ts';
+import type { ShiftedReuse } from './shiftedReuse.ts';
 import type { Speculation } from './speculation/speculation.ts';
 
 /** Sequences that hold a lease at once. */
@@ -34,6 +35,7 @@ export class Scheduler {
   readonly #cache: KvCache;
   readonly #policies: Policies;
   readonly #speculation: Speculation | null;
+  readonly #shifted: ShiftedReuse | null;
   readonly #standing: ReturnType<typeof byStanding>;
   readonly #waiting = new Set<Sequence>();
   readonly #running = new Map<Sequence, Lease>();
@@ -46,10 +48,11 @@ export class Scheduler {
   /** When a prompt has gone on last though the step had no room for it beside a completion. */
   #besideAt = Number.NEGATIVE_INFINITY;
 
-  constructor(cache: KvCache, policies: Policies, speculation: Speculation | null) {
+  constructor(cache: KvCache, policies: Policies, speculation: Speculation | null, shifted: ShiftedReuse | null = null) {
     this.#cache = cache;
     this.#policies = policies;
     this.#speculation = speculation;
+    this.#shifted = shifted;
     this.#standing = byStanding(policies);
   }
 
@@ -172,7 +175,7 @@ export class Scheduler {
       else if (at >= sequence.prefillEnd) numTokens += this.#take(sequence, lease, Math.min(left, sequence.tokenIds.length - at));
       else if (!prefilling) {
         const most = budget.prefill(at, numTokens, isUrgent);
-        const taken = most > 0 ? this.#take(sequence, lease, Math.min(most, sequence.prefillEnd - at)) : 0;
+        const taken = most > 0 ? this.#take(sequence, lease, Math.min(most, sequence.prefillEnd - at, this.#shifted?.room(sequence, at) ?? most)) : 0;
         prefilling = taken > 0;
         // In that lane tokens have another price: what it takes of the step's time is counted as so much of its tokens.
         if (prefilling) numTokens += Math.ceil((taken / most) * left);
@@ -280,6 +283,7 @@ export class Scheduler {
     this.#waiting.delete(sequence);
     this.#running.set(sequence, lease);
     sequence.status = 'running';
+    this.#shifted?.plan(sequence);
     return lease;
   }
 
@@ -300,7 +304,8 @@ export class Scheduler {
   }
 
   #hop(sequence: Sequence, lease: Lease): void {
-    this.#cache.advance(lease, sequence.cacheIds, reusable(sequence));
+    do this.#cache.advance(lease, sequence.cacheIds, reusable(sequence));
+    while (this.#shifted?.takeOver(sequence, lease));
     const reached = Math.min(numComputed(lease), sequence.numPromptTokens);
     sequence.cachedTokens += Math.max(0, reached - sequence.numReached);
     sequence.numReached = Math.max(sequence.numReached, reached);

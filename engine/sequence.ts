@@ -3,7 +3,7 @@
  * ends it. Owns its tokens, its stop conditions, its text and its times; knows neither cache nor queue.
  */
 import { RequestError } from './errors.ts';
-import { laneIds } from './laneIds.ts';
+import { isShifted, laneIds } from './laneIds.ts';
 import type { FinishReason, Priority, SamplingParams, Timings, TokenLogprob } from './protocol.ts';
 import type { Sampled } from './sampler.ts';
 import { StopStrings } from './stopStrings.ts';
@@ -145,6 +145,13 @@ export class Sequence {
 
   get numGenerated(): number {
     return this.tokenIds.length - this.numPromptTokens;
+  }
+
+  /** Prompt tokens whose K/V rows were taken over from where they stood before an edit: an approximation. */
+  get shiftedTokens(): number {
+    let count = 0;
+    for (let i = 0; i < this.numReached; i++) if (isShifted(this.cacheIds[i]!)) count++;
+    return count;
   }
 
   /** Tokens that may still be generated. */

@@ -16,6 +16,8 @@ export interface Config {
   modelFolders: string[];
   /** Ceiling of window + store in bytes; 0 lets the engine choose. */
   cacheMaxBytes: number;
+  /** Whether tokens behind an edit may be approximated by those of before it. */
+  cacheReuseShifted: boolean;
   /** 0 lets the engine choose. */
   threads: number;
   transport: TransportName;
@@ -102,6 +104,7 @@ function read(): Config {
     model: text('model'),
     modelFolders: texts('modelFolders'),
     cacheMaxBytes: count('cache.maxBytes', Number.MAX_SAFE_INTEGER),
+    cacheReuseShifted: flag('cache.reuseShifted'),
     threads: count('engine.threads', 256),
     transport: TRANSPORTS.find((name) => name === text('engine.transport')) ?? TRANSPORTS[0],
     unloadAfterMinutes: amount('engine.unloadAfterMinutes', 1440),

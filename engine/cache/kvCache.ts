@@ -9,6 +9,7 @@ import { KvMemory, WINDOW_STEP } from './kvMemory.ts';
 import { type Lease, numComputed } from './lease.ts';
 import { type Block, outline } from './outline.ts';
 import { endIndex, type Match, pathTo, type TreeNode } from './prefixTree.ts';
+import { ShiftedRuns } from './shiftedRuns.ts';
 import type { KvWindow } from './window.ts';
 
 export interface KvCacheOptions {
@@ -23,6 +24,8 @@ export interface KvCacheOptions {
 
 export class KvCache {
   readonly #memory: KvMemory;
+  /** Tokens of changed texts, taken over from where they stood before. */
+  readonly shifted: ShiftedRuns;
   readonly #clock: () => number;
   readonly #leases = new Set<Lease>();
   /** Pinned token prefixes by key. */
@@ -31,6 +34,7 @@ export class KvCache {
   constructor({ window, maxBytes, softSlots, clock }: KvCacheOptions) {
     this.#memory = new KvMemory(window, maxBytes, softSlots);
     this.#clock = clock;
+    this.shifted = new ShiftedRuns(this.#memory, clock);
   }
 
   get maxBytes(): number {

@@ -13,7 +13,7 @@ import { evictionOrder, firstToGo } from './eviction.ts';
 import { endIndex, PrefixTree, type TreeNode } from './prefixTree.ts';
 import { SlotAllocator } from './slots.ts';
 import { KvStore } from './store.ts';
-import type { KvWindow } from './window.ts';
+import type { KvRows, KvWindow } from './window.ts';
 import { kvBytesPerToken } from './window.ts';
 
 /** P is a multiple of this, unless the ceiling allows less than four of them. */
@@ -132,6 +132,11 @@ export class KvMemory {
     node.slots = slots;
     this.events.promotions++;
     return true;
+  }
+
+  /** Copies rows [from, to) of a run out, wherever they are. */
+  read(node: TreeNode, from: number, to: number): KvRows {
+    return node.slots ? this.window.read(node.slots.subarray(from, to)) : this.store.read(node.stored!, from, to);
   }
 
   /** Drops an unreferenced run and all below it. */

@@ -3,6 +3,7 @@
  * looked at, the heaviest of them told, the small ones taken together. A run that begins inside a file's block and goes
  * on behind it (a chat whose prompt was computed in one piece) is told as two.
  */
+import { isShifted } from '../laneIds.ts';
 import type { TreeNode as OutlineNode, Tier } from '../protocol.ts';
 import type { PrefixTree, TreeNode } from './prefixTree.ts';
 
@@ -81,12 +82,12 @@ function claims(tree: PrefixTree, blocks: Iterable<Block>): Map<TreeNode, Claim>
 /** Level by level, parents before children. */
 function visit(tree: PrefixTree, claimed: Map<TreeNode, Claim>): Piece[] {
   const pieces: Piece[] = [];
-  const add = (node: TreeNode, parent: Piece | null, tokens: number, claim: Claim | undefined, runs: number): Piece => {
+  const add = (node: TreeNode, parent: Piece | null, tokens: number, claim: Claim | undefined, runs: number, from = 0): Piece => {
     const block = claim?.block;
     const piece: Piece = {
       node,
       kind: claim ? (block ? 'file' : 'header') : 'request',
-      label: claim ? (block?.path ?? '') : node.tag,
+      label: claim ? (block?.path ?? '') : isShifted(node.tokenIds[from]!) ? 'shifted' : node.tag,
       docId: claim ? block?.docId : parent?.docId,
       tokens,
       parent,
@@ -107,7 +108,7 @@ function visit(tree: PrefixTree, claimed: Map<TreeNode, Claim>): Piece[] {
       const claim = claimed.get(node);
       const length = node.tokenIds.length;
       let last: Piece;
-      if (claim && claim.length < length) last = add(node, add(node, parent, claim.length, claim, 0), length - claim.length, undefined, 1);
+      if (claim && claim.length < length) last = add(node, add(node, parent, claim.length, claim, 0), length - claim.length, undefined, 1, claim.length);
       else last = add(node, parent, length, claim, 1);
       for (const child of node.children.values()) next.push({ node: child, parent: last });
     }

@@ -29,20 +29,26 @@ function runOf(blocks: readonly KvRows[]): StoredRun {
   return { numTokens, bytes, blocks };
 }
 
+/** Copies tokens [from, to) of `rows` over those of `target` from `at` on; nothing where to <= from. */
+function copyRows(shape: KvShape, rows: KvRows, from: number, to: number, target: KvRows, at: number): void {
+  if (to <= from) return;
+  const heads = shape.numLayers * shape.kvHeads;
+  const copy = <A extends Int8Array | Float32Array>(source: A, into: A, numRows: number, width: number): void => {
+    if (source.length === 0) return;
+    for (let r = 0; r < numRows; r++) {
+      into.set(source.subarray((r * rows.numTokens + from) * width, (r * rows.numTokens + to) * width) as never, (r * target.numTokens + at) * width);
+    }
+  };
+  copy(rows.keys, target.keys, heads * shape.headSize, 1);
+  copy(rows.values, target.values, heads, shape.headSize);
+  copy(rows.keyScales, target.keyScales, heads, 1);
+  copy(rows.valueScales, target.valueScales, heads, 1);
+}
+
 /** Copies tokens [from, to) out of `rows`. */
 export function sliceRows(shape: KvShape, rows: KvRows, from: number, to: number): KvRows {
   const slice = newKvRows(shape, to - from);
-  const heads = shape.numLayers * shape.kvHeads;
-  const copy = <A extends Int8Array | Float32Array>(source: A, target: A, numRows: number, width: number): void => {
-    if (source.length === 0) return;
-    for (let r = 0; r < numRows; r++) {
-      target.set(source.subarray((r * rows.numTokens + from) * width, (r * rows.numTokens + to) * width) as never, r * slice.numTokens * width);
-    }
-  };
-  copy(rows.keys, slice.keys, heads * shape.headSize, 1);
-  copy(rows.values, slice.values, heads, shape.headSize);
-  copy(rows.keyScales, slice.keyScales, heads, 1);
-  copy(rows.valueScales, slice.valueScales, heads, 1);
+  copyRows(shape, rows, from, to, slice, 0);
   return slice;
 }
 
@@ -73,6 +79,17 @@ export class KvStore {
       window.write(slots.subarray(at, at + block.numTokens), block, 0, startIndex + at);
       at += block.numTokens;
     }
+  }
+
+  /** Rows [from, to) of a run, a copy. */
+  read(run: StoredRun, from: number, to: number): KvRows {
+    const rows = newKvRows(this.#shape, to - from);
+    let start = 0;
+    for (const block of run.blocks) {
+      copyRows(this.#shape, block, Math.max(0, from - start), Math.min(block.numTokens, to - start), rows, Math.max(0, start - from));
+      start += block.numTokens;
+    }
+    return rows;
   }
 
   /** The first `at` tokens and the rest; `run` is void afterwards. */

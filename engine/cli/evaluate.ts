@@ -4,11 +4,13 @@
  */
 import { readFile } from 'node:fs/promises';
 import { KvWindow, kvBytesPerToken } from '../cache/window.ts';
+import { addPosition, type Divergence, logProbabilities, noDivergence } from '../divergence.ts';
 import { RequestError } from '../errors.ts';
 import { importModel, type ImportedModel, kvShape } from '../model/importModel.ts';
 import { OnnxRunner } from '../model/runner.ts';
 import type { KvPrecision, Precision } from '../protocol.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
+import { evaluateShifted } from './evaluateShifted.ts';
 import { type CommandLine, loadOptionsOf, required, text, UsageError } from './options.ts';
 import { log, printJson, table } from './output.ts';
 
@@ -23,12 +25,8 @@ interface Variant {
   window: KvPrecision;
 }
 
-interface Score {
+interface Score extends Divergence {
   nll: number;
-  kldSum: number;
-  kldMax: number;
-  agreed: number;
-  numTokens: number;
 }
 
 const CODECS: Record<string, Variant> = {
@@ -36,33 +34,6 @@ const CODECS: Record<string, Variant> = {
   int8: { kv: 'int8', weights: 'float32', window: 'int8' },
 };
 const SHIPPED: Variant = { kv: 'w8a8+int8', weights: 'int8', window: 'int8' };
-
-/** log softmax of a row, in float64. */
-function logProbabilities(logits: Float32Array): Float64Array {
-  let max = Number.NEGATIVE_INFINITY;
-  for (const v of logits) if (v > max) max = v;
-  let sum = 0;
-  for (const v of logits) sum += Math.exp(v - max);
-  const norm = max + Math.log(sum);
-  return Float64Array.from(logits, (v) => v - norm);
-}
-
-function argmax(row: Float64Array): number {
-  let best = 0;
-  for (let i = 1; i < row.length; i++) if (row[i]! > row[best]!) best = i;
-  return best;
-}
-
-/** Adds one position: KL(reference || row) in nats, and the next token's negative log-likelihood. */
-function addRow(score: Score, reference: Float64Array, row: Float64Array, next: number): void {
-  let kld = 0;
-  for (let i = 0; i < row.length; i++) kld += Math.exp(reference[i]!) * (reference[i]! - row[i]!);
-  score.kldSum += kld;
-  score.kldMax = Math.max(score.kldMax, kld);
-  score.agreed += argmax(row) === argmax(reference) ? 1 : 0;
-  score.nll -= row[next]!;
-  score.numTokens++;
-}
 
 export async function evaluate(line: CommandLine): Promise<number> {
   const wanted = (text(line, 'kv') ?? 'int8').split(',').map((name) => name.trim());
@@ -76,13 +47,17 @@ export async function evaluate(line: CommandLine): Promise<number> {
   const tokenizer = await Tokenizer.load(options.modelDir);
   const ids = tokenizer.encode(source.replaceAll('\r\n', '\n'));
   if (ids.length < 2) throw new RequestError('badRequest', `${file}: too short to score`);
+  if (line.values.shifted === true) {
+    await evaluateShifted(source.replaceAll('\r\n', '\n'), tokenizer, options, line.json);
+    return 0;
+  }
 
   const models: Partial<Record<Precision, ImportedModel>> = {};
   for (const precision of ['float32', 'int8'] as const) models[precision] = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision });
   const config = models.float32!.config;
   const stretch = Math.min(STRETCH_TOKENS, config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
   const variants = [CODECS.float32!, ...wanted.filter((name) => name !== 'float32').map((name) => CODECS[name]!), SHIPPED];
-  const scores = variants.map((): Score => ({ nll: 0, kldSum: 0, kldMax: 0, agreed: 0, numTokens: 0 }));
+  const scores = variants.map((): Score => ({ nll: 0, ...noDivergence() }));
   const runners: OnnxRunner[] = [];
   try {
     for (const variant of variants) runners.push(await OnnxRunner.create(models[variant.weights]!, new KvWindow(kvShape(config, variant.window), stretch), { threads: options.threads }));
@@ -101,7 +76,7 @@ export async function evaluate(line: CommandLine): Promise<number> {
     const nll = score.nll / score.numTokens;
     const perToken = kvBytesPerToken(kvShape(config, variant.window));
     return {
-      kv: variant.kv, weights: variant.weights, nll, ppl: Math.exp(nll), kldMean: score.kldSum / score.numTokens, kldMax: score.kldMax,
+      kv: variant.kv, weights: variant.weights, nll, ppl: Math.exp(nll), kldMean: score.klSum / score.numTokens, kldMax: score.klMax,
       top1: score.agreed / score.numTokens, kvBytesPerToken: perToken, compression: float16Bytes / perToken, numTokens: score.numTokens,
     };
   });
@@ -125,7 +100,10 @@ async function scoreStretch(runners: OnnxRunner[], scores: Score[], ids: number[
       const logits = await runner.run([span]);
       const rows = tokenIds.map((_, i) => logProbabilities(logits.subarray(i * runner.vocabSize, (i + 1) * runner.vocabSize)));
       if (v === 0) reference = rows;
-      for (const [i, row] of rows.entries()) addRow(scores[v]!, reference[i]!, row, ids[start + i + 1]!);
+      for (const [i, row] of rows.entries()) {
+        addPosition(scores[v]!, reference[i]!, row);
+        scores[v]!.nll -= row[ids[start + i + 1]!]!;
+      }
     }
   }
 }

@@ -6,7 +6,7 @@ import { defaultCacheDir } from './client.ts';
 
 export class UsageError extends Error {}
 
-const MODEL = { model: { type: 'string' }, precision: { type: 'string' }, threads: { type: 'string' }, context: { type: 'string' }, 'max-bytes': { type: 'string' }, 'cache-dir': { type: 'string' }, json: { type: 'boolean' } } as const;
+const MODEL = { model: { type: 'string' }, precision: { type: 'string' }, threads: { type: 'string' }, context: { type: 'string' }, 'max-bytes': { type: 'string' }, 'cache-dir': { type: 'string' }, 'reuse-shifted': { type: 'boolean' }, json: { type: 'boolean' } } as const;
 /** What is written at a session's end. */
 const RECORDS = { metrics: { type: 'string' }, trace: { type: 'string' } } as const;
 const SAMPLING = {
@@ -20,7 +20,7 @@ const OPTIONS: Record<string, NonNullable<ParseArgsConfig['options']>> = {
   complete: { ...MODEL, ...RECORDS, ...SAMPLING, file: { type: 'string' }, line: { type: 'string' }, column: { type: 'string' }, n: { type: 'string' } },
   chat: { ...MODEL, ...RECORDS, ...SAMPLING, file: { type: 'string', multiple: true }, message: { type: 'string' } },
   summarize: { ...MODEL, ...RECORDS, ...SAMPLING, symbol: { type: 'string' } },
-  eval: { ...MODEL, text: { type: 'string' }, kv: { type: 'string' } },
+  eval: { ...MODEL, text: { type: 'string' }, kv: { type: 'string' }, shifted: { type: 'boolean' } },
   inspect: { json: { type: 'boolean' } },
 };
 
@@ -32,10 +32,12 @@ export const HELP = `kvasir: a code assistant's engine on the command line
   kvasir chat [--file F]... [--message M]                   one turn, or a conversation
   kvasir summarize PATH [--symbol S]                        a file, one symbol of it, or a folder
   kvasir eval --text FILE [--kv int8]                       what compression costs, against float32
+  kvasir eval --text FILE --shifted                         what --reuse-shifted costs behind edits of the file
   kvasir inspect [DIR]                                      what a model folder is, or why it cannot run
 
 Model: --model DIR (default: the built-in one), --precision int8|float32, --threads N, --context TOKENS,
-       --max-bytes BYTES of KV cache, --cache-dir DIR for imported models.
+       --max-bytes BYTES of KV cache, --cache-dir DIR for imported models, --reuse-shifted: after an edit, what the
+       unchanged text behind it had computed is taken over until idle time has computed it anew (an approximation).
 Sampling: --max-tokens N, --temperature T, --top-p P, --top-k K, --min-p P, --repetition-penalty R, --seed N,
        --stop TEXT (repeatable), --ignore-eos, --top-logprobs K.
 At the end: --metrics FILE writes the engine's figures as Prometheus text, --trace FILE its last steps as a Chrome
@@ -122,6 +124,6 @@ export function loadOptionsOf(line: CommandLine): LoadOptions {
   const contextTokens = number(line, 'context', 16, MANY);
   return {
     modelDir: modelDirOf(line), cacheDir: text(line, 'cache-dir') ?? defaultCacheDir(), precision, maxBytes: number(line, 'max-bytes', 1, MANY) ?? 0, threads: number(line, 'threads', 0, 1024) ?? 0,
-    ...(kv ? { kv } : {}), ...(contextTokens ? { contextTokens } : {}),
+    ...(kv ? { kv } : {}), ...(contextTokens ? { contextTokens } : {}), ...(line.values['reuse-shifted'] === true ? { reuseShifted: true } : {}),
   };
 }

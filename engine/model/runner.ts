@@ -12,6 +12,7 @@ import { rotateBias } from './keyBias.ts';
 import { isNarrow, loadOnnxruntime, type OnnxRuntime, openSession } from './onnxSession.ts';
 import { PrefillScratch, scratchBytesPerToken } from './prefillScratch.ts';
 import { RopeTable } from './rope.ts';
+import { shiftKeys } from './shiftKeys.ts';
 import { FEEDS, FETCHES, usesTurns } from './stepGraph.ts';
 import { chooseThreads } from './threadChoice.ts';
 
@@ -84,6 +85,10 @@ export class OnnxRunner implements ModelRunner {
   releaseScratch(): void {
     this.scratch?.release();
     if (this.scratch) this.bindScratch(false);
+  }
+
+  shiftKeys(rows: KvRows, by: number): void {
+    shiftKeys(rows, this.window.shape, this.rope, by);
   }
 
   get scratchBytes(): number {

@@ -6,5 +6,6 @@ import { formatCount } from '../format.ts';
 export function footerOf({ usage, timings }: { usage: Usage; timings: Timings }): string {
   const parts = [`${formatCount(usage.cachedTokens)} of ${formatCount(usage.promptTokens)} tokens reused`, `first token ${formatCount(timings.ttftMs)} ms`];
   if (timings.tpotMs > 0) parts.push(`${formatCount(1000 / timings.tpotMs)} tok/s`);
+  if (usage.shiftedTokens) parts.push(`${formatCount(usage.shiftedTokens)} approximated`);
   return parts.join(' · ');
 }

@@ -52,6 +52,7 @@ export class EngineHost implements vscode.Disposable {
           precision: 'int8',
           maxBytes: this.#maxBytes,
           threads: settings.current.threads,
+          ...(settings.current.cacheReuseShifted ? { reuseShifted: true } : {}),
         };
       },
       onState: (state) => this.#follow(state),
@@ -71,7 +72,7 @@ export class EngineHost implements vscode.Disposable {
     this.#subscriptions = [
       this.#idle,
       settings.onDidChange(({ before, now }) => {
-        if (before.model !== now.model || before.threads !== now.threads || before.transport !== now.transport) void this.client.stop(vscode.l10n.t('the settings of the engine were changed'));
+        if (before.model !== now.model || before.threads !== now.threads || before.cacheReuseShifted !== now.cacheReuseShifted || before.transport !== now.transport) void this.client.stop(vscode.l10n.t('the settings of the engine were changed'));
         else this.#applyMaxBytes();
         this.#idle.review();
       }),

@@ -60,6 +60,7 @@ export function explain(record: CompletionRecord | undefined, t: Translate): str
   const { timings, usage } = record;
   if (timings) lines.push(`- ${t('Engine: {0} ms queued, first token after {1} ms, {2} ms for each further token', timings.queueMs.toFixed(0), timings.ttftMs.toFixed(0), timings.tpotMs.toFixed(1))}`);
   if (usage) lines.push(`- ${t('Prompt: {0} tokens, {1} of them reused from the cache, {2} from the file block; {3} tokens written', usage.promptTokens, usage.cachedTokens, usage.blockTokens, usage.completionTokens)}`);
+  if (usage?.shiftedTokens) lines.push(`- ${t('Approximated: {0} of the reused tokens were computed before an edit of the text in front of them (kvasir.cache.reuseShifted)', usage.shiftedTokens)}`);
   for (const note of record.diagnostics) lines.push(`- ${t('Note: {0}', note)}`);
   if (record.shown) lines.push('', ...fenced(record.shown));
   return `${lines.join('\n')}\n`;

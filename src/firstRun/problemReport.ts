@@ -140,6 +140,6 @@ function describeCompletion({ trigger, reason, source, shown, accepted, waitedMs
     `- ${trigger}; ${reason ? `nothing shown: ${reason}` : `${(shown ?? '').length} characters from ${source}${accepted ? ', accepted' : ''}`}`,
     `- ${Math.round(totalMs)} ms, of which ${Math.round(waitedMs)} ms waiting for a pause in typing`,
     ...(timings ? [`- Engine: ${timings.queueMs.toFixed(0)} ms queued, first token after ${timings.ttftMs.toFixed(0)} ms, ${timings.tpotMs.toFixed(1)} ms for each further one`] : []),
-    ...(usage ? [`- Prompt: ${usage.promptTokens} tokens, ${usage.cachedTokens} cached, ${usage.blockTokens} of the file block; ${usage.completionTokens} written`] : []),
+    ...(usage ? [`- Prompt: ${usage.promptTokens} tokens, ${usage.cachedTokens} cached, ${usage.blockTokens} of the file block${usage.shiftedTokens ? `, ${usage.shiftedTokens} approximated` : ''}; ${usage.completionTokens} written`] : []),
   ];
 }

@@ -88,7 +88,7 @@ export interface CacheStrings {
   fileBlock: string;
   others: string;
   outdated: string;
-  kinds: { completion: string; chat: string; summary: string; idle: string };
+  kinds: { completion: string; chat: string; summary: string; idle: string; shifted: string };
   tokens: string;
   running: string;
   pinned: string;
@@ -98,6 +98,7 @@ export interface CacheStrings {
   tier: string;
   codec: string;
   tokensColumn: string;
+  shiftedTokens: string;
   size: string;
   hits: string;
   hitRate: string;

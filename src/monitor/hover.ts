@@ -17,6 +17,11 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
   const used = stats.windowBytes + stats.storeBytes + stats.scratchBytes;
   lines.push(t('KV cache: **{0}** of {1} (window {2}, store {3}, scratch {4}; {5} a token, {6})', formatBytes(used), formatBytes(stats.maxBytes), formatBytes(stats.windowBytes), formatBytes(stats.storeBytes), formatBytes(stats.scratchBytes), formatBytes(stats.kvBytesPerToken), model?.kv ?? ''), '');
   if (tokens.prompt > 0) lines.push(t('Prompt tokens reused: **{0}** ({1} of {2})', formatShare(tokens.promptCached / tokens.prompt), formatCount(tokens.promptCached), formatCount(tokens.prompt)), '');
+  if (model?.shifted) {
+    const { klMean, bound } = model.shifted;
+    if (klMean <= bound) lines.push(t('Approximated behind edits: {0} tokens (mean KL divergence {1})', formatCount(tokens.promptShifted), klMean.toExponential(1)), '');
+    else lines.push(t('Nothing is approximated behind edits: with this model the mean KL divergence would be {0}, more than {1}', klMean.toExponential(1), bound.toExponential(0)), '');
+  }
   const speed = stats.tokensPerSecond > 0 ? `${formatCount(stats.tokensPerSecond)} tok/s · ` : '';
   lines.push(speed + t('Requests: {0} running, {1} waiting, {2} done', requests.running, requests.waiting, formatCount(requests.done)), '');
   lines.push(t('Memory: weights {0}, process {1}, {2} of {3} available', formatBytes(model?.weightsBytes ?? 0), formatBytes(memory.processBytes), formatBytes(memory.availableBytes), formatBytes(memory.totalBytes)), '');

@@ -140,6 +140,7 @@ export class Files {
       if (name === 'tier') cell.firstElementChild!.className = `swatch ${file.tier}`;
       const shown = text(file);
       if (target.textContent !== shown) target.textContent = shown;
+      if (name === 'tokens') cell.title = file.shiftedTokens ? fillIn(s.shiftedTokens, formatCount(file.shiftedTokens)) : '';
     }
     for (const [each, label] of [[row.pin, fillIn(file.pinned ? s.unpin : s.pin, file.name)], [row.evict, fillIn(s.evict, file.name)]] as const) {
       each.setAttribute('aria-label', label);
@@ -156,7 +157,7 @@ export class Files {
       { name: 'file', label: s.file, value: (file) => file.name, text: (file) => file.name },
       { name: 'tier', label: s.tier, value: (file) => tiers[file.tier], text: (file) => tiers[file.tier] },
       { name: 'codec', label: s.codec, value: (file) => file.codec, text: (file) => (file.tokens ? file.codec : '') },
-      { name: 'tokens', label: s.tokensColumn, value: (file) => file.tokens, text: (file) => formatCount(file.tokens) },
+      { name: 'tokens', label: s.tokensColumn, value: (file) => file.tokens, text: (file) => `${formatCount(file.tokens)}${file.shiftedTokens ? ` + ≈${formatCount(file.shiftedTokens)}` : ''}` },
       { name: 'size', label: s.size, value: (file) => file.bytes, text: (file) => formatBytes(file.bytes) },
       { name: 'hits', label: s.hits, value: (file) => file.hits, text: (file) => formatCount(file.hits) },
       { name: 'rate', label: s.hitRate, value: (file) => (file.hits ? file.hitRate : -1), text: (file) => (file.hits ? formatShare(file.hitRate) : '–') },

@@ -73,6 +73,10 @@ class BenchRunner implements ModelRunner {
     return new Float32Array(numLogits * this.vocabSize);
   }
 
+  shiftKeys(rows: KvRows, by: number): void {
+    this.#runner.shiftKeys(rows, by);
+  }
+
   /** Rows to pretend with. */
   async takeSample(tokenIds: number[]): Promise<void> {
     const { window } = this.#runner;
@@ -159,9 +163,9 @@ export class EngineUnderTest {
     return tokens(this.random, count, this.#runner.vocabSize);
   }
 
-  /** Goes on with an engine that has nothing cached; what steps cost stays known. @param tokenBudget tokens per step; learnt as in use when left out. @param policies other than the usual ones */
-  renew(tokenBudget?: number, policies?: Partial<Policies>): void {
-    this.#engine = this.#newEngine(tokenBudget, policies);
+  /** Goes on with an engine that has nothing cached; what steps cost stays known. @param tokenBudget tokens per step; learnt as in use when left out. @param policies other than the usual ones @param reuseShifted see shiftedReuse */
+  renew(tokenBudget?: number, policies?: Partial<Policies>, reuseShifted = false): void {
+    this.#engine = this.#newEngine(tokenBudget, policies, reuseShifted);
   }
 
   /**
@@ -228,8 +232,8 @@ export class EngineUnderTest {
     return performance.now() - start;
   }
 
-  #newEngine(tokenBudget?: number, policies?: Partial<Policies>): Engine {
-    return new Engine({ runner: this.#runner, stepCosts: this.#costs, prefillBytesPerToken: this.#onnx.prefillBytesPerToken, window: this.#onnx.window, maxBytes: MAX_BYTES, maxContext: this.#maxContext, tokenBudget, policies });
+  #newEngine(tokenBudget?: number, policies?: Partial<Policies>, reuseShifted = false): Engine {
+    return new Engine({ runner: this.#runner, stepCosts: this.#costs, prefillBytesPerToken: this.#onnx.prefillBytesPerToken, window: this.#onnx.window, maxBytes: MAX_BYTES, maxContext: this.#maxContext, tokenBudget, policies, reuseShifted });
   }
 }
 

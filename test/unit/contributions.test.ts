@@ -51,6 +51,7 @@ const SETTINGS: Record<string, [file: string, words: string]> = {
   'kvasir.model': ['test/vscode/robustness.test.ts', "'kvasir.model'"],
   'kvasir.modelFolders': ['test/vscode/platform.test.ts', "'kvasir.modelFolders'"],
   'kvasir.cache.maxBytes': ['test/unit/engineHost.test.ts', 'a ceiling set while the model loads reaches the engine when it is ready, 0 later without a restart'],
+  'kvasir.cache.reuseShifted': ['test/unit/engineHost.test.ts', 'shifted reuse is asked for only where the setting says so'],
   'kvasir.engine.threads': ['test/unit/engineHost.test.ts', 'the number of threads reaches the engine'],
   'kvasir.engine.transport': ['test/vscode/robustness.test.ts', "'kvasir.engine.transport': 'process'"],
   'kvasir.engine.unloadAfterMinutes': ['test/unit/engineHost.test.ts', 'unloaded after the time without a request'],

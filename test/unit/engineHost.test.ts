@@ -56,7 +56,7 @@ function hostOf() {
   world.told.length = 0;
   world.focused = true;
   world.windowState.clear();
-  const config = { model: '', threads: 0, transport: 'thread', cacheMaxBytes: 0, unloadAfterMinutes: 0 };
+  const config = { model: '', threads: 0, transport: 'thread', cacheMaxBytes: 0, cacheReuseShifted: false, unloadAfterMinutes: 0 };
   let changed = (_: unknown): void => {};
   const settings = {
     get current() { return { ...config }; },
@@ -105,6 +105,18 @@ test('the number of threads reaches the engine; another number ends it, and the 
   await settle();
   host.client.ready().catch(() => {});
   expect((await greet()).threads).toBe(5);
+  expect(world.engines.length).toBe(2);
+});
+
+test('shifted reuse is asked for only where the setting says so; turning it on ends the engine, and the next request starts it with it', async () => {
+  const { host, set } = hostOf();
+  set({});
+  host.client.ready().catch(() => {});
+  expect(await greet()).not.toHaveProperty('reuseShifted');
+  set({ cacheReuseShifted: true });
+  await settle();
+  host.client.ready().catch(() => {});
+  expect((await greet()).reuseShifted).toBe(true);
   expect(world.engines.length).toBe(2);
 });
 

@@ -1,0 +1,51 @@
+/**
+ * Keys moved to other positions. The rotary embedding turns a key by its position, so a token that now stands `by`
+ * positions further on has its key turned by so much more; its value knows no position. Done on the stored rows: the codes
+ * are turned as they are and coded anew, which costs one more rounding. A key that is coded without its bias (see keyBias)
+ * is turned alike, since the bias is added back by the position that its slot is said to hold.
+ */
+import type { KvRows, KvShape } from '../cache/window.ts';
+import type { RopeTable } from './rope.ts';
+
+/** Turns all keys of `rows` by this many positions, in place; less than 0 is backwards. */
+export function shiftKeys(rows: KvRows, shape: KvShape, rope: RopeTable, by: number): void {
+  if (by === 0) return;
+  const { headSize, kv } = shape;
+  const { half } = rope;
+  const n = rows.numTokens;
+  const distance = Math.abs(by);
+  rope.ensure(distance + 1);
+  const turned = kv === 'int8' ? new Float32Array(headSize * n) : rows.keys;
+  const largest = new Float32Array(n);
+  for (let head = 0; head < shape.numLayers * shape.kvHeads; head++) {
+    const first = head * headSize * n;
+    const target = kv === 'int8' ? 0 : first;
+    largest.fill(0);
+    for (let d = 0; d < half; d++) {
+      const c = rope.cos[distance * half + d]!;
+      const s = Math.sign(by) * rope.sin[distance * half + d]!;
+      const low = d * n;
+      const high = (d + half) * n;
+      for (let i = 0; i < n; i++) {
+        const x = rows.keys[first + low + i]!;
+        const y = rows.keys[first + high + i]!;
+        const u = x * c - y * s;
+        const v = y * c + x * s;
+        turned[target + low + i] = u;
+        turned[target + high + i] = v;
+        largest[i] = Math.max(largest[i]!, Math.abs(u), Math.abs(v));
+      }
+    }
+    if (kv === 'int8') code(rows, turned as Float32Array, largest, head, headSize);
+  }
+}
+
+/** Codes one head's keys anew: turned [headSize, n], in units of the old scales, and the largest magnitude of each. */
+function code(rows: KvRows, turned: Float32Array, largest: Float32Array, head: number, headSize: number): void {
+  const n = rows.numTokens;
+  const factors = largest.map((most) => (most > 0 ? 127 / most : 0));
+  for (let i = 0; i < n; i++) rows.keyScales[head * n + i]! *= largest[i]! / 127;
+  for (let d = 0; d < headSize; d++) {
+    for (let i = 0; i < n; i++) rows.keys[(head * headSize + d) * n + i] = Math.round(turned[d * n + i]! * factors[i]!);
+  }
+}

@@ -1,0 +1,73 @@
+/** File blocks in idle time: an edit in the middle costs what follows it, and whatever comes in between ends it without losing what is done. */
+import { expect, test } from 'vitest';
+import { Documents } from '../../engine/documents.ts';
+import { FileLedger } from '../../engine/fileLedger.ts';
+import { IdleWork } from '../../engine/idleWork.ts';
+import type { LoadedModel } from '../../engine/loadedModel.ts';
+import { drain, harness, numberDetokenizer, tokens } from './harness.ts';
+import { VOCAB_SIZE } from './fakeRunner.ts';
+
+/** A model whose file block is a token for each character. */
+function setUp() {
+  const h = harness({ slots: 4096, tokenBudget: 32 });
+  const documents = new Documents();
+  const files = new FileLedger();
+  const layout = { fileBlock: ({ lf }: { lf: string }) => ({ tokenIds: [...lf].map((c) => c.charCodeAt(0) % VOCAB_SIZE), numHeaderTokens: 0 }) };
+  const model = { engine: h.engine, layout, info: { parameters: 1 }, text: { tokenizer: { createDetokenizer: numberDetokenizer } } } as unknown as LoadedModel;
+  const text = tokens(1000, 1).map((id) => String.fromCharCode(0x4000 + id)).join('');
+  documents.open('d', 1, 'd.ts', text);
+  files.touch('d');
+  const idle = new IdleWork(documents, files);
+  /** As the assistant does it. */
+  const edit = (version: number, start: number, end: number, inserted: string) => {
+    documents.edit('d', version, [{ start, end, text: inserted }]);
+    files.touch('d');
+    idle.stop(model, 'd');
+  };
+  return { ...h, files, model, idle, edit, computed: () => h.engine.stats().tokens.idleComputed };
+}
+
+test('an edit in the middle of a file costs what follows it', async () => {
+  const { engine, model, idle, edit, computed } = setUp();
+  expect(idle.start(model)).toBe(true);
+  await drain(engine);
+  expect(computed()).toBe(1000);
+  expect(idle.start(model)).toBe(false);
+  edit(2, 600, 603, '\u4000\u4000\u4000\u4000\u4000');
+  expect(idle.start(model)).toBe(true);
+  await drain(engine);
+  expect(computed()).toBe(1000 + 402);
+});
+
+test('another edit ends it at the step under way, and what is done before that edit is not done again', async () => {
+  const { engine, model, idle, edit, computed } = setUp();
+  idle.start(model);
+  for (let i = 0; i < 10; i++) await engine.step();
+  expect(computed()).toBe(320);
+  edit(2, 900, 901, '\u4001\u4001');
+  expect(engine.hasWork()).toBe(false);
+  idle.start(model);
+  await engine.step();
+  // In the midst of a step, too.
+  const step = engine.step();
+  edit(3, 950, 950, '\u4002');
+  await step;
+  expect(engine.hasWork()).toBe(false);
+  idle.start(model);
+  await drain(engine);
+  expect(computed()).toBe(1002);
+  engine.checkIntegrity();
+});
+
+test('a request that stops idle work finds what it has done', async () => {
+  const { engine, model, idle, computed } = setUp();
+  idle.start(model);
+  for (let i = 0; i < 5; i++) await engine.step();
+  idle.stop(model);
+  expect(engine.hasWork()).toBe(false);
+  expect(computed()).toBe(160);
+  expect(idle.due).toBe(true);
+  idle.start(model);
+  await drain(engine);
+  expect(computed()).toBe(1000);
+});

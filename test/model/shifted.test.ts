@@ -1,0 +1,92 @@
+/** Position-shifted reuse with the built-in model: what it costs, that it is used only where that is little, and that nothing of it is left once idle time has come. */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { KvWindow } from '../../engine/cache/window.ts';
+import { Client } from '../../engine/cli/client.ts';
+import { importModel, kvShape } from '../../engine/model/importModel.ts';
+import { OnnxRunner } from '../../engine/model/runner.ts';
+import { measureShift } from '../../engine/model/shiftQuality.ts';
+import type { ChatTask } from '../../engine/protocol.ts';
+import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import { temporaryFolder } from './fixtures.ts';
+
+const folder = temporaryFolder();
+afterAll(() => folder.remove());
+
+const LOAD = { modelDir: 'model', cacheDir: folder.dir, precision: 'int8', maxBytes: 50e6, threads: 2 } as const;
+const SOURCE = readFileSync('engine/cache/prefixTree.ts', 'utf8').slice(0, 4200);
+const ASK: ChatTask = { kind: 'chat', docIds: ['d'], messages: [{ role: 'user', content: 'Which functions does this file define?' }] };
+const EDIT = { start: 900, end: 900, text: '\n/** One more line. */\n' };
+
+async function withModel(reuseShifted: boolean, work: (client: Client, klMean: number | undefined) => Promise<void>): Promise<void> {
+  const client = new Client();
+  try {
+    const info = await client.load({ ...LOAD, reuseShifted });
+    client.send({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/a.ts', text: SOURCE });
+    await client.flush();
+    client.send({ type: 'documentChanged', docId: 'd', version: 2, edits: [EDIT] });
+    await work(client, info.shifted?.klMean);
+  } finally {
+    await client.close();
+  }
+}
+const ask = (client: Client) => client.generate(ASK, { sampling: { maxTokens: 16 } });
+
+test('taken over until idle time has computed it, then exact again; measured once, and not done where the figure is above the bound', async () => {
+  let exact: number[] = [];
+  await withModel(false, async (client, klMean) => {
+    expect(klMean).toBeUndefined();
+    const { usage, tokenIds } = await ask(client);
+    expect(usage).not.toHaveProperty('shiftedTokens');
+    exact = tokenIds;
+  });
+  await withModel(true, async (client, klMean) => {
+    expect(klMean).toBeGreaterThan(0);
+    expect(klMean).toBeLessThan(5e-3);
+    const { usage } = await ask(client);
+    const { shiftedTokens = 0 } = usage;
+    expect(shiftedTokens).toBeGreaterThan(300);
+    expect(usage.cachedTokens).toBeGreaterThan(usage.blockTokens - 150);
+    const before = await client.stats();
+    expect(before.tokens.promptShifted).toBe(shiftedTokens);
+    expect(before.files[0]!.shiftedTokens).toBe(shiftedTokens);
+    await client.flush();
+    const after = await client.stats();
+    // What idle time computes is what was taken over: none of it counts as computed.
+    expect(after.tokens.idleComputed - before.tokens.idleComputed).toBe(shiftedTokens);
+    expect(after.files[0]!.shiftedTokens).toBe(0);
+    const again = await ask(client);
+    expect(again.usage).not.toHaveProperty('shiftedTokens');
+    expect(again.tokenIds).toEqual(exact);
+  });
+  const record = join(folder.dir, readdirSync(folder.dir).find((name) => name.startsWith('int8-'))!, 'shifted.json');
+  const { quality, ...rest } = JSON.parse(readFileSync(record, 'utf8'));
+  writeFileSync(record, JSON.stringify({ ...rest, quality: { ...quality, klMean: 0.006 } }));
+  await withModel(true, async (client, klMean) => {
+    expect(klMean).toBe(0.006);
+    const { usage, tokenIds } = await ask(client);
+    expect(usage).not.toHaveProperty('shiftedTokens');
+    expect(tokenIds).toEqual(exact);
+  });
+});
+
+test('what it costs is hardly more than rounding; rows at the wrong place cost a hundred times that', async () => {
+  const model = await importModel({ modelDir: 'model', cacheDir: folder.dir, precision: 'int8' });
+  const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8'), 0), { threads: 2 });
+  const tokenizer = await Tokenizer.load('model');
+  try {
+    const measure = () => measureShift(runner, (text) => tokenizer.encode(text), SOURCE, { contextTokens: 2048, places: [0.2], rounding: true });
+    const { shifted, rounding } = await measure();
+    const mean = ({ klSum, numTokens }: typeof shifted): number => klSum / numTokens;
+    expect(shifted.numTokens).toBe(4 * 4 * 32);
+    expect(mean(shifted)).toBeLessThan(3e-3);
+    expect(shifted.agreed / shifted.numTokens).toBeGreaterThan(0.95);
+    expect(mean(rounding)).toBeLessThan(mean(shifted));
+    expect(runner.window.numSlots).toBe(0);
+    runner.shiftKeys = () => {};
+    expect(mean((await measure()).shifted)).toBeGreaterThan(3 * mean(shifted));
+  } finally {
+    await runner.dispose();
+  }
+});
