@@ -31,10 +31,11 @@ const MOST_TOKENS = 2000;
 /** A text after small edits at a line: one more line, one less, several of both, a renamed word. */
 function edited(lines: readonly string[], at: number): string[][] {
   const elsewhere = lines.slice(-8, -1);
+  const named = lines.findIndex((line, i) => i >= at && /[A-Za-z]{3,}/.test(line));
   return [
     [...lines.slice(0, at), elsewhere[0] ?? '', ...lines.slice(at)],
     [...lines.slice(0, at), ...lines.slice(at + 3)],
-    lines.map((line, i) => (i === at || i === at + 1 ? line.replace(/[A-Za-z]{3,}/, 'renamed') : line)),
+    lines.map((line, i) => (i === named || i === named + 1 ? line.replace(/[A-Za-z]{3,}/, 'renamed') : line)),
     [...lines.slice(0, at - 1), ...elsewhere, ...lines.slice(at + 1)],
   ];
 }
@@ -51,22 +52,23 @@ export interface ShiftMeasurement {
  * and given back empty; nothing else may hold slots. @param onProgress 0..1.
  */
 export async function measureShift(runner: OnnxRunner, encode: (text: string) => number[], text: string, options: { contextTokens: number; places: readonly number[]; rounding?: boolean; onProgress?: (fraction: number) => void }): Promise<ShiftMeasurement> {
-  const most = Math.min(MOST_TOKENS, options.contextTokens - SCORED);
   const result: ShiftMeasurement = { shifted: noDivergence(), rounding: noDivergence() };
   const lines = text.split('\n');
-  const before = encode(text).slice(0, most);
+  const limit = Math.min(MOST_TOKENS, options.contextTokens - SCORED);
+  const whole = encode(text);
+  const before = whole.slice(0, limit);
   // Places in what is read of it.
-  const numLines = Math.floor(lines.length * Math.min(1, most / encode(text).length));
-  const texts = options.places.flatMap((place) => edited(lines, Math.max(1, Math.floor(numLines * place))));
+  const numLines = Math.floor(lines.length * Math.min(1, limit / whole.length));
+  const texts = options.places.flatMap((place) => edited(lines, Math.max(1, Math.floor(numLines * place)))).map((changed) => encode(changed.join('\n')).slice(0, limit));
+  const most = Math.max(before.length, ...texts.map(({ length }) => length));
   const { window } = runner;
   window.resize(2 * most + 2 * SCORED);
   const slots = (from: number, to: number): Int32Array => Int32Array.from({ length: to - from }, (_, i) => from + i);
-  const old = slots(0, most);
+  const old = slots(0, before.length);
   const rest = slots(2 * most, 2 * most + SCORED);
   try {
     await compute(runner, before, old, 0, 'prefill');
-    for (const [i, lines] of texts.entries()) {
-      const after = encode(lines.join('\n')).slice(0, most);
+    for (const [i, after] of texts.entries()) {
       let same = 0;
       while (same < after.length && before[same] === after[same]) same++;
       const shifts = planShifts(before, after, same, after.length - SCORED);

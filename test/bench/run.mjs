@@ -19,7 +19,7 @@ const suites = {
   },
   // [--shape NAME|starter] [--only SCENE,...] [--rounds N] [--speed N] [--rush N] [--context N] [--threads N]
   mixed: async (values) => (await import('./mixed/mixedSuite.ts')).mixedSuite(values),
-  // [--shape NAME|starter] [--rounds N] [--threads N]
+  // [--shape NAME|starter] [--only TOKENS,...] [--rounds N] [--threads N]
   shifted: async (values) => (await import('./shiftedBench.ts')).shiftedSuite(values),
   // [--requests N]
   soak: async (values) => (await import('./soak/soakBench.ts')).soakSuite(values),

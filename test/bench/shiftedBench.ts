@@ -27,19 +27,19 @@ export interface ShiftedBench {
   results: ShiftedCase[];
 }
 
-export async function shiftedSuite(values: { shape?: string; rounds?: string; threads?: string }): Promise<{ result: ShiftedBench; report: string }> {
-  const { shape = 'qwen2.5-0.5b', rounds = '3', threads = '0' } = values;
+export async function shiftedSuite(values: { shape?: string; rounds?: string; threads?: string; only?: string }): Promise<{ result: ShiftedBench; report: string }> {
+  const { shape = 'qwen2.5-0.5b', rounds = '3', threads = '0', only = BLOCKS.join() } = values;
   if (!MODELS.includes(shape)) throw new Error(`--shape ${shape}: it must be one of ${MODELS.join(', ')}`);
-  for (const [name, value] of [['rounds', rounds], ['threads', threads]] as const) if (!/^\d+$/.test(value)) throw new Error(`--${name} ${value}: it must be a whole number`);
-  const result = await shiftedBench(shape, Number(rounds), Number(threads));
+  for (const [name, value] of [['rounds', rounds], ['threads', threads], ...only.split(',').map((tokens) => ['only', tokens] as const)] as const) if (!/^\d+$/.test(value)) throw new Error(`--${name} ${value}: it must be a whole number`);
+  const result = await shiftedBench(shape, only.split(',').map(Number), Number(rounds), Number(threads));
   return { result, report: report(result) };
 }
 
-async function shiftedBench(model: string, rounds: number, threads: number): Promise<ShiftedBench> {
+async function shiftedBench(model: string, sizes: readonly number[], rounds: number, threads: number): Promise<ShiftedBench> {
   const cache = path.resolve('.cache/bench');
   const bench = await EngineUnderTest.open({ modelDir: model === 'starter' ? 'model' : await shapeFolder(model as ShapeName, cache), cacheDir: path.join(cache, 'imported'), threads, seed: 1 });
   try {
-    const blocks = BLOCKS.filter((tokens) => tokens + LINE_TOKENS + QUESTION_TOKENS < bench.model.config.contextTokens);
+    const blocks = sizes.filter((tokens) => tokens + LINE_TOKENS + QUESTION_TOKENS < bench.model.config.contextTokens);
     // What steps cost is learnt first, in both lanes.
     for (let i = 0; i < 3; i++) await bench.finish(bench.add(bench.tokens(blocks[0]! + 100), 8, 'chat', false, blocks[0]!));
     const results: ShiftedCase[] = [];
