@@ -21,6 +21,8 @@ const suites = {
   mixed: async (values) => (await import('./mixed/mixedSuite.ts')).mixedSuite(values),
   // [--shape NAME|starter] [--only TOKENS,...] [--rounds N] [--threads N]
   shifted: async (values) => (await import('./shiftedBench.ts')).shiftedSuite(values),
+  // [--only speed,quality] [--shape NAME] [--rounds N] [--requests N: texts] [--threads N]
+  kv: async (values) => (await import('./kv/kvSuite.ts')).kvSuite(values),
   // [--requests N]
   soak: async (values) => (await import('./soak/soakBench.ts')).soakSuite(values),
   // [--peers NAME,...] [--shape NAME] [--only SCENE,...] [--rounds N] [--threads N] [--add] [--settings JSON]; before the first run: --setup

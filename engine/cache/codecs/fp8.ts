@@ -1,0 +1,47 @@
+/**
+ * FP8: E4M3 codes with a float32 scale per head and block of tokens, x = code * scale, scale = largest / 448. Per head and
+ * block, because a float's precision does not depend on the scale until values are 2^14 below the largest, which a block's are
+ * not; a scale per token would cost four bytes for nothing. Bytes: scales [kvHeads] float32, then codes [kvHeads, n, headSize].
+ */
+import { MalformedRun, type SideFormat } from './codecFormat.ts';
+import { finite, largestOf } from './scales.ts';
+import { E4M3 } from './smallFloats.ts';
+
+export const FP8: SideFormat = {
+  layout: 'byToken',
+
+  bytes: (kvHeads, headSize, n) => kvHeads * (4 + headSize * n),
+
+  encode(x, kvHeads, headSize, n, out, at) {
+    const { codes, shift, rest, largest } = E4M3;
+    const bits = new Uint32Array(x.buffer, x.byteOffset, x.length);
+    const view = new DataView(out.buffer, out.byteOffset);
+    const length = headSize * n;
+    for (let h = 0; h < kvHeads; h++) {
+      const scale = largestOf(x, h * length, length) / largest;
+      view.setFloat32(at + 4 * h, scale, true);
+      const inverse = scale > 1e-38 ? 1 / scale : 0;
+      for (let i = h * length, end = i + length; i < end; i++) x[i] = x[i]! * inverse;
+    }
+    at += 4 * kvHeads;
+    for (let i = 0, end = kvHeads * length; i < end; i++) {
+      const u = bits[i]!;
+      out[at + i] = codes[(u >>> shift) * 2 + ((0 - (u & rest)) >>> 31)]!;
+    }
+  },
+
+  decode(bytes, at, kvHeads, headSize, n, x) {
+    const { values } = E4M3;
+    const view = new DataView(bytes.buffer, bytes.byteOffset);
+    const length = headSize * n;
+    const codes = at + 4 * kvHeads;
+    for (let h = 0; h < kvHeads; h++) {
+      const scale = finite(view.getFloat32(at + 4 * h, true));
+      for (let i = h * length, end = i + length; i < end; i++) x[i] = values[bytes[codes + i]!]! * scale;
+    }
+    // The only codes that are no numbers; a NaN in one row would spoil all that attends to it.
+    let numNans = 0;
+    for (let i = codes, end = codes + kvHeads * length; i < end; i++) numNans += Number((bytes[i]! & 0x7f) === 0x7f);
+    if (numNans > 0) throw new MalformedRun('there is a NaN in it');
+  },
+};

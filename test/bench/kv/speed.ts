@@ -1,0 +1,79 @@
+/** How long codecs take for a context, beside how long it takes to compute the same tokens, in turns. */
+import { type CodecName, FORMATS } from '../../../engine/cache/codecs/registry.ts';
+import type { KvRows } from '../../../engine/cache/window.ts';
+import { below, seededRandom } from '../../engine/workload.ts';
+import { type Figure, figure } from '../spread.ts';
+import type { KvSubject } from './subject.ts';
+
+/** Where the runs stand: after the sinks, before anything recent. */
+const START = 1024;
+
+export interface CodecSpeed {
+  codec: CodecName;
+  bytesPerToken: number;
+  /** Against 2 bytes per value. */
+  compression: number;
+  /** Megabytes of window rows per second. */
+  encode: Figure;
+  decode: Figure;
+  /** Encoding and decoding over computing, in the same round. */
+  ofRecompute: Figure;
+}
+
+export interface SpeedResult {
+  model: string;
+  numTokens: number;
+  runTokens: number;
+  /** Tokens per second, from an empty context: where computing costs least. */
+  recompute: Figure;
+  codecs: CodecSpeed[];
+}
+
+/** @param runTokens tokens that are encoded by themselves, as the store's blocks are. */
+export async function measureSpeed(subject: KvSubject, numTokens: number, runTokens: number, rounds: number): Promise<SpeedResult> {
+  const random = seededRandom(3);
+  const tokenIds = Array.from({ length: numTokens }, () => below(random, subject.runner.vocabSize));
+  await subject.compute(tokenIds);
+  const runs: KvRows[] = [];
+  for (let at = 0; at < numTokens; at += runTokens) runs.push(subject.read(at, Math.min(numTokens, at + runTokens)));
+  const { numLayers, kvHeads, headSize } = subject.shape;
+  const rowBytes = numTokens * numLayers * kvHeads * (2 * headSize + 8);
+  const codecs = FORMATS.map(({ name }) => subject.codec(name));
+  const once = (codec: (typeof codecs)[number]): { encode: number; decode: number } => {
+    const start = performance.now();
+    const encoded = runs.map((rows, i) => codec.encode(rows, { startIndex: START + i * runTokens }));
+    const middle = performance.now();
+    for (const bytes of encoded) codec.decode(bytes);
+    return { encode: middle - start, decode: performance.now() - middle };
+  };
+  // Until the compiler has done what it does.
+  for (const codec of codecs) for (const until = performance.now() + 300; performance.now() < until; ) once(codec);
+  const recompute: number[] = [];
+  const times = codecs.map(() => ({ encode: [] as number[], decode: [] as number[] }));
+  for (let round = 0; round < rounds; round++) {
+    recompute.push(await subject.compute(tokenIds));
+    for (const [i, codec] of codecs.entries()) {
+      const { encode, decode } = once(codec);
+      times[i]!.encode.push(encode);
+      times[i]!.decode.push(decode);
+    }
+  }
+  return {
+    model: subject.name,
+    numTokens,
+    runTokens,
+    recompute: figure(recompute.map((ms) => (numTokens / ms) * 1000)),
+    codecs: codecs.map((codec, i) => {
+      const bytesPerToken = codec.bytesPerToken(runTokens);
+      const { encode, decode } = times[i]!;
+      return {
+        codec: codec.name as CodecName,
+        bytesPerToken,
+        compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken,
+        encode: figure(encode.map((ms) => rowBytes / ms / 1000)),
+        decode: figure(decode.map((ms) => rowBytes / ms / 1000)),
+        ofRecompute: figure(encode.map((ms, r) => (ms + decode[r]!) / recompute[r]!)),
+      };
+    }),
+  };
+}

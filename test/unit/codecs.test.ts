@@ -1,0 +1,132 @@
+/** What holds for all codecs: sizes, determinism, what is kept exactly, errors, and bytes that are no run. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { MalformedRun, type RunPlace } from '../../engine/cache/codecs/codecFormat.ts';
+import { type CodecName, codecNamed, FORMATS } from '../../engine/cache/codecs/registry.ts';
+import { HEADER_BYTES } from '../../engine/cache/codecs/runHeader.ts';
+import { type KvRows, newKvRows } from '../../engine/cache/window.ts';
+import { randomRows, relativeError, rope, tokenFloats } from './codecRows.ts';
+
+const NAMES = FORMATS.map(({ name }) => name);
+const SHAPE = { numLayers: 2, kvHeads: 2, headSize: 64 };
+const codec = (name: CodecName, shape = SHAPE) => codecNamed(name, shape, rope(shape.headSize));
+
+const shapes = fc.record({ numLayers: fc.integer({ min: 1, max: 2 }), kvHeads: fc.integer({ min: 1, max: 3 }), headSize: fc.constantFrom(2, 6, 16, 32, 48, 64, 80, 128) });
+const runs = fc.record({ shape: shapes, numTokens: fc.oneof(fc.integer({ min: 0, max: 70 }), fc.integer({ min: 120, max: 290 })), startIndex: fc.constantFrom(0, 1, 3, 4, 500), after: fc.option(fc.integer({ min: 0, max: 200 }), { nil: undefined }), seed: fc.integer() });
+
+/** Tokens that must come back as they were. */
+function exactIn(name: CodecName, n: number, { startIndex, contextEnd = Number.POSITIVE_INFINITY }: RunPlace): number[] {
+  const { sides, sinkTokens, recentTokens } = FORMATS.find((format) => format.name === name)!;
+  return Array.from({ length: n }, (_, t) => t).filter((t) => sides === null || startIndex + t < sinkTokens || startIndex + t >= contextEnd - recentTokens);
+}
+
+function contents({ keys, keyScales, values, valueScales }: KvRows): unknown[] {
+  return [keys, keyScales, values, valueScales];
+}
+
+describe.each(NAMES)('%s', (name) => {
+  test('any run: length as promised, same bytes again, exact tokens untouched, the rest close', () => {
+    fc.assert(
+      fc.property(runs, ({ shape, numTokens, startIndex, after, seed }) => {
+        const one = codec(name, shape);
+        const rows = randomRows(shape, numTokens, seed);
+        const before = structuredClone(rows);
+        const place = { startIndex, contextEnd: after === undefined ? undefined : startIndex + numTokens + after };
+        const bytes = one.encode(rows, place);
+        expect(bytes.length).toBe(one.encodedBytes(numTokens, place));
+        expect(one.encode(rows, place)).toEqual(bytes);
+        expect(rows).toEqual(before);
+        const decoded = one.decode(bytes);
+        expect(decoded.startIndex).toBe(startIndex);
+        expect(decoded.rows.numTokens).toBe(numTokens);
+        if (one.lossless) expect(contents(decoded.rows)).toEqual(contents(rows));
+        for (const t of exactIn(name, numTokens, place)) {
+          for (let head = 0; head < shape.numLayers * shape.kvHeads; head++) expect(tokenFloats(shape, decoded.rows, head, t)).toEqual(tokenFloats(shape, rows, head, t));
+        }
+        for (const codes of [decoded.rows.keys, decoded.rows.values]) expect(codes.every((code) => code >= -127)).toBe(true);
+        if (numTokens > 0) {
+          const { keys, values } = relativeError(shape, rows, decoded.rows);
+          expect(Math.max(keys, values)).toBeLessThan(0.35);
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  test('a run in a view into other bytes', () => {
+    const one = codec(name);
+    const bytes = one.encode(randomRows(SHAPE, 40, 1), { startIndex: 7 });
+    const around = new Uint8Array(bytes.length + 9).fill(255);
+    around.set(bytes, 3);
+    expect(one.decode(around.subarray(3, 3 + bytes.length))).toEqual(one.decode(bytes));
+  });
+
+  test('zeros and single values survive', () => {
+    const one = codec(name);
+    const rows = newKvRows({ ...SHAPE, kv: 'int8' }, 64);
+    expect(contents(one.decode(one.encode(rows, { startIndex: 9 })).rows)).toEqual(contents(rows));
+    rows.keys.fill(127);
+    rows.keyScales.fill(1e30);
+    rows.values.fill(-127);
+    rows.valueScales.fill(1e-30);
+    const { rows: decoded } = one.decode(one.encode(rows, { startIndex: 9 }));
+    for (const scales of [decoded.keyScales, decoded.valueScales]) expect(scales.every(Number.isFinite)).toBe(true);
+  });
+
+  test('bytes that are no such run are refused', () => {
+    const one = codec(name);
+    const bytes = one.encode(randomRows(SHAPE, 40, 2), { startIndex: 2 });
+    for (const length of [0, 1, HEADER_BYTES - 1, HEADER_BYTES, bytes.length >> 1, bytes.length - 1]) expect(() => one.decode(bytes.subarray(0, length))).toThrow(MalformedRun);
+    expect(() => one.decode(Uint8Array.of(...bytes, 0))).toThrow('there are');
+    const foreign = bytes.slice();
+    foreign[0]! ^= 1;
+    expect(() => one.decode(foreign)).toThrow('another header');
+    for (const other of NAMES.filter((n) => n !== name)) expect(() => codec(other).decode(bytes)).toThrow(`the format is not ${other}`);
+    for (const shape of [{ ...SHAPE, numLayers: 1 }, { ...SHAPE, kvHeads: 4 }, { ...SHAPE, headSize: 32 }]) expect(() => codec(name, shape).decode(bytes)).toThrow('layers x heads x head size');
+  });
+
+  test('damaged bytes give finite rows or are refused, nothing else', () => {
+    const one = codec(name);
+    const bytes = one.encode(randomRows(SHAPE, 40, 3), { startIndex: 2 });
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.oneof(fc.nat(63), fc.nat(bytes.length - 1)), fc.nat(255)), { minLength: 1, maxLength: 8 }), (flips) => {
+        const damaged = bytes.slice();
+        for (const [at, value] of flips) damaged[at] = value;
+        try {
+          const { rows } = one.decode(damaged);
+          if (!one.lossless) expect(rows.keyScales.every((scale) => !Number.isNaN(scale))).toBe(true);
+        } catch (error) {
+          expect(error).toBeInstanceOf(MalformedRun);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+test.each<[CodecName, number, number]>([
+  // Bits per value of K and V in blocks of 32 tokens of a head of 64, and the most that the error of a row of noise may be.
+  ['int8', 8.5, 0],
+  ['fp8', 8 + 32 / 2048, 0.03],
+  ['int4', 4.5, 0.12],
+  ['int4-hadamard', 4.5, 0.12],
+  ['nvfp4', 4.5 + 16 / 2048, 0.12],
+  ['nvfp4-hadamard', 4.5 + 16 / 2048, 0.12],
+  ['int4-kivi', 4.5 + 32 / 2048, 0.1],
+  ['kvquant3', (4.5 + 4) / 2 - 0.625 + (8 * (8 + 2 * 4) + 2 * 20 * 24) / 4096, 0.2],
+])('%s: %f bits per value', (name, bits, mostError) => {
+  const one = codec(name);
+  const values = 2 * SHAPE.numLayers * SHAPE.kvHeads * SHAPE.headSize;
+  expect(((one.bytesPerToken(32) - HEADER_BYTES / 32) * 8) / values).toBeCloseTo(bits, 2);
+  const rows = randomRows(SHAPE, 32, 4, 0);
+  const { keys, values: error } = relativeError(SHAPE, rows, one.decode(one.encode(rows, { startIndex: 64 })).rows);
+  expect(keys).toBeLessThanOrEqual(mostError);
+  expect(error).toBeLessThanOrEqual(mostError);
+});
+
+test('names and ids are unique, and a format that needs the rotary embedding says so', () => {
+  expect(new Set(NAMES).size).toBe(FORMATS.length);
+  expect(new Set(FORMATS.map(({ id }) => id)).size).toBe(FORMATS.length);
+  expect(() => codecNamed('kvquant3', SHAPE, null)).toThrow('rotary embedding');
+  expect(codecNamed('int4-kivi', SHAPE, null).lossless).toBe(false);
+});
