@@ -5,6 +5,7 @@
  */
 import type { KvRows } from '../window.ts';
 import type { CodecShape } from './codecFormat.ts';
+import { finite } from './scales.ts';
 
 export function exactBytes({ numLayers, kvHeads, headSize }: CodecShape, n: number): number {
   return numLayers * kvHeads * n * (2 * headSize + 8);
@@ -38,6 +39,11 @@ export function writeExact(shape: CodecShape, rows: KvRows, from: number, n: num
   if (n > 0) eachPiece(shape, rows, from, n, at, (source, start, target, length) => out.set(source.subarray(start, start + length), target));
 }
 
+/** @throws MalformedRun when a scale is not finite: as one of the window's it would spoil every sequence, masked or not. */
 export function readExact(shape: CodecShape, bytes: Uint8Array, at: number, rows: KvRows, from: number, n: number): void {
-  if (n > 0) eachPiece(shape, rows, from, n, at, (target, start, source, length) => target.set(bytes.subarray(source, source + length), start));
+  if (n === 0) return;
+  eachPiece(shape, rows, from, n, at, (target, start, source, length) => target.set(bytes.subarray(source, source + length), start));
+  for (const scales of [rows.keyScales, rows.valueScales]) {
+    for (let head = 0; head < scales.length; head += rows.numTokens) for (let t = from; t < from + n; t++) finite(scales[head + t]!, 128);
+  }
 }

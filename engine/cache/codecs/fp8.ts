@@ -36,7 +36,7 @@ export const FP8: SideFormat = {
     const length = headSize * n;
     const codes = at + 4 * kvHeads;
     for (let h = 0; h < kvHeads; h++) {
-      const scale = finite(view.getFloat32(at + 4 * h, true));
+      const scale = finite(view.getFloat32(at + 4 * h, true), E4M3.largest);
       for (let i = h * length, end = i + length; i < end; i++) x[i] = values[bytes[codes + i]!]! * scale;
     }
     // The only codes that are no numbers; a NaN in one row would spoil all that attends to it.

@@ -18,14 +18,17 @@ export const INT4: SideFormat = {
     for (let row = 0, end = kvHeads * n * headSize; row < end; row += headSize) {
       for (let i = row; i < row + headSize; i += GROUP) {
         const half = Math.min(GROUP, row + headSize - i) >> 1;
-        let max = 0;
-        let min = 0;
+        // Of two with the same magnitude the first, as there.
+        let largest = 0;
+        let most = 0;
         for (let j = i; j < i + 2 * half; j++) {
-          const v = x[j]!;
-          if (v > max) max = v;
-          if (v < min) min = v;
+          const magnitude = Math.abs(x[j]!);
+          if (magnitude > most) {
+            most = magnitude;
+            largest = x[j]!;
+          }
         }
-        const d = Math.fround((max > -min ? max : min) / -8);
+        const d = Math.fround(largest / -8);
         const inverse = d === 0 ? 0 : Math.fround(1 / d);
         const bits = halfBits(d);
         out[at] = bits;

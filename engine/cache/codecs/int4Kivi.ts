@@ -66,7 +66,7 @@ function decode(from: Uint8Array, at: number, kvHeads: number, rows: number, wid
   let to = at + 4 * kvHeads;
   for (let h = 0; h < kvHeads; h++) {
     const start = h * rows * width;
-    const unit = finite(view.getFloat32(at + 4 * h, true));
+    const unit = finite(view.getFloat32(at + 4 * h, true), 128);
     for (let row = start; row < start + rows * width; row += width) {
       for (let i = row; i < row + width; i += group) {
         const end = Math.min(i + group, row + width);

@@ -29,7 +29,7 @@ function bytes(kvHeads: number, rows: number, width: number): number {
 }
 
 /** Indices, ascending, of the `count` values of a head that are farthest from their row's mean in its deviations. */
-function findOutliers(x: Float32Array, start: number, rows: number, width: number, count: number, means: Float64Array, bins: Uint16Array): Uint16Array {
+function findOutliers(x: Float32Array, start: number, rows: number, width: number, count: number, bins: Uint16Array): Uint16Array {
   const histogram = new Uint32Array(DISTANCE_BINS);
   for (let r = 0; r < rows; r++) {
     const row = start + r * width;
@@ -43,7 +43,6 @@ function findOutliers(x: Float32Array, start: number, rows: number, width: numbe
     }
     const mean = sum / width;
     const variance = squares / width - mean * mean;
-    means[r] = origin + mean;
     const perBin = variance > 1e-60 ? BINS_PER_DEVIATION / Math.sqrt(variance) : 0;
     const center = origin + mean;
     for (let j = 0; j < width; j++) {
@@ -72,7 +71,7 @@ function encode(x: Float32Array, kvHeads: number, rows: number, width: number, o
   const values = rows * width;
   const view = new DataView(out.buffer, out.byteOffset);
   const numOutliers = outliersOf(values);
-  const means = new Float64Array(rows);
+  // Later the rows' weights.
   const lows = new Float64Array(rows);
   const highs = new Float64Array(rows);
   const distances = new Uint16Array(values);
@@ -81,7 +80,7 @@ function encode(x: Float32Array, kvHeads: number, rows: number, width: number, o
   let to = at + NUM_LEVELS;
   for (let h = 0; h < kvHeads; h++) {
     const start = h * values;
-    const outliers = findOutliers(x, start, rows, width, numOutliers, means, distances);
+    const outliers = findOutliers(x, start, rows, width, numOutliers, distances);
     let farthest = 0;
     for (const index of outliers) farthest = Math.max(farthest, Math.abs(x[start + index]!));
     const outlierUnit = Math.fround(farthest / 127);
@@ -90,22 +89,22 @@ function encode(x: Float32Array, kvHeads: number, rows: number, width: number, o
     for (const [i, index] of outliers.entries()) {
       view.setUint16(sparse + OUTLIER_BYTES * i, index, true);
       view.setInt8(sparse + OUTLIER_BYTES * i + 2, Math.round(x[start + index]! * perOutlierUnit));
-      // Where it does not widen its row.
-      x[start + index] = means[(index / width) | 0]!;
+      // Neither below nor above anything: it does not widen its row.
+      x[start + index] = Number.NaN;
     }
     let largest = 0;
     for (let r = 0; r < rows; r++) {
       const row = start + r * width;
-      let lo = x[row]!;
-      let hi = lo;
-      for (let j = row + 1; j < row + width; j++) {
+      let lo = Number.POSITIVE_INFINITY;
+      let hi = Number.NEGATIVE_INFINITY;
+      for (let j = row; j < row + width; j++) {
         const v = x[j]!;
         if (v < lo) lo = v;
         if (v > hi) hi = v;
       }
-      lows[r] = lo;
-      highs[r] = hi;
-      largest = Math.max(largest, -lo, hi);
+      lows[r] = lo <= hi ? lo : 0;
+      highs[r] = lo <= hi ? hi : 0;
+      largest = Math.max(largest, -lows[r]!, highs[r]!);
     }
     const unit = Math.fround(largest / 127);
     const perUnit = unit > 1e-38 ? 1 / unit : 0;
@@ -126,7 +125,10 @@ function encode(x: Float32Array, kvHeads: number, rows: number, width: number, o
         bins[j] = clipped;
         weights[clipped]! += weight;
       }
+      lows[r] = weight;
     }
+    // They have no level to ask for; their bin is the first.
+    for (const index of outliers) weights[0]! -= lows[(index / width) | 0]!;
     to = bounds + 2 * rows;
   }
   const levels = fitLevels(weights);
@@ -145,8 +147,8 @@ function decode(from: Uint8Array, at: number, kvHeads: number, rows: number, wid
   for (let h = 0; h < kvHeads; h++) {
     const start = h * values;
     const head = at + NUM_LEVELS + h * headBytes;
-    const unit = finite(view.getFloat32(head, true));
-    const outlierUnit = finite(view.getFloat32(head + 4, true));
+    const unit = finite(view.getFloat32(head, true), 256);
+    const outlierUnit = finite(view.getFloat32(head + 4, true), 128);
     const bounds = head + 8 + OUTLIER_BYTES * numOutliers;
     for (let r = 0; r < rows; r++) {
       const lo = view.getInt8(bounds + 2 * r);

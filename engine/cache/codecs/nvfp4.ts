@@ -54,7 +54,7 @@ export const NVFP4: SideFormat = {
 
   decode(bytes, at, kvHeads, headSize, n, x) {
     const numRows = kvHeads * n;
-    const tensorScale = finite(new DataView(bytes.buffer, bytes.byteOffset).getFloat32(at, true));
+    const tensorScale = finite(new DataView(bytes.buffer, bytes.byteOffset).getFloat32(at, true), E2M1.largest * E4M3.largest);
     let scaleAt = at + 4;
     let codeAt = scaleAt + numRows * Math.ceil(headSize / BLOCK);
     const { values } = E2M1;

@@ -8,8 +8,8 @@ export const HEADER_BYTES = 32;
 
 /** "KVR1". */
 const MAGIC = 0x3152564b;
-/** Positions beyond this are damage, and would size a table of cosines. */
-const MOST_TOKENS = 1 << 24;
+/** No context is longer (see hfConfig). Positions beyond it are damage, and would size a table of cosines. */
+const MOST_TOKENS = 65_536;
 
 export interface RunHeader extends ExactTokens {
   readonly numTokens: number;

@@ -11,8 +11,8 @@ export function largestOf(x: Float32Array, from: number, length: number): number
   return max;
 }
 
-/** A scale as it was read. @throws MalformedRun when it is none. */
-export function finite(scale: number): number {
-  if (!(scale >= 0 && scale <= 3.4e38)) throw new MalformedRun(`it has a scale of ${scale}`);
+/** A scale as it was read, whose codes are up to `mostCode`. @throws MalformedRun when what they stand for is not finite. */
+export function finite(scale: number, mostCode: number): number {
+  if (!(scale >= 0 && scale * mostCode < 1e38)) throw new MalformedRun(`it has a scale of ${scale}`);
   return scale;
 }
