@@ -6,7 +6,7 @@
  * two per byte, the first in the low half.
  */
 import type { SideFormat } from './codecFormat.ts';
-import { finite, largestOf } from './scales.ts';
+import { finite } from './scales.ts';
 
 /** Channels that share bounds in V. */
 const VALUE_GROUP = 32;
@@ -20,45 +20,64 @@ function bytes(kvHeads: number, rows: number, width: number, group: number): num
 /** x [kvHeads, rows, width], groups along the rows. */
 function encode(x: Float32Array, kvHeads: number, rows: number, width: number, group: number, out: Uint8Array, at: number): void {
   const view = new DataView(out.buffer, out.byteOffset);
+  const bounds = new Float32Array(2 * rows * Math.ceil(width / group));
   let to = at + 4 * kvHeads;
   for (let h = 0; h < kvHeads; h++) {
     const start = h * rows * width;
-    const unit = Math.fround(largestOf(x, start, rows * width) / 127);
+    const unit = Math.fround(findBounds(x, start, rows, width, group, bounds) / 127);
     view.setFloat32(at + 4 * h, unit, true);
     const perUnit = unit > 1e-38 ? 1 / unit : 0;
+    let bound = 0;
     for (let row = start; row < start + rows * width; row += width) {
       for (let i = row; i < row + width; i += group) {
         const end = Math.min(i + group, row + width);
-        let lo = x[i]!;
-        let hi = lo;
-        for (let j = i + 1; j < end; j++) {
-          const v = x[j]!;
-          if (v < lo) lo = v;
-          if (v > hi) hi = v;
-        }
-        const loCode = Math.round(lo * perUnit);
-        const hiCode = Math.round(hi * perUnit);
-        out[to] = loCode;
-        out[to + 1] = hiCode;
+        const lo = Math.round(bounds[bound]! * perUnit);
+        const hi = Math.round(bounds[bound + 1]! * perUnit);
+        bound += 2;
+        out[to] = lo;
+        out[to + 1] = hi;
         to += 2;
-        const perStep = hiCode > loCode ? (15 * perUnit) / (hiCode - loCode) : 0;
-        // What rounding the bounds left outside them is clipped.
-        const offset = 0.5 - loCode * unit * perStep;
+        const perStep = hi > lo ? (15 * perUnit) / (hi - lo) : 0;
+        // A value becomes steps above lo. What rounding the bounds left outside them is clipped.
+        const offset = 0.5 - lo * unit * perStep;
         let j = i;
         for (; j + 1 < end; j += 2) {
-          const a = clip(x[j]! * perStep + offset);
-          const b = clip(x[j + 1]! * perStep + offset);
-          out[to++] = a | (b << 4);
+          const a = (x[j]! * perStep + offset) | 0;
+          const b = (x[j + 1]! * perStep + offset) | 0;
+          out[to++] = clipped(a) | (clipped(b) << 4);
         }
-        if (j < end) out[to++] = clip(x[j]! * perStep + offset);
+        if (j < end) out[to++] = clipped((x[j]! * perStep + offset) | 0);
       }
     }
   }
 }
 
-/** A value and a half, in steps above lo -> its code. */
-function clip(steps: number): number {
-  return steps > 0 ? (steps < 15 ? steps | 0 : 15) : 0;
+/** The least and the largest of each group, in turn. @returns the largest magnitude. */
+function findBounds(x: Float32Array, start: number, rows: number, width: number, group: number, bounds: Float32Array): number {
+  let bound = 0;
+  let largest = 0;
+  for (let row = start; row < start + rows * width; row += width) {
+    for (let i = row; i < row + width; i += group) {
+      const end = Math.min(i + group, row + width);
+      let lo = x[i]!;
+      let hi = lo;
+      for (let j = i + 1; j < end; j++) {
+        const v = x[j]!;
+        if (v < lo) lo = v;
+        else if (v > hi) hi = v;
+      }
+      bounds[bound++] = lo;
+      bounds[bound++] = hi;
+      if (hi > largest) largest = hi;
+      if (-lo > largest) largest = -lo;
+    }
+  }
+  return largest;
+}
+
+/** To 0 .. 15. */
+function clipped(steps: number): number {
+  return steps > 15 ? 15 : steps & ~(steps >> 31);
 }
 
 function decode(from: Uint8Array, at: number, kvHeads: number, rows: number, width: number, group: number, x: Float32Array): void {

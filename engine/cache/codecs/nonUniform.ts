@@ -27,13 +27,14 @@ export function fitLevels(weights: Float64Array): Uint8Array {
 
 /** Levels lie as dense as the cube root of the density where there are many. */
 function startLevels(weights: Float64Array): Float64Array {
+  const densities = weights.map(Math.cbrt);
   let total = 0;
-  for (const weight of weights) total += Math.cbrt(weight);
+  for (const density of densities) total += density;
   const levels = new Float64Array(NUM_LEVELS);
   let sum = 0;
   let level = 0;
   for (let bin = 0; bin < NUM_BINS; bin++) {
-    sum += Math.cbrt(weights[bin]!);
+    sum += densities[bin]!;
     while (level < NUM_LEVELS && sum >= ((level + 0.5) / NUM_LEVELS) * total) levels[level++] = bin;
   }
   return levels;

@@ -6,7 +6,7 @@
  * Bytes: tensorScale, block scales [kvHeads, n, ceil(headSize / 16)], codes [kvHeads, n, headSize / 2].
  */
 import { MalformedRun, type SideFormat } from './codecFormat.ts';
-import { finite, largestOf } from './scales.ts';
+import { finite } from './scales.ts';
 import { E2M1, E4M3 } from './smallFloats.ts';
 
 const BLOCK = 16;
@@ -18,29 +18,25 @@ export const NVFP4: SideFormat = {
 
   encode(x, kvHeads, headSize, n, out, at) {
     const numRows = kvHeads * n;
-    const bits = new Uint32Array(x.buffer, x.byteOffset, x.length);
-    const tensorScale = Math.fround(largestOf(x, 0, numRows * headSize) / (E2M1.largest * E4M3.largest));
+    const blocks = numRows * Math.ceil(headSize / BLOCK);
+    const largest = new Float32Array(blocks);
+    const tensorScale = Math.fround(findLargest(x, headSize, largest) / (E2M1.largest * E4M3.largest));
     new DataView(out.buffer, out.byteOffset).setFloat32(at, tensorScale, true);
-    let scaleAt = at + 4;
-    let codeAt = scaleAt + numRows * Math.ceil(headSize / BLOCK);
+    // A conversion looks at the bits of a float32.
+    const bits = new Uint32Array(x.buffer, x.byteOffset, x.length);
+    const scaleBits = new Uint32Array(largest.buffer);
     const { codes: scaleCodes, shift: scaleShift, rest: scaleRest, values: scaleValues } = E4M3;
     const { codes, shift, rest } = E2M1;
     const toScale = tensorScale > 1e-38 ? 1 / (E2M1.largest * tensorScale) : 0;
+    for (let b = 0; b < blocks; b++) largest[b] = largest[b]! * toScale;
+    let block = 0;
+    let codeAt = at + 4 + blocks;
     for (let row = 0, end = numRows * headSize; row < end; row += headSize) {
       for (let i = row; i < row + headSize; i += BLOCK) {
         const last = Math.min(i + BLOCK, row + headSize);
-        // Through the array, because a conversion looks at the bits of a float32.
-        const first = x[i]!;
-        let max = 0;
-        for (let j = i; j < last; j++) {
-          const v = Math.abs(x[j]!);
-          if (v > max) max = v;
-        }
-        x[i] = max * toScale;
-        const u = bits[i]!;
+        const u = scaleBits[block]!;
         const scaleCode = scaleCodes[(u >>> scaleShift) * 2 + ((0 - (u & scaleRest)) >>> 31)]!;
-        x[i] = first;
-        out[scaleAt++] = scaleCode;
+        out[at + 4 + block++] = scaleCode;
         const inverse = scaleCode === 0 ? 0 : 1 / (scaleValues[scaleCode]! * tensorScale);
         for (let j = i; j < last; j++) x[j] = x[j]! * inverse;
         for (let j = i; j < last; j += 2) {
@@ -73,3 +69,21 @@ export const NVFP4: SideFormat = {
     }
   },
 };
+
+/** The largest magnitude of each block -> largest. @returns that of all. */
+function findLargest(x: Float32Array, headSize: number, largest: Float32Array): number {
+  let block = 0;
+  let most = 0;
+  for (let row = 0; row < x.length; row += headSize) {
+    for (let i = row; i < row + headSize; i += BLOCK) {
+      let max = 0;
+      for (let j = i, last = Math.min(i + BLOCK, row + headSize); j < last; j++) {
+        const v = Math.abs(x[j]!);
+        if (v > max) max = v;
+      }
+      largest[block++] = max;
+      if (max > most) most = max;
+    }
+  }
+  return most;
+}

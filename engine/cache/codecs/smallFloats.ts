@@ -15,7 +15,7 @@ function magnitudes(exponentBits: number, mantissaBits: number, bias: number): F
   });
 }
 
-export class SmallFloat {
+class SmallFloat {
   /** The value of each code, sign included: [256] or [16]. */
   readonly values: Float32Array;
   readonly largest: number;

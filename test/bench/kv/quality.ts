@@ -19,7 +19,7 @@ export interface QualityOptions {
   attentionTexts: number;
 }
 
-export interface CodecQuality {
+interface CodecQuality {
   codec: CodecName;
   errors: RowErrors;
   /** Nats, against the rows as they were. */

@@ -8,7 +8,7 @@ import type { KvSubject } from './subject.ts';
 /** Where the runs stand: after the sinks, before anything recent. */
 const START = 1024;
 
-export interface CodecSpeed {
+interface CodecSpeed {
   codec: CodecName;
   bytesPerToken: number;
   /** Against 2 bytes per value. */
