@@ -27,7 +27,7 @@ export async function inspectFolder(modelDir: string): Promise<FolderInspection>
     parameters: model.parameters,
     contextTokens: model.contextTokens,
     weightsBytes: { ...model.weightsBytes },
-    residentBytes: model.residentBytes,
+    residentBytes: { ...model.residentBytes },
     kvBytesPerToken: { ...model.kvBytesPerToken },
     canComplete: manifest.can.complete,
     canChat: manifest.can.chat,

@@ -3,7 +3,7 @@ import { KvWindow, kvBytesPerToken } from './cache/window.ts';
 import { Engine } from './engine.ts';
 import { RequestError } from './errors.ts';
 import { automaticCacheBytes } from './memory.ts';
-import { importModel, kvShape } from './model/importModel.ts';
+import { importModel, kvShape, usualKv } from './model/importModel.ts';
 import { OnnxRunner } from './model/runner.ts';
 import { shiftQuality } from './model/shiftQuality.ts';
 import { StepCost } from './policies/stepCost.ts';
@@ -31,7 +31,7 @@ export type LoadProgress = (stage: 'import' | 'session', fraction: number) => vo
 /** @throws RequestError `modelInvalid` or `modelUnsupported`: one sentence that names file and field. */
 export async function loadModel(options: LoadOptions, progress: LoadProgress = () => {}): Promise<LoadedModel> {
   const started = performance.now();
-  const kv = options.kv ?? options.precision;
+  const kv = options.kv ?? usualKv(options.precision);
   // At the same time, but what is wrong with the model itself is said before what is wrong with its texts.
   const reading = ModelText.load(options.modelDir);
   reading.catch(() => undefined);

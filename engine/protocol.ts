@@ -9,7 +9,7 @@
  */
 export const PROTOCOL_VERSION = 2;
 
-export type Precision = 'int8' | 'float32';
+export type Precision = 'int4' | 'int8' | 'float32';
 /** Precision of the resident KV window. */
 export type KvPrecision = 'int8' | 'float32';
 /** Scheduling class, highest first. `idle` is the engine's own: file blocks computed while nothing else runs. */
@@ -120,7 +120,7 @@ export interface LoadOptions {
   /** Where imported models are kept; made if missing. */
   cacheDir: string;
   precision: Precision;
-  /** Follows `precision` when left out. */
+  /** int8 when left out, float32 with float32 weights. */
   kv?: KvPrecision;
   /** Ceiling of window + store; 0 lets the engine choose. */
   maxBytes: number;
@@ -290,9 +290,9 @@ export interface InspectedModel {
   architecture: string;
   parameters: number;
   contextTokens: number;
-  weightsBytes: { int8: number; float32: number };
-  /** Of the int8 weights: what writing a token reads and what stays in memory; all but the embedding, of which single rows are looked up. */
-  residentBytes: number;
+  weightsBytes: Record<Precision, number>;
+  /** Of them: what writing a token reads and what stays in memory; all but the embedding, of which single rows are looked up. */
+  residentBytes: Record<Precision, number>;
   kvBytesPerToken: { int8: number; float32: number };
   canComplete: boolean;
   canChat: boolean;

@@ -7,6 +7,9 @@ import * as vscode from './vscode.ts';
 /** How the engine is reached; each has its entry in engineHost.ts. */
 const TRANSPORTS = ['thread', 'process'] as const;
 export type TransportName = (typeof TRANSPORTS)[number];
+/** Of the model's weights. */
+const PRECISIONS = ['int8', 'int4'] as const;
+export type WeightPrecision = (typeof PRECISIONS)[number];
 
 export interface Config {
   enable: boolean;
@@ -20,6 +23,7 @@ export interface Config {
   cacheReuseShifted: boolean;
   /** 0 lets the engine choose. */
   threads: number;
+  precision: WeightPrecision;
   transport: TransportName;
   /** 0 keeps the model loaded. */
   unloadAfterMinutes: number;
@@ -106,6 +110,7 @@ function read(): Config {
     cacheMaxBytes: count('cache.maxBytes', Number.MAX_SAFE_INTEGER),
     cacheReuseShifted: flag('cache.reuseShifted'),
     threads: count('engine.threads', 256),
+    precision: PRECISIONS.find((name) => name === text('engine.precision')) ?? PRECISIONS[0],
     transport: TRANSPORTS.find((name) => name === text('engine.transport')) ?? TRANSPORTS[0],
     unloadAfterMinutes: amount('engine.unloadAfterMinutes', 1440),
     completion: {

@@ -1,6 +1,6 @@
 /**
  * `kvasir eval`: what quantisation costs on a text, against float32: perplexity, KL divergence, top-1 agreement. The KV
- * codecs are measured over float32 weights, so that a row is the codec's own cost; the last row is what ships.
+ * codecs are measured over float32 weights, so that a row is the codec's own cost; the last rows are what ships.
  */
 import { readFile } from 'node:fs/promises';
 import { KvWindow, kvBytesPerToken } from '../cache/window.ts';
@@ -33,7 +33,11 @@ const CODECS: Record<string, Variant> = {
   float32: { kv: 'float32', weights: 'float32', window: 'float32' },
   int8: { kv: 'int8', weights: 'float32', window: 'int8' },
 };
-const SHIPPED: Variant = { kv: 'w8a8+int8', weights: 'int8', window: 'int8' };
+/** What runs, by the precision of the weights. */
+const SHIPPED: readonly Variant[] = [
+  { kv: 'w8a8+int8', weights: 'int8', window: 'int8' },
+  { kv: 'w4a8+int8', weights: 'int4', window: 'int8' },
+];
 
 export async function evaluate(line: CommandLine): Promise<number> {
   const wanted = (text(line, 'kv') ?? 'int8').split(',').map((name) => name.trim());
@@ -53,10 +57,10 @@ export async function evaluate(line: CommandLine): Promise<number> {
   }
 
   const models: Partial<Record<Precision, ImportedModel>> = {};
-  for (const precision of ['float32', 'int8'] as const) models[precision] = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision });
+  for (const { weights: precision } of [CODECS.float32!, ...SHIPPED]) models[precision] = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision });
   const config = models.float32!.config;
   const stretch = Math.min(STRETCH_TOKENS, config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
-  const variants = [CODECS.float32!, ...wanted.filter((name) => name !== 'float32').map((name) => CODECS[name]!), SHIPPED];
+  const variants = [CODECS.float32!, ...wanted.filter((name) => name !== 'float32').map((name) => CODECS[name]!), ...SHIPPED];
   const scores = variants.map((): Score => ({ nll: 0, ...noDivergence() }));
   const runners: OnnxRunner[] = [];
   try {

@@ -35,7 +35,7 @@ export const HELP = `kvasir: a code assistant's engine on the command line
   kvasir eval --text FILE --shifted                         what --reuse-shifted costs behind edits of the file
   kvasir inspect [DIR]                                      what a model folder is, or why it cannot run
 
-Model: --model DIR (default: the built-in one), --precision int8|float32, --threads N, --context TOKENS,
+Model: --model DIR (default: the built-in one), --precision int8|int4|float32, --threads N, --context TOKENS,
        --max-bytes BYTES of KV cache, --cache-dir DIR for imported models, --reuse-shifted: after an edit, what the
        unchanged text behind it had computed is taken over until idle time has computed it anew (an approximation).
 Sampling: --max-tokens N, --temperature T, --top-p P, --top-k K, --min-p P, --repetition-penalty R, --seed N,
@@ -118,7 +118,7 @@ function modelDirOf(line: CommandLine): string {
 }
 
 export function loadOptionsOf(line: CommandLine): LoadOptions {
-  const precision: Precision = choice(line, 'precision', ['int8', 'float32']) ?? 'int8';
+  const precision: Precision = choice(line, 'precision', ['int8', 'int4', 'float32']) ?? 'int8';
   const kv = choice(line, 'kv', ['int8', 'float32']);
   if (precision === 'float32' && kv === 'int8') throw new UsageError('--precision float32 is the reference and implies --kv float32; `kvasir eval` measures int8 KV over float32 weights');
   const contextTokens = number(line, 'context', 16, MANY);

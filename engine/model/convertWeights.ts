@@ -1,13 +1,14 @@
 /**
  * Writes the weight file that a WeightPlan lays out, one tensor of the model at a time. Peak memory: the largest stored
- * int8 tensor plus a few megabytes of source rows; float32 goes straight through.
+ * int8 tensor plus a few megabytes of source rows; blocks and float32 go straight through.
  */
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
+import { numBlocks, quantiseBlocks4, quantiseBlocks8 } from './blockQuantise.ts';
 import { keyBiasMatrix } from './keyBias.ts';
 import { quantiseRows16, quantiseToColumns, rowScales } from './quantise.ts';
 import { type Weights, rowsPerRead } from './safetensors.ts';
-import { EMBEDDING, type PlanItem, type WeightPlan } from './weightPlan.ts';
+import { EMBEDDING, type LinearItem, linearBits, type PlanItem, type WeightPlan } from './weightPlan.ts';
 
 class Conversion {
   private readonly weights: Weights;
@@ -30,7 +31,7 @@ class Conversion {
   async item(item: PlanItem): Promise<void> {
     switch (item.kind) {
       case 'linear':
-        return item.scales ? this.linearInt8(item) : this.linearFloat(item);
+        return item.weight.type === 'uint8' ? this.linearBlocks(item) : item.weight.type === 'int8' ? this.linearInt8(item) : this.linearFloat(item);
       case 'embedding':
         return this.embedding(item);
       case 'vector':
@@ -55,7 +56,7 @@ class Conversion {
     this.hashed.add(tensor);
   }
 
-  private async linearInt8({ width, sources, weight, scales }: Extract<PlanItem, { kind: 'linear' }>): Promise<void> {
+  private async linearInt8({ width, sources, weight, scales }: LinearItem): Promise<void> {
     const numColumns = weight.dims[1]!;
     const columns = new Int8Array(width * numColumns);
     const columnScales = new Float32Array(numColumns);
@@ -73,7 +74,27 @@ class Conversion {
     await this.write(columnScales, scales!.offset);
   }
 
-  private async linearFloat({ width, sources, weight }: Extract<PlanItem, { kind: 'linear' }>): Promise<void> {
+  private async linearBlocks({ width, sources, weight, scales }: LinearItem): Promise<void> {
+    const blocks = numBlocks(width);
+    const bytesPerRow = blocks * weight.dims[2]!;
+    const quantise = linearBits(weight) === 4 ? quantiseBlocks4 : quantiseBlocks8;
+    const rowScales = new Float32Array(scales!.length / 4);
+    let row = 0;
+    for (const { tensor, rows, factor } of sources) {
+      const start = row;
+      await this.eachPart(tensor, rows, width, (part, first, count) => {
+        const codes = new Uint8Array(count * bytesPerRow);
+        const partScales = rowScales.subarray((start + first) * blocks, (start + first + count) * blocks);
+        quantise(part, count, width, codes, partScales);
+        for (let i = 0; i < partScales.length; i++) partScales[i]! *= factor;
+        return this.write(codes, weight.offset + (start + first) * bytesPerRow);
+      });
+      row += rows;
+    }
+    await this.write(rowScales, scales!.offset);
+  }
+
+  private async linearFloat({ width, sources, weight }: LinearItem): Promise<void> {
     let row = 0;
     for (const { tensor, rows, factor } of sources) {
       const start = row;
@@ -112,7 +133,7 @@ class Conversion {
     return result;
   }
 
-  private async write(data: Float32Array | Int8Array | Int16Array, offset: number): Promise<void> {
+  private async write(data: Float32Array | Int8Array | Int16Array | Uint8Array, offset: number): Promise<void> {
     const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
     for (let done = 0; done < bytes.length; ) {
       const { bytesWritten } = await this.file.write(bytes, done, Math.min(bytes.length - done, 2 ** 26), offset + done);

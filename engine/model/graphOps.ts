@@ -1,10 +1,11 @@
 /**
- * What the parts of the step graph are written with: nodes with one output, weights by name, 8-bit codes of rows. Owns the
- * constants that all of them share.
+ * What the parts of the step graph are written with: nodes with one output, weights by name, linear layers in the form that
+ * their weights are stored in, 8-bit codes of rows. Owns the constants that all of them share.
  */
+import { BLOCK } from './blockQuantise.ts';
 import type { ModelConfig } from './hfConfig.ts';
 import type { Attribute, OnnxWriter } from './onnxWriter.ts';
-import type { WeightPlan } from './weightPlan.ts';
+import { linearBits, type WeightPlan } from './weightPlan.ts';
 
 export const MS = 'com.microsoft';
 
@@ -69,6 +70,24 @@ export class GraphOps {
     if (!this.#declared.has(tensor.name)) this.g.external(tensor, this.#weightFile);
     this.#declared.add(tensor.name);
     return tensor.name;
+  }
+
+  /**
+   * x [rows, width] -> [rows, outputs]. int8: the rows are coded here, one scale a row. Blocks: the operator codes them, one scale
+   * a block, and takes some rows together (see numRowsTogether in onnxSession).
+   */
+  linear(x: string, name: string, bias?: string): string {
+    const { width, weight, scales } = this.#plan.linears.get(name)!;
+    const stored = this.weight(weight.name);
+    if (weight.type === 'uint8') {
+      const sizes = { K: width, N: weight.dims[0]!, bits: linearBits(weight), block_size: BLOCK, accuracy_level: 4 };
+      return this.op('MatMulNBits', [x, stored, this.weight(scales!.name), ...(bias ? ['', '', this.weight(bias)] : [])], sizes, MS);
+    }
+    if (weight.type === 'float32') return this.op('Gemm', [x, stored, ...(bias ? [this.weight(bias)] : [])], { transB: 1 });
+    const { codes, rowMax } = this.codeRows(x);
+    const product = this.op('MatMulIntegerToFloat', [codes, stored, this.step, this.weight(scales!.name), this.zero], {}, MS);
+    const y = this.op('Mul', [product, rowMax]);
+    return bias ? this.op('Add', [y, this.weight(bias)]) : y;
   }
 
   codeRows(x: string): Coded {

@@ -62,8 +62,8 @@ export interface ModelInspection {
   readonly vocabSize: number;
   /** Size of the weight file per precision. */
   readonly weightsBytes: Readonly<Record<Precision, number>>;
-  /** Of the int8 weights: all but the embedding, of which single rows are looked up in the mapped file. */
-  readonly residentBytes: number;
+  /** Of them: all but the embedding, of which single rows are looked up in the mapped file (a tied one is the float32 head). */
+  readonly residentBytes: Readonly<Record<Precision, number>>;
   readonly kvBytesPerToken: Readonly<Record<KvPrecision, number>>;
   /** Names of the weight files. */
   readonly files: readonly string[];
@@ -77,9 +77,14 @@ export function kvShape(config: ModelConfig, kv: KvPrecision): KvShape {
   return { numLayers: config.numLayers, kvHeads: config.kvHeads, headSize: config.headSize, kv, runnerBytes };
 }
 
+/** The KV precision that goes with the weights' when none is named. */
+export function usualKv(precision: Precision): KvPrecision {
+  return precision === 'float32' ? 'float32' : 'int8';
+}
+
 /** File of the graph for a KV precision; the float32 pair has no narrow form (see StepGraphOptions). */
 export function graphFile(precision: Precision, kv: KvPrecision, narrow: boolean): string {
-  return `step-kv-${kv}${narrow && (precision === 'int8' || kv === 'int8') ? '-narrow' : ''}.onnx`;
+  return `step-kv-${kv}${narrow && (precision !== 'float32' || kv === 'int8') ? '-narrow' : ''}.onnx`;
 }
 
 interface OpenModel {
@@ -234,6 +239,12 @@ export async function readKeyBiases({ dir, config, precision, tied, biased }: Im
   }
 }
 
+/** All but what of it is only looked up. */
+function residentBytes({ bytes, stored, linears }: WeightPlan): number {
+  const isLookup = stored.get('embedding') !== linears.get('head')!.weight;
+  return isLookup ? ['embedding', 'embedding.scales'].reduce((left, name) => left - (stored.get(name)?.length ?? 0), bytes) : bytes;
+}
+
 /** What the folder is; reads no tensors but the embedding and a head of its own that may be a copy. @throws RequestError with the one reason why it cannot be loaded (bad tensor values aside). */
 export async function inspectModel(modelDir: string): Promise<ModelInspection> {
   const model = await openModel(modelDir);
@@ -241,17 +252,18 @@ export async function inspectModel(modelDir: string): Promise<ModelInspection> {
     const tokens = checkTokenizer(model.tokenizerText);
     const { config } = model;
     const tied = await isTied(model.weights, config.tied, HEAD);
-    const plans = { int8: planWeights(config, 'int8', tied), float32: planWeights(config, 'float32', tied) };
+    const plan = (precision: Precision) => planWeights(config, precision, tied);
+    const each = (bytes: (plan: WeightPlan) => number) => ({ int4: bytes(plan('int4')), int8: bytes(plan('int8')), float32: bytes(plan('float32')) });
     return {
       name: model.name,
       architecture: config.architecture,
       config,
-      parameters: plans.int8.parameters,
+      parameters: plan('int8').parameters,
       tied,
       contextTokens: config.contextTokens,
       vocabSize: config.vocabSize,
-      weightsBytes: { int8: plans.int8.bytes, float32: plans.float32.bytes },
-      residentBytes: plans.int8.bytes - ['embedding', 'embedding.scales'].reduce((sum, name) => sum + (plans.int8.stored.get(name)?.length ?? 0), 0),
+      weightsBytes: each(({ bytes }) => bytes),
+      residentBytes: each(residentBytes),
       kvBytesPerToken: { int8: kvBytesPerToken(kvShape(config, 'int8')), float32: kvBytesPerToken(kvShape(config, 'float32')) },
       files: model.weights.files,
       tokens,

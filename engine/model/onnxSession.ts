@@ -5,6 +5,8 @@
 import { t } from '@vscode/l10n';
 import type * as Ort from 'onnxruntime-node';
 import { RequestError } from '../errors.ts';
+import { BLOCK } from './blockQuantise.ts';
+import { MS } from './graphOps.ts';
 import { OnnxWriter } from './onnxWriter.ts';
 
 export type OnnxRuntime = typeof Ort;
@@ -61,12 +63,59 @@ export async function loadOnnxruntime(): Promise<OnnxRuntime> {
   }
 }
 
+/**
+ * How many rows the runtime's products of blocks take together here: the least number such that a row's result is the same in
+ * every call whose rows are a multiple of it. With AVX512 a row that is left over from pairs is summed in another order, so
+ * it is 2 there. 1 as well when there is none: then a row depends on who else is in the step, in the last bits.
+ */
+async function findRowsTogether(ort: OnnxRuntime): Promise<number> {
+  const width = 5 * BLOCK;
+  const outputs = 36;
+  const most = 24;
+  const g = new OnnxWriter();
+  // Any values do, as long as their sums are rounded.
+  const some = (i: number): number => Math.imul(i + 1, 2_654_435_761) >>> 16;
+  g.input('x', 'float32', ['T', width]);
+  const scales = g.constant('float32', [(outputs * width) / BLOCK], Float32Array.from({ length: (outputs * width) / BLOCK }, (_, i) => 0.01 + some(i) / 3e6));
+  for (const bits of [4, 8]) {
+    const bytes = (BLOCK * bits) / 8;
+    const codes = g.constant('uint8', [outputs, width / BLOCK, bytes], Uint8Array.from({ length: (outputs * width * bits) / 8 }, (_, i) => some(i)));
+    g.node('MatMulNBits', ['x', codes, scales], [`y${bits}`], { K: width, N: outputs, bits, block_size: BLOCK, accuracy_level: 4 }, MS);
+    g.output(`y${bits}`, 'float32', ['T', outputs]);
+  }
+  const x = Float32Array.from({ length: most * width }, (_, i) => some(i) / 32_768 - 1);
+  const session = await ort.InferenceSession.create(g.finish(), sessionOptions(1));
+  try {
+    const products = async (numRows: number): Promise<Float32Array[]> => {
+      const { y4, y8 } = await session.run({ x: new ort.Tensor('float32', x.subarray(0, numRows * width), [numRows, width]) });
+      return [y4!.data as Float32Array, y8!.data as Float32Array];
+    };
+    const all = await products(most);
+    for (const together of [1, 2, 4, 8]) {
+      let isSame = true;
+      for (let numRows = together; numRows < most && isSame; numRows += together) isSame = (await products(numRows)).every((rows, p) => rows.every((v, i) => v === all[p]![i]));
+      if (isSame) return together;
+    }
+    return 1;
+  } finally {
+    await session.release();
+  }
+}
+
 let narrowHere: Promise<boolean> | null = null;
 
 /** Whether 8-bit products saturate on this processor, found out once. */
 export function isNarrow(ort: OnnxRuntime): Promise<boolean> {
   narrowHere ??= saturates(ort);
   return narrowHere;
+}
+
+let rowsTogetherHere: Promise<number> | null = null;
+
+/** See findRowsTogether; found out once. */
+export function numRowsTogether(ort: OnnxRuntime): Promise<number> {
+  rowsTogetherHere ??= findRowsTogether(ort);
+  return rowsTogetherHere;
 }
 
 /** @param graph a file, or its bytes. @param threads of one step. */

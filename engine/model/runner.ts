@@ -9,11 +9,11 @@ import type { KvRows, KvWindow } from '../cache/window.ts';
 import { RequestError } from '../errors.ts';
 import { type ImportedModel, graphFile, readKeyBiases } from './importModel.ts';
 import { rotateBias } from './keyBias.ts';
-import { isNarrow, loadOnnxruntime, type OnnxRuntime, openSession } from './onnxSession.ts';
+import { isNarrow, loadOnnxruntime, numRowsTogether, type OnnxRuntime, openSession } from './onnxSession.ts';
 import { PrefillScratch, scratchBytesPerToken } from './prefillScratch.ts';
 import { RopeTable } from './rope.ts';
 import { shiftKeys } from './shiftKeys.ts';
-import { FEEDS, FETCHES, usesTurns } from './stepGraph.ts';
+import { FEEDS, FETCHES, usesFill, usesTurns } from './stepGraph.ts';
 import { chooseThreads } from './threadChoice.ts';
 
 export interface RunnerOptions {
@@ -39,6 +39,8 @@ export class OnnxRunner implements ModelRunner {
   private readonly session: Ort.InferenceSession;
   private readonly rope: RopeTable;
   private readonly withTurns: boolean;
+  /** See numRowsTogether. */
+  private readonly rowMultiple: number;
   private windowFeeds: Record<string, Ort.Tensor> = {};
   private generation = -1;
   /** [headSize, P] and the positions it was made for. */
@@ -55,7 +57,7 @@ export class OnnxRunner implements ModelRunner {
   private readonly fetches: Record<string, Ort.Tensor | null>;
   private boundScratch = Number.NaN;
 
-  private constructor(model: ImportedModel, window: KvWindow, ort: OnnxRuntime, session: Ort.InferenceSession, threads: number, biases: ReadonlyMap<number, Float32Array>) {
+  private constructor(model: ImportedModel, window: KvWindow, ort: OnnxRuntime, session: Ort.InferenceSession, threads: number, rowMultiple: number, biases: ReadonlyMap<number, Float32Array>) {
     this.model = model;
     this.window = window;
     this.ort = ort;
@@ -64,6 +66,7 @@ export class OnnxRunner implements ModelRunner {
     this.rope = new RopeTable(model.config.rope, model.config.headSize);
     this.withTurns = usesTurns(model.config, window.shape.kv);
     this.threads = threads;
+    this.rowMultiple = rowMultiple;
     this.biases = biases;
     const quantised = window.shape.kv === 'int8';
     this.prefillBytesPerToken = quantised ? scratchBytesPerToken(window.shape) : 0;
@@ -79,7 +82,8 @@ export class OnnxRunner implements ModelRunner {
     const threads = options.threads || (await chooseThreads(ort, path.dirname(model.dir)));
     const session = await openSession(ort, file, threads);
     const biases = window.shape.kv === 'int8' ? await readKeyBiases(model) : new Map();
-    return new OnnxRunner(model, window, ort, session, threads, biases);
+    const rowMultiple = usesFill(model.precision) ? await numRowsTogether(ort) : 1;
+    return new OnnxRunner(model, window, ort, session, threads, rowMultiple, biases);
   }
 
   releaseScratch(): void {
@@ -111,7 +115,7 @@ export class OnnxRunner implements ModelRunner {
     const numLogits = batch.reduce((sum, span) => sum + span.numLogits, 0);
     // A chunk inside a prompt wants no logits; the graph still gets one row, as the runtime's ReduceMax over no rows has
     // a wrong shape.
-    const S = Math.max(1, numLogits);
+    const S = this.filled(Math.max(1, numLogits));
     if (this.generation !== window.generation) this.bindWindow();
     const feeds: Record<string, Ort.Tensor> = { ...this.windowFeeds, ...this.tokenFeeds(batch, T, W, S) };
     feeds[FEEDS.mask] = this.mask(others, W);
@@ -119,6 +123,10 @@ export class OnnxRunner implements ModelRunner {
     feeds[FEEDS.scoresShape] = shape(kvHeads, numHeads / kvHeads, W, P + W);
     feeds[FEEDS.rowsShape] = shape(1, kvHeads, (numHeads / kvHeads) * W, P + W);
     feeds[FEEDS.split] = shape(P, W);
+    if (usesFill(this.model.precision)) {
+      feeds[FEEDS.fill] = shape(0, 0, this.filled(T) - T, 0);
+      feeds[FEEDS.cut] = shape(0, 0, T - this.filled(T), 0);
+    }
     if (this.scratch) {
       feeds[FEEDS.hasPrefill] = new ort.Tensor('bool', [prefill !== undefined], []);
       feeds[FEEDS.hasWindow] = new ort.Tensor('bool', [W > 0], []);
@@ -144,6 +152,11 @@ export class OnnxRunner implements ModelRunner {
     }
     if (prefill) this.scratch!.added(prefill.newSlots);
     return this.inOrder(spans, batch, (result[FETCHES.logits]!.data as Float32Array).subarray(0, numLogits * this.vocabSize));
+  }
+
+  /** Rows that the layers get for so many. */
+  private filled(numRows: number): number {
+    return Math.ceil(numRows / this.rowMultiple) * this.rowMultiple;
   }
 
   /** Logits of `batch`'s rows -> those of `spans`, which differ in where the prefill's span stands. */

@@ -3,12 +3,13 @@
  * goes by lane (see windowLane, prefillLane). Precisions of weights and KV window are independent; a float32 window has
  * one lane. Owns the names and shapes of the feeds; does not read weights (see weightPlan) nor run anything (see runner).
  *
- * W8A8: int8 weights per output column; activations become 8-bit codes per row at run time, x = (code - zero) * max / K,
+ * int8: int8 weights per output column; activations become 8-bit codes per row at run time, x = (code - zero) * max / K,
  * with K = 127. A row of zeros divides 0 by 0, but its codes are multiplied by max = 0 afterwards, so no guard is needed.
  * Attention is done alike: queries and probabilities are coded per row, K and V per token and head.
+ * int4: weights in blocks of 4 bits, some of 8 (see weightPlan), activations in blocks of 8 bits, coded by the operator.
  */
-import type { KvPrecision } from '../protocol.ts';
-import { type Coded, GraphOps, MS } from './graphOps.ts';
+import type { KvPrecision, Precision } from '../protocol.ts';
+import { GraphOps, MS } from './graphOps.ts';
 import type { ModelConfig } from './hfConfig.ts';
 import { hasKeyBias } from './keyBias.ts';
 import { DataType, OnnxWriter } from './onnxWriter.ts';
@@ -42,6 +43,10 @@ export const FEEDS = {
   mask: 'mask',
   /** int64 [S]: rows whose logits are wanted, at least one. */
   sel: 'sel',
+  // With usesFill: rows of the layers come in multiples (see numRowsTogether in onnxSession), S as well.
+  /** int64 [4] = 0, 0, n, 0 and 0, 0, -n, 0: n rows of zeros behind the T tokens' make such a multiple. */
+  fill: 'fill',
+  cut: 'cut',
   /** int64 [4] = kvHeads, groupSize, W, P + W. */
   scoresShape: 'scoresShape',
   /** int64 [4] = 1, kvHeads, groupSize * W, P + W. */
@@ -74,27 +79,24 @@ export function usesTurns(config: ModelConfig, kv: KvPrecision): boolean {
   return kv === 'int8' && hasKeyBias(config);
 }
 
+/** Whether the graph has the feeds fill and cut. */
+export function usesFill(precision: Precision): boolean {
+  return precision === 'int4';
+}
+
 export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: StepGraphOptions): Uint8Array {
   const { numLayers, numHeads, kvHeads, headSize, vocabSize } = config;
-  const int8Weights = plan.precision === 'int8';
   const int8Kv = options.kv === 'int8';
   const remedy = usesTurns(config, options.kv);
   const g = new OnnxWriter();
   const ops = new GraphOps(g, config, plan, options);
-  const { step, zero, halves } = ops;
+  const { halves } = ops;
   const op: GraphOps['op'] = (...node) => ops.op(...node);
   const ints = (...values: number[]) => ops.ints(...values);
   const weight = (name: string) => ops.weight(name);
   /** Whether the layer's keys are coded without their bias. */
   const isBiased = (l: number): boolean => int8Kv && plan.stored.has(`l${l}.keyBias`);
-  /** x [rows, width] (coded in int8) -> [rows, outputs]. */
-  const linear = (x: string | Coded, name: string, bias?: string): string => {
-    if (typeof x === 'string') return op('Gemm', [x, weight(name), ...(bias ? [weight(bias)] : [])], { transB: 1 });
-    const product = op('MatMulIntegerToFloat', [x.codes, weight(name), step, weight(`${name}.scales`), zero], {}, MS);
-    const y = op('Mul', [product, x.rowMax]);
-    return bias ? op('Add', [y, weight(bias)]) : y;
-  };
-  const operand = (x: string): string | Coded => (int8Weights ? ops.codeRows(x) : x);
+  const linear: GraphOps['linear'] = (...layer) => ops.linear(...layer);
   const epsilon = { epsilon: { float: config.rmsEps } };
   /** (x, skip) -> norm of their sum, and the sum. */
   const addAndNorm = (x: string, skip: string, norm: string): [string, string] => {
@@ -178,9 +180,14 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
     return names[0]!;
   };
 
-  const attention = (x: string | Coded, l: number): string => {
+  // The stream between the layers has the filling's rows, too; attention does not.
+  const [fill, cut] = usesFill(plan.precision) ? [FEEDS.fill, FEEDS.cut].map((feed) => g.input(feed, 'int64', [4])) : [];
+  const withFilling = (x: string): string => (fill ? op('Pad', [x, fill]) : x);
+  const withoutFilling = (x: string): string => (cut ? op('Pad', [x, cut]) : x);
+
+  const attention = (x: string, l: number): string => {
     const bias = config.qkvBias ? (isBiased(l) ? `l${l}.qvBias` : `l${l}.qkvBias`) : undefined;
-    const heads = op('Transpose', [op('Reshape', [linear(x, `l${l}.qkv`, bias), ints(1, -1, numHeads + 2 * kvHeads, headSize)])], leftAxes);
+    const heads = op('Transpose', [op('Reshape', [withoutFilling(linear(x, `l${l}.qkv`, bias)), ints(1, -1, numHeads + 2 * kvHeads, headSize)])], leftAxes);
     let [qk, v] = g.node('Split', [heads, ints(numHeads + kvHeads, kvHeads)], 2, { axis: 1 }) as [string, string];
     if (config.qkNorm) {
       const ones = g.constant('float32', [headSize], new Float32Array(headSize).fill(1));
@@ -192,25 +199,26 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   };
 
   let skip: string;
-  if (int8Weights) {
+  if (plan.stored.has('embedding.scales')) {
     const rows = op('Cast', [op('Gather', [weight('embedding'), ids])], { to: DataType.float32 });
     skip = op('Mul', [rows, op('Gather', [weight('embedding.scales'), ids])]);
   } else skip = op('Gather', [weight('embedding'), ids]);
+  skip = withFilling(skip);
   let x = op('SimplifiedLayerNormalization', [skip, weight('l0.norm1')], { axis: -1, stash_type: 1, ...epsilon });
   for (let l = 0; l < numLayers; l++) {
     const last = l === numLayers - 1;
-    let mixed = attention(operand(x), l);
+    let mixed = attention(x, l);
     if (last) {
       // Nothing after the last attention looks at other tokens: only the rows whose logits are wanted go on.
       mixed = op('Gather', [mixed, sel]);
       skip = op('Gather', [skip, sel]);
-    }
-    [x, skip] = addAndNorm(linear(operand(mixed), `l${l}.o`, config.outputBias ? `l${l}.oBias` : undefined), skip, `l${l}.norm2`);
-    const [gate, up] = g.node('Split', [linear(operand(x), `l${l}.gateUp`, config.ffnBias ? `l${l}.gateUpBias` : undefined)], 2, { axis: -1, num_outputs: 2 });
+    } else mixed = withFilling(mixed);
+    [x, skip] = addAndNorm(linear(mixed, `l${l}.o`, config.outputBias ? `l${l}.oBias` : undefined), skip, `l${l}.norm2`);
+    const [gate, up] = g.node('Split', [linear(x, `l${l}.gateUp`, config.ffnBias ? `l${l}.gateUpBias` : undefined)], 2, { axis: -1, num_outputs: 2 });
     const hidden = op('Mul', [op('QuickGelu', [gate!], { alpha: { float: 1 } }, MS), up!]);
-    [x, skip] = addAndNorm(linear(operand(hidden), `l${l}.down`, config.ffnBias ? `l${l}.downBias` : undefined), skip, last ? 'norm' : `l${l + 1}.norm1`);
+    [x, skip] = addAndNorm(linear(hidden, `l${l}.down`, config.ffnBias ? `l${l}.downBias` : undefined), skip, last ? 'norm' : `l${l + 1}.norm1`);
   }
-  g.node('Identity', [linear(operand(x), 'head')], [FETCHES.logits]);
+  g.node('Identity', [linear(x, 'head')], [FETCHES.logits]);
   g.output(FETCHES.logits, 'float32', ['S', vocabSize]);
 
   const [keys] = g.node('Split', [op('Concat', newRows, { axis: 0 }), halves], ['allKeys', FETCHES.values], { axis: 1 });

@@ -49,7 +49,7 @@ export class EngineHost implements vscode.Disposable {
         return {
           modelDir: locateModel(settings.current.model, context.extensionPath).modelDir,
           cacheDir: modelCacheDir(context.globalStorageUri),
-          precision: 'int8',
+          precision: settings.current.precision,
           maxBytes: this.#maxBytes,
           threads: settings.current.threads,
           ...(settings.current.cacheReuseShifted ? { reuseShifted: true } : {}),
@@ -72,7 +72,7 @@ export class EngineHost implements vscode.Disposable {
     this.#subscriptions = [
       this.#idle,
       settings.onDidChange(({ before, now }) => {
-        if (before.model !== now.model || before.threads !== now.threads || before.cacheReuseShifted !== now.cacheReuseShifted || before.transport !== now.transport) void this.client.stop(vscode.l10n.t('the settings of the engine were changed'));
+        if (before.model !== now.model || before.threads !== now.threads || before.precision !== now.precision || before.cacheReuseShifted !== now.cacheReuseShifted || before.transport !== now.transport) void this.client.stop(vscode.l10n.t('the settings of the engine were changed'));
         else this.#applyMaxBytes();
         this.#idle.review();
       }),

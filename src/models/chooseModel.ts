@@ -104,26 +104,27 @@ async function describeMachine(known: Known, host: EngineHost, refresh: () => vo
 }
 
 function items(candidates: Candidate[], { models, machine }: Known, host: EngineHost, settings: Settings): ModelItem[] {
+  const { precision } = settings.current;
   const speech: Speech = { t: vscode.l10n.t, language: vscode.env.language };
   const separator = (label: string): ModelItem => ({ label, kind: vscode.QuickPickItemKind.Separator });
   const [here, refused]: [ModelItem[], ModelItem[]] = [[], []];
   for (const candidate of candidates) {
     const { name, setting, current } = candidate;
-    const found = { name, current, builtIn: setting === '', availableBytes: machine?.availableBytes ?? null };
+    const found = { name, current, builtIn: setting === '', availableBytes: machine?.availableBytes ?? null, precision };
     const answer = models.get(candidate);
     const id = candidate.modelDir;
     if (!answer) here.push({ ...describePending(found, speech), id });
     else if ('reason' in answer) refused.push({ ...describeRefused(answer.reason, found, speech), id });
     else here.push({ ...describeInspected(answer, found, speech), id, run: () => useModel(setting, answer.name, host, settings) });
   }
-  const larger = machine ? recommend(machine, new Set(candidates.map(({ name }) => name))) : [];
+  const larger = machine ? recommend(machine, precision, new Set(candidates.map(({ name }) => name))) : [];
   return [
     separator(vscode.l10n.t('here')),
     ...here,
     { id: 'folder', label: `$(folder-opened) ${vscode.l10n.t('Choose a folder…')}`, detail: vscode.l10n.t('Qwen2, Qwen3 or Llama: config.json, tokenizer.json and *.safetensors'), run: () => browseForModel(host, settings) },
     ...(larger.length ? [separator(vscode.l10n.t('larger, to fetch'))] : []),
     ...larger.map((each) => ({
-      ...describeRecommended(each, machine?.readBytesPerSecond ?? null, speech),
+      ...describeRecommended(each, precision, machine?.readBytesPerSecond ?? null, speech),
       id: each.model.id,
       run: () => offerFetch(each.model.id, fetchCommand(each.model.id)),
     })),

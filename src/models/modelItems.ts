@@ -1,5 +1,6 @@
 /** The lines of `Kvasir: Choose Model`: what each model is, needs and can do, in words. Pure. */
 import type { InspectedModel } from '../../engine/protocol.ts';
+import type { WeightPrecision } from '../config.ts';
 import { formatBytes, formatCount } from '../format.ts';
 import type { Translate } from '../translate.ts';
 import { memoryNeeded, type Recommendation } from './recommend.ts';
@@ -22,19 +23,24 @@ interface Found {
   current: boolean;
   builtIn: boolean;
   availableBytes: number | null;
+  /** That weights are set to. */
+  precision: WeightPrecision;
 }
 
 /** A model that can run. The line is as wide as the list: what it can do first, figures after that. */
-export function describeInspected(model: InspectedModel, { name, current, builtIn, availableBytes }: Found, { t, language }: Speech): ModelLine {
-  const memoryBytes = memoryNeeded({ residentBytes: model.residentBytes, kvBytesPerToken: model.kvBytesPerToken.int8 }, model.contextTokens);
-  const tooMuch = availableBytes !== null && !current && memoryBytes > availableBytes;
+export function describeInspected(model: InspectedModel, { name, current, builtIn, availableBytes, precision }: Found, { t, language }: Speech): ModelLine {
+  const memoryBytes = (form: WeightPrecision) => memoryNeeded({ residentBytes: model.residentBytes[form], kvBytesPerToken: model.kvBytesPerToken.int8 }, model.contextTokens);
+  const [needed, least] = [precision, 'int4' as const].map((form) => formatBytes(memoryBytes(form), language));
+  const fits = (form: WeightPrecision) => availableBytes === null || current || memoryBytes(form) <= availableBytes;
   return {
     label: `$(${current ? 'check' : 'circle-large-outline'}) ${builtIn ? model.name : name}`,
     description: [current ? t('in use') : '', builtIn ? t('built in') : '', formatParameters(model.parameters, t, language)].filter(Boolean).join(' · '),
     detail: [
       abilities(model, t),
       t('reads {0} tokens', formatCount(model.contextTokens, language)),
-      tooMuch ? `$(warning) ${t('{0} for weights and cache, more than is free', formatBytes(memoryBytes, language))}` : t('{0} for weights and cache', formatBytes(memoryBytes, language)),
+      fits(precision)
+        ? t('{0} for weights and cache', needed!)
+        : `$(warning) ${fits('int4') ? t('{0} for weights and cache, more than is free; {1} with kvasir.engine.precision = int4', needed!, least!) : t('{0} for weights and cache, more than is free', needed!)}`,
     ].join(' · '),
   };
 }
@@ -50,15 +56,15 @@ export function describeRefused(reason: string, { name, current }: Found, { t }:
 }
 
 /** With what the estimate was made from, so that nobody takes it for a measurement. */
-export function describeRecommended({ model, memoryBytes, tokensPerSecond }: Recommendation, readBytesPerSecond: number | null, { t, language }: Speech): ModelLine {
+export function describeRecommended({ model, precision, memoryBytes, tokensPerSecond }: Recommendation, set: WeightPrecision, readBytesPerSecond: number | null, { t, language }: Speech): ModelLine {
   const bytes = (value: number) => formatBytes(value, language);
   return {
     label: `$(cloud-download) ${model.id}`,
     description: `${formatParameters(model.parameters, t, language)} · ${model.licence}`,
     detail: [
       model.code ? t('code') : t('general'),
-      t('needs {0}', bytes(memoryBytes)),
-      ...(tokensPerSecond === null || readBytesPerSecond === null ? [] : [t('estimate: at most {0} tokens/s ({1}/s ÷ {2})', formatCount(tokensPerSecond, language), bytes(readBytesPerSecond), bytes(model.residentBytes))]),
+      precision === set ? t('needs {0}', bytes(memoryBytes)) : t('needs {0} with kvasir.engine.precision = {1}', bytes(memoryBytes), precision),
+      ...(tokensPerSecond === null || readBytesPerSecond === null ? [] : [t('estimate: at most {0} tokens/s ({1}/s ÷ {2})', formatCount(tokensPerSecond, language), bytes(readBytesPerSecond), bytes(model.residentBytes[precision]))]),
     ].join(' · '),
   };
 }

@@ -3,6 +3,8 @@
  * with facts alone, and the arithmetic. Estimates, said to be such where they are shown. Pure.
  */
 
+import type { WeightPrecision } from '../config.ts';
+
 export interface OpenModel {
   /** Hugging Face repository. */
   id: string;
@@ -10,21 +12,19 @@ export interface OpenModel {
   licence: string;
   /** Made for code, fill-in-the-middle included; the others are general. */
   code: boolean;
-  /** Of the engine's int8 weight file. */
-  weightsBytes: number;
-  /** What writing one token reads of it, and what stays in memory: all but the embedding, of which one row is looked up. */
-  residentBytes: number;
+  /** Of the engine's weights: what writing one token reads, and what stays in memory; all but the embedding, of which one row is looked up. */
+  residentBytes: Record<WeightPrecision, number>;
   kvBytesPerToken: number;
 }
 
 /** Sizes are the import's own arithmetic over each model's config.json; a test holds them. Licences that forbid commercial use are left out (Qwen2.5-Coder-3B). */
 export const OPEN_MODELS: readonly OpenModel[] = [
-  { id: 'Qwen/Qwen2.5-Coder-0.5B-Instruct', parameters: 494_032_768, licence: 'Apache-2.0', code: true, weightsBytes: 770_158_080, residentBytes: 497_281_024, kvBytesPerToken: 6796 },
-  { id: 'Qwen/Qwen3-0.6B', parameters: 596_049_920, licence: 'Apache-2.0', code: false, weightsBytes: 910_323_712, residentBytes: 598_551_040, kvBytesPerToken: 59_144 },
-  { id: 'Qwen/Qwen2.5-Coder-1.5B-Instruct', parameters: 1_543_714_304, licence: 'Apache-2.0', code: true, weightsBytes: 2_018_885_632, residentBytes: 1_551_530_496, kvBytesPerToken: 15_308 },
-  { id: 'Qwen/Qwen3-1.7B', parameters: 1_720_574_976, licence: 'Apache-2.0', code: false, weightsBytes: 2_347_106_304, residentBytes: 1_724_168_704, kvBytesPerToken: 59_144 },
-  { id: 'Qwen/Qwen3-4B', parameters: 4_022_468_096, licence: 'Apache-2.0', code: false, weightsBytes: 4_807_610_368, residentBytes: 4_029_090_304, kvBytesPerToken: 76_040 },
-  { id: 'Qwen/Qwen2.5-Coder-7B-Instruct', parameters: 7_615_616_512, licence: 'Apache-2.0', code: true, weightsBytes: 8_176_656_384, residentBytes: 7_086_053_376, kvBytesPerToken: 30_092 },
+  { id: 'Qwen/Qwen2.5-Coder-0.5B-Instruct', parameters: 494_032_768, licence: 'Apache-2.0', code: true, residentBytes: { int8: 497_281_024, int4: 354_084_864 }, kvBytesPerToken: 6796 },
+  { id: 'Qwen/Qwen3-0.6B', parameters: 596_049_920, licence: 'Apache-2.0', code: false, residentBytes: { int8: 598_551_040, int4: 483_068_416 }, kvBytesPerToken: 59_144 },
+  { id: 'Qwen/Qwen2.5-Coder-1.5B-Instruct', parameters: 1_543_714_304, licence: 'Apache-2.0', code: true, residentBytes: { int8: 1_551_530_496, int4: 1_018_378_752 }, kvBytesPerToken: 15_308 },
+  { id: 'Qwen/Qwen3-1.7B', parameters: 1_720_574_976, licence: 'Apache-2.0', code: false, residentBytes: { int8: 1_724_168_704, int4: 1_246_546_432 }, kvBytesPerToken: 59_144 },
+  { id: 'Qwen/Qwen3-4B', parameters: 4_022_468_096, licence: 'Apache-2.0', code: false, residentBytes: { int8: 4_029_090_304, int4: 2_804_808_192 }, kvBytesPerToken: 76_040 },
+  { id: 'Qwen/Qwen2.5-Coder-7B-Instruct', parameters: 7_615_616_512, licence: 'Apache-2.0', code: true, residentBytes: { int8: 7_086_053_376, int4: 4_449_052_672 }, kvBytesPerToken: 30_092 },
 ];
 
 /** Tokens of context that a memory need is told for. */
@@ -36,6 +36,8 @@ const LEAST_TOKENS_PER_SECOND = 8;
 
 export interface Recommendation {
   model: OpenModel;
+  /** That it would fit in, and be fast enough. */
+  precision: WeightPrecision;
   /** With the cache of USUAL_TOKENS. */
   memoryBytes: number;
   /** At most; null where the speed of the memory is not known. */
@@ -52,11 +54,19 @@ function mostTokensPerSecond(residentBytes: number, readBytesPerSecond: number |
   return readBytesPerSecond === null || readBytesPerSecond <= 0 ? null : readBytesPerSecond / residentBytes;
 }
 
-/** Those that fit into the memory that is free and are fast enough to be used, the most capable first. `except` are repositories that are here already. */
-export function recommend(machine: { availableBytes: number; readBytesPerSecond: number | null }, except: ReadonlySet<string> = new Set()): Recommendation[] {
+/**
+ * Those that fit into the memory that is free and are fast enough to be used, the most capable first: with weights of the
+ * precision that is set, or else with smaller ones. `except` are repositories that are here already.
+ */
+export function recommend(machine: { availableBytes: number; readBytesPerSecond: number | null }, set: WeightPrecision, except: ReadonlySet<string> = new Set()): Recommendation[] {
+  const inForm = (model: OpenModel, precision: WeightPrecision): Recommendation => {
+    const residentBytes = model.residentBytes[precision];
+    return { model, precision, memoryBytes: memoryNeeded({ ...model, residentBytes }), tokensPerSecond: mostTokensPerSecond(residentBytes, machine.readBytesPerSecond) };
+  };
+  const suits = ({ memoryBytes, tokensPerSecond }: Recommendation) => memoryBytes <= machine.availableBytes * USABLE_SHARE && (tokensPerSecond === null || tokensPerSecond >= LEAST_TOKENS_PER_SECOND);
   return OPEN_MODELS.filter(({ id }) => !except.has(id))
-    .map((model) => ({ model, memoryBytes: memoryNeeded(model), tokensPerSecond: mostTokensPerSecond(model.residentBytes, machine.readBytesPerSecond) }))
-    .filter(({ memoryBytes, tokensPerSecond }) => memoryBytes <= machine.availableBytes * USABLE_SHARE && (tokensPerSecond === null || tokensPerSecond >= LEAST_TOKENS_PER_SECOND))
+    .map((model) => [inForm(model, set), inForm(model, 'int4')].find(suits))
+    .filter((one) => one !== undefined)
     .sort((a, b) => Number(b.model.code) - Number(a.model.code) || b.model.parameters - a.model.parameters);
 }
 

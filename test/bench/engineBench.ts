@@ -15,8 +15,12 @@ import { dictations, speculationCases } from './speculationCases.ts';
 import { type Figure, figure } from './spread.ts';
 import { shapeFolder } from './writeShape.ts';
 
+const PRECISIONS = ['int8', 'int4'] as const;
+
 export interface EngineBenchOptions {
   shape?: ShapeName;
+  /** Of the weights. */
+  precision?: (typeof PRECISIONS)[number];
   /** 0 chooses as the engine does. */
   threads?: number;
   rounds?: number;
@@ -40,6 +44,7 @@ export interface CaseResult {
 
 export interface EngineBench {
   shape: ShapeName;
+  precision: string;
   threads: number;
   seed: number;
   parameters: number;
@@ -64,6 +69,7 @@ export function engineOptions(values: Record<string, string | boolean | undefine
   const shape = text('shape');
   return {
     shape: shape === undefined ? undefined : among('shape', shape, Object.keys(SHAPES) as ShapeName[]),
+    precision: among('precision', text('precision') ?? 'int8', PRECISIONS),
     threads: count('threads'),
     rounds: count('rounds'),
     longRounds: count('long-rounds'),
@@ -73,10 +79,10 @@ export function engineOptions(values: Record<string, string | boolean | undefine
 }
 
 export async function engineBench(options: EngineBenchOptions = {}): Promise<EngineBench> {
-  const { shape = 'qwen2.5-0.5b', threads = 0, rounds = 5, longRounds = 1, only = GROUPS, seed = 1, cache = path.resolve('.cache/bench'), scanBytes = 8 * lastLevelCacheBytes(), onProgress = () => {} } = options;
+  const { shape = 'qwen2.5-0.5b', precision = 'int8', threads = 0, rounds = 5, longRounds = 1, only = GROUPS, seed = 1, cache = path.resolve('.cache/bench'), scanBytes = 8 * lastLevelCacheBytes(), onProgress = () => {} } = options;
   const workload = shape === 'tiny' ? TINY_WORKLOAD : WORKLOAD;
-  onProgress(`model ${shape}`);
-  const model = { modelDir: await shapeFolder(shape, cache), cacheDir: path.join(cache, 'imported'), threads, seed };
+  onProgress(`model ${shape}, ${precision}`);
+  const model = { modelDir: await shapeFolder(shape, cache), cacheDir: path.join(cache, 'imported'), threads, seed, precision };
   const bench = await EngineUnderTest.open(model);
   const facts = { threads: bench.threads, parameters: bench.model.parameters, weightBytesPerStep: bench.weightBytesPerStep };
   const drafting = only.includes('speculation') ? await EngineUnderTest.open(model) : undefined;
@@ -100,7 +106,7 @@ export async function engineBench(options: EngineBenchOptions = {}): Promise<Eng
     await bench.dispose();
     await drafting?.dispose();
   }
-  return { shape, ...facts, seed, scanBytes, results, profiles: profiled };
+  return { shape, precision, ...facts, seed, scanBytes, results, profiles: profiled };
 }
 
 /** One unmeasured sample of each short case, then round after round in changing order. */

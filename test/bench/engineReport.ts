@@ -50,7 +50,7 @@ export function engineReport(bench: EngineBench): string {
     table(['one token at the shortest context', 'share'], [...(share.linear === undefined ? [] : [['linear layers (profiled)', percent(share.linear)]]), ...(share.step === undefined ? [] : [['whole step', percent(share.step)]])]),
   ];
   return [
-    `## Engine: ${bench.shape}, ${(bench.parameters / 1e6).toFixed(0)} million parameters, random weights, ${bench.threads} threads`,
+    `## Engine: ${bench.shape}, ${(bench.parameters / 1e6).toFixed(0)} million parameters, random weights in ${bench.precision}, ${bench.threads} threads`,
     'Medians (least–most) over the rounds.',
     ...parts.filter(([, , body]) => body.length > 0).map(([title, head, body]) => `### ${title}\n\n${table(head, body)}`),
     ...(reached || []),

@@ -132,8 +132,8 @@ export class EngineUnderTest {
     this.#engine = this.#newEngine();
   }
 
-  static async open(options: { modelDir: string; cacheDir: string; threads: number; seed: number }): Promise<EngineUnderTest> {
-    const model = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision: 'int8' });
+  static async open(options: { modelDir: string; cacheDir: string; threads: number; seed: number; precision?: 'int8' | 'int4' }): Promise<EngineUnderTest> {
+    const model = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision: options.precision ?? 'int8' });
     const window = new KvWindow(kvShape(model.config, 'int8'), 0);
     const onnx = await OnnxRunner.create(model, window, { threads: options.threads });
     const runner = new BenchRunner(onnx);

@@ -11,7 +11,7 @@ const suites = {
     const result = await editorBench();
     return { result, report: editorReport(result) };
   },
-  // [--shape NAME] [--only GROUP,...] [--rounds N] [--long-rounds N] [--threads N] [--profile]
+  // [--shape NAME] [--precision int8|int4] [--only GROUP,...] [--rounds N] [--long-rounds N] [--threads N] [--profile]
   engine: async (values) => {
     const [{ engineBench, engineOptions }, { engineReport, engineCharts, shares }] = [await import('./engineBench.ts'), await import('./engineReport.ts')];
     const result = await engineBench({ ...engineOptions(values), onProgress: (line) => console.error(line) });
@@ -31,7 +31,7 @@ const suites = {
 
 const text = { type: 'string' };
 const flag = { type: 'boolean' };
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { out: text, shape: text, only: text, rounds: text, 'long-rounds': text, threads: text, profile: flag, peers: text, settings: text, setup: flag, add: flag, speed: text, rush: text, context: text, requests: text } });
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { out: text, shape: text, precision: text, only: text, rounds: text, 'long-rounds': text, threads: text, profile: flag, peers: text, settings: text, setup: flag, add: flag, speed: text, rush: text, context: text, requests: text } });
 const [name] = positionals;
 if (positionals.length !== 1 || !Object.hasOwn(suites, name) || !(values.out || values.setup)) {
   console.error(`usage: npm run bench -- SUITE --out DIR; SUITE is one of ${Object.keys(suites).join(', ')}`);

@@ -56,8 +56,10 @@ test('every case is measured once unmeasured and then in each round', async () =
 });
 
 test('options that make no sense are refused', () => {
-  expect(engineOptions({ shape: 'tiny', rounds: '2', only: 'decode,whole', profile: true })).toMatchObject({ shape: 'tiny', rounds: 2, only: ['decode', 'whole'], profile: true });
+  expect(engineOptions({ shape: 'tiny', rounds: '2', only: 'decode,whole', profile: true })).toMatchObject({ shape: 'tiny', precision: 'int8', rounds: 2, only: ['decode', 'whole'], profile: true });
   expect(() => engineOptions({ shape: 'huge' })).toThrow('--shape huge: it must be one of qwen2.5-0.5b, qwen2.5-1.5b, tiny');
+  expect(engineOptions({ precision: 'int4' }).precision).toBe('int4');
+  expect(() => engineOptions({ precision: 'float32' })).toThrow('--precision float32: it must be one of int8, int4');
   expect(() => engineOptions({ rounds: '-1' })).toThrow('--rounds -1: it must be a whole number');
   expect(() => engineOptions({ only: 'decode,x' })).toThrow('--only x');
 });

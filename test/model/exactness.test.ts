@@ -1,6 +1,6 @@
 /**
  * The central promise, over the real graph: a sequence's tokens are the same alone, batched, prefix-hit, chunked, preempted
- * and resumed. In float32 exactly; in int8 up to rounding noise, which is measured first (teacher-forced, chunks of 1, 7 and
+ * and resumed. In float32 exactly; in int8 and int4 up to rounding noise, which is measured first (teacher-forced, chunks of 1, 7 and
  * 64): a token may differ only where the oracle's two best are closer than that noise, and for fewer than 0.1% of tokens.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import { afterAll, expect, test } from 'vitest';
 import { prefillRows } from '../../engine/batch.ts';
 import { KvWindow, kvBytesPerToken } from '../../engine/cache/window.ts';
 import { Engine, type EngineOptions } from '../../engine/engine.ts';
-import { type ImportedModel, importModel, kvShape } from '../../engine/model/importModel.ts';
+import { type ImportedModel, importModel, kvShape, usualKv } from '../../engine/model/importModel.ts';
 import { OnnxRunner } from '../../engine/model/runner.ts';
 import type { Precision } from '../../engine/protocol.ts';
 import { driveWorkload, makeWorkload, type Outcome, type WorkItem } from '../engine/workload.ts';
@@ -26,7 +26,7 @@ const noText = { detokenizer: () => ({ push: () => '', flush: () => '' }) };
 
 async function withRunner<T>(model: string, precision: Precision, work: (runner: OnnxRunner, window: KvWindow, imported: ImportedModel) => Promise<T>): Promise<T> {
   const imported = await importModel({ modelDir: `test/fixtures/models/${model}`, cacheDir, precision });
-  const window = new KvWindow(kvShape(imported.config, precision), 0);
+  const window = new KvWindow(kvShape(imported.config, usualKv(precision)), 0);
   const runner = await OnnxRunner.create(imported, window, { threads: 2 });
   try {
     return await work(runner, window, imported);
@@ -101,10 +101,11 @@ test('float32: 2,000 requests, aborts and edits under a tight ceiling give every
 
 // The second has a key bias, hence the remedy in its graph.
 test.each([
-  ['qwen3-tied-sharded', 500],
-  ['qwen2-untied-bf16', NUM_REQUESTS],
-])('int8, %s: tokens differ from the oracle only within rounding noise', async (name, numRequests) => {
-  await withRunner(name, 'int8', async (runner, window, { config }) => {
+  ['int8', 'qwen3-tied-sharded', 500],
+  ['int8', 'qwen2-untied-bf16', NUM_REQUESTS],
+  ['int4', 'qwen2-untied-bf16', 500],
+] as const)('%s, %s: tokens differ from the oracle only within rounding noise', async (precision, name, numRequests) => {
+  await withRunner(name, precision, async (runner, window, { config }) => {
     const noise = await chunkNoise(runner, window, config.vocabSize);
     // Greedy, with the runner-up reported, so that a difference can be judged.
     const items = workload(config.vocabSize, 0, numRequests).map((item) => ({ ...item, sampling: { ...item.sampling, topLogprobs: 2 } }));
@@ -126,7 +127,7 @@ test.each([
         break;
       }
     }
-    console.log(`${name}, int8: noise ${noise.toExponential(2)} over 1,000 positions; ${different} of ${compared} tokens differ, all within it; ${stats.events.evictions} evictions, ${stats.events.preemptions} preemptions`);
+    console.log(`${name}, ${precision}: noise ${noise.toExponential(2)} over 1,000 positions; ${different} of ${compared} tokens differ, all within it; ${stats.events.evictions} evictions, ${stats.events.preemptions} preemptions`);
     expect(compared).toBeGreaterThan(5 * numRequests);
     expect(different / compared).toBeLessThan(0.001);
   });

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { BatchSpan } from '../../engine/batch.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
-import { importModel, kvShape } from '../../engine/model/importModel.ts';
+import { importModel, kvShape, usualKv } from '../../engine/model/importModel.ts';
 import { OnnxRunner } from '../../engine/model/runner.ts';
 import type { KvPrecision, Precision } from '../../engine/protocol.ts';
 
@@ -34,7 +34,7 @@ export function temporaryFolder(): { dir: string; remove(): void } {
   return { dir, remove: () => rmSync(dir, { recursive: true, force: true }) };
 }
 
-export async function loadRunner(modelDir: string, cacheDir: string, precision: Precision, kv: KvPrecision = precision, numSlots = 1024, narrow?: boolean): Promise<OnnxRunner> {
+export async function loadRunner(modelDir: string, cacheDir: string, precision: Precision, kv: KvPrecision = usualKv(precision), numSlots = 1024, narrow?: boolean): Promise<OnnxRunner> {
   const model = await importModel({ modelDir, cacheDir, precision });
   return OnnxRunner.create(model, new KvWindow(kvShape(model.config, kv), numSlots), { threads: 2, narrow });
 }

@@ -153,10 +153,11 @@ describe('cache folder', () => {
     const again = await importModel({ ...options(cacheDir), onProgress: () => expect.unreachable() });
     expect(again).toEqual({ ...first, imported: false });
     const float = await importModel({ ...options(cacheDir), precision: 'float32' });
+    const small = await importModel({ ...options(cacheDir), precision: 'int4' });
     const edited = await importModel(options(cacheDir, variant({ 'tokenizer.json': readFileSync(path.join(GOOD, 'tokenizer.json'), 'utf8').replace(/\s*$/, '\n\n') })));
-    expect(new Set([first.key, float.key, edited.key]).size).toBe(3);
-    expect(new Set([first.contentHash, float.contentHash, edited.contentHash]).size).toBe(1);
-    expect(readdirSync(cacheDir).length).toBe(3);
+    expect(new Set([first.key, float.key, small.key, edited.key]).size).toBe(4);
+    expect(new Set([first.contentHash, float.contentHash, small.contentHash, edited.contentHash]).size).toBe(1);
+    expect(readdirSync(cacheDir).length).toBe(4);
   });
 
   test('an entry made by another version of the step graph is not used', () => {

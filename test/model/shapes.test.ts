@@ -42,7 +42,7 @@ describe.each(Object.entries(models))('%s', (name, model) => {
     await runner.dispose();
   });
 
-  test.each([['float32', 'int8', 0.005], ['int8', 'float32', 0.1], ['int8', 'int8', 0.1]] as const)('weights %s, KV %s: close', async (precision, kv, bound) => {
+  test.each([['float32', 'int8', 0.005], ['int8', 'float32', 0.1], ['int8', 'int8', 0.1], ['int4', 'int8', 0.3]] as const)('weights %s, KV %s: close', async (precision, kv, bound) => {
     const runner = await loadRunner(dir, path.join(folder.dir, 'cache'), precision, kv, 96);
     const divergence = new Divergence();
     await forEachLogits(runner, ids, (position, row) => divergence.add(expected[position]!, row), 13);

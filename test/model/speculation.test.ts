@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { KvWindow, kvBytesPerToken } from '../../engine/cache/window.ts';
 import { Engine } from '../../engine/engine.ts';
-import { importModel, kvShape } from '../../engine/model/importModel.ts';
+import { importModel, kvShape, usualKv } from '../../engine/model/importModel.ts';
 import { OnnxRunner } from '../../engine/model/runner.ts';
 import type { SequenceOptions } from '../../engine/sequence.ts';
 import { below, driveWorkload, makeWorkload, seededRandom, type WorkItem } from '../engine/workload.ts';
@@ -20,10 +20,11 @@ const noText = { detokenizer: () => ({ push: () => '', flush: () => '' }) };
 test.each([
   ['qwen3-tied-sharded', 'int8'],
   ['qwen2-untied-bf16', 'int8'],
+  ['qwen2-untied-bf16', 'int4'],
   ['qwen3-tied-sharded', 'float32'],
 ] as const)('%s, %s: with drafts the tokens are those without', async (name, precision) => {
   const { config, ...model } = await importModel({ modelDir: `test/fixtures/models/${name}`, cacheDir, precision });
-  const window = new KvWindow(kvShape(config, precision), 0);
+  const window = new KvWindow(kvShape(config, usualKv(precision)), 0);
   const runner = await OnnxRunner.create({ config, ...model }, window, { threads: 2 });
   try {
     const run = async (items: readonly (WorkItem & Pick<SequenceOptions, 'draftSources'>)[], speculation: boolean) => {

@@ -84,7 +84,7 @@ describe('the program', () => {
     [['generate'], 'exactly one of --prompt, --ids and --requests'],
     [['generate', '--ids', '1,x'], '--ids 1,x'],
     [['generate', '--prompt', 'x', '--frobnicate'], 'frobnicate'],
-    [['generate', '--prompt', 'x', '--precision', 'int2'], '--precision int2: expected one of int8, float32'],
+    [['generate', '--prompt', 'x', '--precision', 'int2'], '--precision int2: expected one of int8, int4, float32'],
     [['eval', '--text', 'README.md', '--kv', 'int8,nothing'], 'unknown codec nothing'],
   ])('wrong usage is status 2 and one line: %j', (args, message) => {
     const { status, stdout, stderr } = run(...args);

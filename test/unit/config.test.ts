@@ -32,11 +32,12 @@ test('a value of another type counts as not set: secrets stay out, completions s
 });
 
 test('what is out of range is brought into it, entries that are no text are left out', () => {
-  expect(read({ 'completion.debounceMs': -1, 'engine.threads': 1e9, 'cache.maxBytes': 12.7, 'engine.unloadAfterMinutes': 0.5, 'engine.transport': 'pigeon', model: ' /m ' })).toMatchObject({
-    threads: 256, cacheMaxBytes: 12, unloadAfterMinutes: 0.5, transport: 'thread', model: '/m', completion: { debounceMs: 0 },
+  expect(read({ 'completion.debounceMs': -1, 'engine.threads': 1e9, 'cache.maxBytes': 12.7, 'engine.unloadAfterMinutes': 0.5, 'engine.transport': 'pigeon', 'engine.precision': 'float32', model: ' /m ' })).toMatchObject({
+    threads: 256, cacheMaxBytes: 12, unloadAfterMinutes: 0.5, transport: 'thread', precision: 'int8', model: '/m', completion: { debounceMs: 0 },
   });
   expect(read({ 'completion.languages': [1, 'go', null, ''] }).completion.languages).toEqual(['go']);
   expect(read({ 'engine.transport': 'process' }).transport).toBe('process');
+  expect(read({ 'engine.precision': 'int4' }).precision).toBe('int4');
 });
 
 test('any JSON at all', () => {

@@ -53,6 +53,7 @@ const SETTINGS: Record<string, [file: string, words: string]> = {
   'kvasir.cache.maxBytes': ['test/unit/engineHost.test.ts', 'a ceiling set while the model loads reaches the engine when it is ready, 0 later without a restart'],
   'kvasir.cache.reuseShifted': ['test/unit/engineHost.test.ts', 'shifted reuse is asked for only where the setting says so'],
   'kvasir.engine.threads': ['test/unit/engineHost.test.ts', 'the number of threads reaches the engine'],
+  'kvasir.engine.precision': ['test/unit/engineHost.test.ts', 'the precision of the weights reaches the engine'],
   'kvasir.engine.transport': ['test/vscode/robustness.test.ts', "'kvasir.engine.transport': 'process'"],
   'kvasir.engine.unloadAfterMinutes': ['test/unit/engineHost.test.ts', 'unloaded after the time without a request'],
   'kvasir.completion.enable': ['test/unit/completionProvider.test.ts', 'enable: false'],

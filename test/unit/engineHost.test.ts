@@ -56,7 +56,7 @@ function hostOf() {
   world.told.length = 0;
   world.focused = true;
   world.windowState.clear();
-  const config = { model: '', threads: 0, transport: 'thread', cacheMaxBytes: 0, cacheReuseShifted: false, unloadAfterMinutes: 0 };
+  const config = { model: '', threads: 0, precision: 'int8', transport: 'thread', cacheMaxBytes: 0, cacheReuseShifted: false, unloadAfterMinutes: 0 };
   let changed = (_: unknown): void => {};
   const settings = {
     get current() { return { ...config }; },
@@ -117,6 +117,17 @@ test('shifted reuse is asked for only where the setting says so; turning it on e
   await settle();
   host.client.ready().catch(() => {});
   expect((await greet()).reuseShifted).toBe(true);
+  expect(world.engines.length).toBe(2);
+});
+
+test('the precision of the weights reaches the engine; another one ends it, and the next request starts it with that', async () => {
+  const { host, set } = hostOf();
+  host.client.ready().catch(() => {});
+  expect((await greet()).precision).toBe('int8');
+  set({ precision: 'int4' });
+  await settle();
+  host.client.ready().catch(() => {});
+  expect((await greet()).precision).toBe('int4');
   expect(world.engines.length).toBe(2);
 });
 

@@ -22,15 +22,18 @@ const CONFIGS: Record<string, Record<string, unknown>> = {
 describe('the table', () => {
   it.each(OPEN_MODELS)('$id has the sizes that the engine would make of it', (model) => {
     const config = parseConfig({ rope_theta: 1e6, ...CONFIGS[model.id] });
-    const plan = planWeights(config, 'int8', config.tied);
     // What inspect calls resident.
-    const embedding = ['embedding', 'embedding.scales'].reduce((sum, name) => sum + plan.stored.get(name)!.length, 0);
-    expect(model).toMatchObject({ parameters: plan.parameters, weightsBytes: plan.bytes, residentBytes: plan.bytes - embedding, kvBytesPerToken: kvBytesPerToken(kvShape(config, 'int8')) });
+    const resident = (precision: 'int8' | 'int4') => {
+      const plan = planWeights(config, precision, config.tied);
+      return ['embedding', 'embedding.scales'].reduce((sum, name) => sum - plan.stored.get(name)!.length, plan.bytes);
+    };
+    const { parameters } = planWeights(config, 'int8', config.tied);
+    expect(model).toMatchObject({ parameters, residentBytes: { int8: resident('int8'), int4: resident('int4') }, kvBytesPerToken: kvBytesPerToken(kvShape(config, 'int8')) });
   });
 });
 
 describe('a machine', () => {
-  const ids = (availableBytes: number, readBytesPerSecond: number | null, except?: Set<string>) => recommend({ availableBytes, readBytesPerSecond }, except).map(({ model }) => model.id.split('/')[1]);
+  const ids = (availableBytes: number, readBytesPerSecond: number | null, except?: Set<string>) => recommend({ availableBytes, readBytesPerSecond }, 'int8', except).map(({ model, precision }) => `${model.id.split('/')[1]}${precision === 'int8' ? '' : ` in ${precision}`}`);
 
   it('of 4 GB that reads 20 GB/s', () => {
     expect(ids(4e9, 20e9)).toEqual(['Qwen2.5-Coder-1.5B-Instruct', 'Qwen2.5-Coder-0.5B-Instruct', 'Qwen3-1.7B', 'Qwen3-0.6B']);
@@ -42,8 +45,8 @@ describe('a machine', () => {
     expect(ids(32e9, 8e9)).toEqual(['Qwen2.5-Coder-0.5B-Instruct', 'Qwen3-0.6B']);
   });
   it('whose speed is not known is judged by its memory', () => {
-    expect(ids(2e9, null)).toEqual(['Qwen2.5-Coder-0.5B-Instruct', 'Qwen3-0.6B']);
-    expect(recommend({ availableBytes: 2e9, readBytesPerSecond: null })[0]?.tokensPerSecond).toBeNull();
+    expect(ids(2e9, null)).toEqual(['Qwen2.5-Coder-1.5B-Instruct in int4', 'Qwen2.5-Coder-0.5B-Instruct', 'Qwen3-0.6B']);
+    expect(recommend({ availableBytes: 2e9, readBytesPerSecond: null }, 'int8')[0]?.tokensPerSecond).toBeNull();
   });
   it('of 0.5 GB is told of none', () => {
     expect(ids(0.5e9, 50e9)).toEqual([]);
@@ -52,7 +55,7 @@ describe('a machine', () => {
     expect(ids(4e9, 20e9, new Set(['Qwen/Qwen2.5-Coder-1.5B-Instruct']))[0]).toBe('Qwen2.5-Coder-0.5B-Instruct');
   });
   it('writes at most what its memory reads', () => {
-    const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 15_515_304_960 });
+    const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 15_515_304_960 }, 'int8');
     expect(best?.tokensPerSecond).toBe(10);
     expect(best?.memoryBytes).toBe(1_551_530_496 + 8192 * 15_308);
   });
@@ -61,22 +64,30 @@ describe('a machine', () => {
 describe('in words', () => {
   const speech = { t, language: 'en' };
   it('the built-in model, in use', async () => {
-    const line = describeInspected(await inspectFolder('model'), { name: 'x', current: true, builtIn: true, availableBytes: 1 }, speech);
+    const line = describeInspected(await inspectFolder('model'), { name: 'x', current: true, builtIn: true, availableBytes: 1, precision: 'int8' }, speech);
     expect(line).toEqual({ label: '$(check) kvasir-starter', description: 'in use · built in · 7.5 million parameters', detail: 'completions, chat, no edits · reads 2,048 tokens · 10.4 MB for weights and cache' });
   });
   it('one that is too large for what is free', async () => {
-    const line = describeInspected(await inspectFolder('test/fixtures/models/llama-mha-f16'), { name: 'a/b', current: false, builtIn: false, availableBytes: 1 }, speech);
+    const line = describeInspected(await inspectFolder('test/fixtures/models/llama-mha-f16'), { name: 'a/b', current: false, builtIn: false, availableBytes: 1, precision: 'int8' }, speech);
     expect(line.label).toBe('$(circle-large-outline) a/b');
     expect(line.detail).toContain('more than is free');
     expect(line.detail).toContain('chat only, no completions');
   });
+  it('one that is too large with 8 bits, but not with 4', async () => {
+    const model = { ...(await inspectFolder('model')), residentBytes: { int8: 3e9, int4: 2e9, float32: 12e9 }, contextTokens: 1000, kvBytesPerToken: { int8: 1e5, float32: 4e5 } };
+    const line = (precision: 'int8' | 'int4') => describeInspected(model, { name: 'a/b', current: false, builtIn: false, availableBytes: 2.5e9, precision }, speech).detail;
+    expect(line('int8')).toContain('$(warning) 3.1 GB for weights and cache, more than is free; 2.1 GB with kvasir.engine.precision = int4');
+    expect(line('int4')).toMatch(/ · 2.1 GB for weights and cache$/);
+    const [best] = recommend({ availableBytes: 2e9, readBytesPerSecond: null }, 'int8');
+    expect(describeRecommended(best!, 'int8', null, speech).detail).toBe('code · needs 1.1 GB with kvasir.engine.precision = int4');
+  });
   it('one that cannot run', () => {
-    expect(describeRefused('config.json: hidden_size is missing', { name: 'a', current: false, builtIn: false, availableBytes: null }, speech)).toEqual({ label: '$(error) a', description: '', detail: 'config.json: hidden_size is missing' });
+    expect(describeRefused('config.json: hidden_size is missing', { name: 'a', current: false, builtIn: false, availableBytes: null, precision: 'int8' }, speech)).toEqual({ label: '$(error) a', description: '', detail: 'config.json: hidden_size is missing' });
   });
   it('a recommended one, with what the estimate was made from', () => {
-    const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 20e9 });
-    expect(describeRecommended(best!, 20e9, speech).detail).toBe('code · needs 1.7 GB · estimate: at most 13 tokens/s (20.0 GB/s ÷ 1.6 GB)');
-    expect(describeRecommended({ ...best!, tokensPerSecond: null }, null, speech).detail).not.toContain('estimate');
+    const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 20e9 }, 'int8');
+    expect(describeRecommended(best!, 'int8', 20e9, speech).detail).toBe('code · needs 1.7 GB · estimate: at most 13 tokens/s (20.0 GB/s ÷ 1.6 GB)');
+    expect(describeRecommended({ ...best!, tokensPerSecond: null }, 'int8', null, speech).detail).not.toContain('estimate');
     expect(fetchCommand(best!.model.id)).toBe('hf download Qwen/Qwen2.5-Coder-1.5B-Instruct');
   });
   it('sizes of models', () => {

@@ -8,8 +8,8 @@ class KvasirDriver implements Driver {
   #model: LoadedModel | undefined;
   #numAdded = 0;
 
-  async open({ model, installed, threads, contextTokens }: OpenOptions): Promise<Opened> {
-    this.#model = await loadModel({ modelDir: model, cacheDir: installed, precision: 'int8', maxBytes: 0, threads, contextTokens });
+  async open({ model, installed, threads, contextTokens, settings }: OpenOptions): Promise<Opened> {
+    this.#model = await loadModel({ modelDir: model, cacheDir: installed, precision: settings.precision === 'int4' ? 'int4' : 'int8', maxBytes: 0, threads, contextTokens });
     const { info } = this.#model;
     return { name: 'Kvasir', settings: { precision: info.precision, kv: info.kv, threads: info.threads } };
   }

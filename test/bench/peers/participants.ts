@@ -54,8 +54,12 @@ const OPENVINO_SETTINGS = { scheduler: { max_num_batched_tokens: 1024 }, propert
 export async function participants(peers: readonly PeerName[], shape: ShapeName, at: Places): Promise<Participant[]> {
   const node = (driver: string): string[] => [process.execPath, '--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', path.join(import.meta.dirname, driver)];
   const llama = (id: string, label: string, file: 'q8_0.gguf' | 'q4_0.gguf'): Participant => ({ id, label, peer: 'llama', command: node('llamaDriver.ts'), model: modelFile(at, shape, file), installed: at.node, settings: {} });
+  const shapeDir = await shapeFolder(shape, at.shapes, SEED);
+  const kvasir = (id: string, precision: string): Participant => ({ id, label: `Kvasir ${precision}`, peer: 'kvasir', command: node('kvasirDriver.ts'), model: shapeDir, installed: at.imported, settings: { precision } });
   const all: Participant[] = [
-    { id: 'kvasir', label: 'Kvasir int8', peer: 'kvasir', command: node('kvasirDriver.ts'), model: await shapeFolder(shape, at.shapes, SEED), installed: at.imported, settings: {} },
+    kvasir('kvasir', 'int8'),
+    // Against the form of llama.cpp's with as many bits.
+    ...(peers.includes('llama') ? [kvasir('kvasir-int4', 'int4')] : []),
     llama('llama-q8', 'llama.cpp Q8_0', 'q8_0.gguf'),
     llama('llama-q4', 'llama.cpp Q4_0', 'q4_0.gguf'),
     { id: 'openvino', label: 'OpenVINO GenAI int8', peer: 'openvino', command: [pythonProgram(at), path.join(import.meta.dirname, 'openvinoDriver.py')], model: modelFile(at, shape, 'openvino'), installed: at.python, settings: OPENVINO_SETTINGS },

@@ -7,7 +7,7 @@
 import { prefillRows } from '../../../engine/batch.ts';
 import { kvBytesPerToken, KvWindow } from '../../../engine/cache/window.ts';
 import { Engine } from '../../../engine/engine.ts';
-import { importModel, kvShape } from '../../../engine/model/importModel.ts';
+import { importModel, kvShape, usualKv } from '../../../engine/model/importModel.ts';
 import { OnnxRunner } from '../../../engine/model/runner.ts';
 import type { Precision } from '../../../engine/protocol.ts';
 import { FakeRunner, fakeShape, VOCAB_SIZE } from '../../engine/fakeRunner.ts';
@@ -171,7 +171,7 @@ function fakeSubject(): Subject {
 /** The oracle has a session and a window of its own. */
 async function realSubject({ modelDir, cacheDir, precision }: NonNullable<SoakOptions['model']>): Promise<Subject> {
   const imported = await importModel({ modelDir, cacheDir, precision });
-  const shape = kvShape(imported.config, precision);
+  const shape = kvShape(imported.config, usualKv(precision));
   const open = async () => {
     const window = new KvWindow(shape, 0);
     return { window, runner: await OnnxRunner.create(imported, window, { threads: 2 }) };
