@@ -54,4 +54,7 @@ test('a record says in one line why nothing is shown', () => {
   expect(logLine(record)).toBe('completion at a.ts:1:2 (typing): nothing shown: the model has nothing to add here; 1 ms');
   expect(explain(record, t)).toContain('Nothing was shown: the model has nothing to add here.');
   expect(explain(undefined, t)).toContain('None has been asked for');
+  const usage = { promptTokens: 900, cachedTokens: 800, completionTokens: 3, blockTokens: 700 };
+  expect(explain({ ...record, usage }, t)).not.toContain('Approximated');
+  expect(explain({ ...record, usage: { ...usage, shiftedTokens: 321 } }, t)).toContain('Approximated: 321 of the reused tokens');
 });

@@ -33,6 +33,11 @@ test('the status line and the hover', () => {
   const hover = hoverMarkdown(stats, undefined, t);
   expect(hover).toContain('**kvasir\\-starter** · int8 · 2,048 tokens of context · 2 threads');
   expect(hover).toContain('| me/a\\|b\\.ts | 500 | 700 kB | window | 96% |');
+  expect(hover).not.toContain('pproximated');
+  // Asked for: how much of it there was, or why there is none.
+  const measured = (klMean: number) => ({ ...stats, model: { ...stats.model, shifted: { klMean, bound: 5e-3 } }, tokens: { ...stats.tokens, promptShifted: 1234 } }) as EngineStats;
+  expect(hoverMarkdown(measured(0.0012), undefined, t)).toContain('Approximated behind edits: 1,234 tokens (mean KL divergence 1.2e-3)');
+  expect(hoverMarkdown(measured(0.006), undefined, t)).toContain('Nothing is approximated behind edits: with this model the mean KL divergence would be 6.0e-3, more than 5e-3');
 });
 
 test('what a model’s files say is text in the hover: no link, no icon, no second line', () => {
