@@ -67,6 +67,7 @@ export class StepPlanner {
       reading: sequences.some((s) => s.priority === 'chat' && s.numGenerated > 0),
       idleOnly: sequences.every((s) => s.priority === 'idle'),
       msSinceTyping: this.#clock() - this.#typedAt,
+      weightsMs: this.cost.known ? this.cost.coefficients.a : 0,
     });
   }
 

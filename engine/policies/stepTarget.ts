@@ -12,6 +12,11 @@ const TYPING_MS = 5000;
 const NEAR_MS = 300;
 const LATELY_MS = 60_000;
 const RELAXED_MS = 800;
+/**
+ * A step reads all weights once, however few tokens it has: with less time than this many readings most of it would be
+ * reading, and a prompt in small pieces would take several times as long as in large ones.
+ */
+const LEAST_READINGS = 3;
 /** By how much others may lengthen the steps of a completion. */
 const BESIDE = 1.4;
 
@@ -24,6 +29,8 @@ export interface Attention {
   readonly idleOnly: boolean;
   /** Since the last keystroke; infinite when there was none. */
   readonly msSinceTyping: number;
+  /** What reading all weights takes; 0 before it is known. */
+  readonly weightsMs: number;
 }
 
 export interface StepTarget {
@@ -32,7 +39,12 @@ export interface StepTarget {
   readonly leastTokens: number;
 }
 
-export function stepTarget({ completion, reading, idleOnly, msSinceTyping }: Attention): StepTarget {
+export function stepTarget(attention: Attention): StepTarget {
+  const { ms, leastTokens } = wanted(attention);
+  return { ms: Math.max(ms, LEAST_READINGS * attention.weightsMs), leastTokens };
+}
+
+function wanted({ completion, reading, idleOnly, msSinceTyping }: Attention): StepTarget {
   if (completion) return { ms: URGENT_MS, leastTokens: 4 };
   if (reading || idleOnly || msSinceTyping < TYPING_MS) return { ms: ATTENTIVE_MS, leastTokens: 4 };
   return { ms: msSinceTyping < LATELY_MS ? NEAR_MS : RELAXED_MS, leastTokens: 16 };

@@ -128,7 +128,7 @@ test('impossible times are not learnt from', () => {
 });
 
 test('targets: a completion, then typing, reading or idle work, then throughput', () => {
-  const calm = { completion: false, reading: false, idleOnly: false, msSinceTyping: Number.POSITIVE_INFINITY };
+  const calm = { completion: false, reading: false, idleOnly: false, msSinceTyping: Number.POSITIVE_INFINITY, weightsMs: 8 };
   expect(stepTarget(calm).ms).toBe(800);
   expect(stepTarget({ ...calm, msSinceTyping: 4999 }).ms).toBe(150);
   expect(stepTarget({ ...calm, msSinceTyping: 5000 }).ms).toBe(300);
@@ -138,6 +138,9 @@ test('targets: a completion, then typing, reading or idle work, then throughput'
   expect(stepTarget({ ...calm, completion: true, msSinceTyping: 0 })).toEqual({ ms: 50, leastTokens: 4 });
   expect(besideMs(stepTarget({ ...calm, completion: true }), 20)).toBe(28);
   expect(besideMs(stepTarget({ ...calm, completion: true }), 45)).toBe(50);
+  // A large model: a step of 50 ms would be little but reading its weights.
+  expect(stepTarget({ ...calm, completion: true, weightsMs: 40 }).ms).toBe(120);
+  expect(stepTarget({ ...calm, weightsMs: 40 }).ms).toBe(800);
 });
 
 test('budgets: within the target, never below the least, never above what memory allows', () => {

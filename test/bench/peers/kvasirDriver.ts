@@ -2,6 +2,7 @@
 import type { LoadedModel } from '../../../engine/loadedModel.ts';
 import { loadModel } from '../../../engine/loadedModel.ts';
 import { Sequence } from '../../../engine/sequence.ts';
+import { prefillTokens } from '../../../engine/tasks/prefillTokens.ts';
 import { type Driver, type Generated, type GenerateRequest, type Opened, type OpenOptions, serve } from './protocol.ts';
 
 class KvasirDriver implements Driver {
@@ -24,6 +25,7 @@ class KvasirDriver implements Driver {
         id: `r${this.#numAdded++}`,
         priority: 'chat',
         promptIds,
+        prefillTokens: prefillTokens(0, promptIds.length),
         sampling: { maxTokens: tokens, ignoreEos: true },
         eosIds: [],
         // Random models have no text, and what they go round in is easily foreseen.
