@@ -102,7 +102,10 @@ export class PrefillScratch {
     const count = slots.length - from;
     if (count <= 0) return;
     const { numLayers, kvHeads, headSize } = this.#window.shape;
-    const P = this.#window.numSlots;
+    const { places, pageSlots: L } = this.#window;
+    // Of each token: its slot's page's place, and the slot within the page.
+    const placeOf = Int32Array.from(slots, (slot) => places[Math.floor(slot / L)]!);
+    const within = Int32Array.from(slots, (slot) => slot % L);
     const turned = new Float32Array(headSize);
     this.#rope.ensure(slots.length);
     for (let l = 0; l < numLayers; l++) {
@@ -115,15 +118,17 @@ export class PrefillScratch {
       const bias = this.#biases.get(l);
       for (let h = 0; h < kvHeads; h++) {
         for (let d = 0; d < headSize; d++) {
-          const source = (h * headSize + d) * P;
           let target = (h * this.capacity + from) * headSize + d;
-          for (let i = from; i < slots.length; i++, target += headSize) keys[target] = keyCodes[source + slots[i]!]! * keyScales[h * P + slots[i]!]!;
+          for (let i = from; i < slots.length; i++, target += headSize) {
+            const head = placeOf[i]! * kvHeads + h;
+            keys[target] = keyCodes[(head * headSize + d) * L + within[i]!]! * keyScales[head * L + within[i]!]!;
+          }
         }
         for (let i = from; i < slots.length; i++) {
-          const slot = slots[i]!;
-          const source = (h * P + slot) * headSize;
+          const token = (placeOf[i]! * kvHeads + h) * L + within[i]!;
+          const source = token * headSize;
           const target = (h * this.capacity + i) * headSize;
-          const scale = valueScales[h * P + slot]!;
+          const scale = valueScales[token]!;
           for (let d = 0; d < headSize; d++) values[target + d] = valueCodes[source + d]! * scale;
           if (!bias) continue;
           rotateBias(bias, h * headSize, this.#rope, i, turned, 0);

@@ -41,9 +41,13 @@ export class OnnxRunner implements ModelRunner {
   private readonly withTurns: boolean;
   /** See numRowsTogether. */
   private readonly rowMultiple: number;
+  /** Of the last step, in the window lane. */
+  columns = 0;
   private windowFeeds: Record<string, Ort.Tensor> = {};
+  /** What the feeds are of: the window's arrays, and how many of its places. */
   private generation = -1;
-  /** [headSize, P] and the positions it was made for. */
+  private numPlaces = 0;
+  /** [numPages, headSize, L], by place, and the positions that its columns were made for. */
   private windowTurns = new Float32Array(0);
   private turnedPositions = new Int32Array(0);
   private maskBuffer = new Float32Array(0);
@@ -106,7 +110,6 @@ export class OnnxRunner implements ModelRunner {
   async run(spans: readonly BatchSpan[]): Promise<Float32Array> {
     const { ort, window } = this;
     const { numHeads, kvHeads, headSize } = this.model.config;
-    const P = window.numSlots;
     const prefill = spans.find(({ lane }) => lane === 'prefill');
     const others = spans.filter((span) => span !== prefill);
     const batch = prefill ? [prefill, ...others] : others;
@@ -116,7 +119,8 @@ export class OnnxRunner implements ModelRunner {
     // A chunk inside a prompt wants no logits; the graph still gets one row, as the runtime's ReduceMax over no rows has
     // a wrong shape.
     const S = this.filled(Math.max(1, numLogits));
-    if (this.generation !== window.generation) this.bindWindow();
+    this.bindWindow(window.bringForward(others.map(({ contextSlots }) => contextSlots), W));
+    const P = this.columns;
     const feeds: Record<string, Ort.Tensor> = { ...this.windowFeeds, ...this.tokenFeeds(batch, T, W, S) };
     feeds[FEEDS.mask] = this.mask(others, W);
     const shape = (...dims: number[]) => new ort.Tensor('int64', BigInt64Array.from(dims, BigInt), [dims.length]);
@@ -135,7 +139,7 @@ export class OnnxRunner implements ModelRunner {
     }
     if (this.withTurns) {
       this.updateWindowTurns();
-      feeds[FEEDS.windowTurns] = new ort.Tensor('float32', this.windowTurns, [headSize, P]);
+      feeds[FEEDS.windowTurns] = new ort.Tensor('float32', this.windowTurns.subarray(0, headSize * P), [this.numPlaces, headSize, window.pageSlots]);
     }
     const result = await this.session.run(feeds, this.fetches);
     const rows: KvRows = {
@@ -209,23 +213,29 @@ export class OnnxRunner implements ModelRunner {
     }
   }
 
-  /** The window's arrays as feeds, without a copy: they stay valid until the window replaces its arrays. */
-  private bindWindow(): void {
+  /** The rows in the window's first places as feeds, without a copy: they stay valid until the window replaces its arrays. */
+  private bindWindow(numPlaces: number): void {
     const { ort, window } = this;
+    if (this.generation === window.generation && this.numPlaces === numPlaces) return;
     const { numLayers, kvHeads, headSize, kv } = window.shape;
-    const P = window.numSlots;
-    this.windowFeeds = {};
+    const L = window.pageSlots;
+    const N = numPlaces;
+    const rows = N * kvHeads * L;
     for (let l = 0; l < numLayers; l++) {
-      this.windowFeeds[`k${l}`] = new ort.Tensor(kv, window.keys[l]!, [1, kvHeads, headSize, P]);
-      this.windowFeeds[`v${l}`] = new ort.Tensor(kv, window.values[l]!, [1, kvHeads, P, headSize]);
+      this.windowFeeds[`k${l}`] = new ort.Tensor(kv, window.keys[l]!.subarray(0, rows * headSize), [N, kvHeads, headSize, L]);
+      this.windowFeeds[`v${l}`] = new ort.Tensor(kv, window.values[l]!.subarray(0, rows * headSize), [N, kvHeads, L, headSize]);
       if (kv === 'float32') continue;
-      this.windowFeeds[`ks${l}`] = new ort.Tensor('float32', window.keyScales[l]!, [1, kvHeads, 1, P]);
-      this.windowFeeds[`vs${l}`] = new ort.Tensor('float32', window.valueScales[l]!, [1, kvHeads, 1, P]);
+      this.windowFeeds[`ks${l}`] = new ort.Tensor('float32', window.keyScales[l]!.subarray(0, rows), [N, kvHeads, L]);
+      this.windowFeeds[`vs${l}`] = new ort.Tensor('float32', window.valueScales[l]!.subarray(0, rows), [N, kvHeads, L]);
     }
-    this.windowTurns = new Float32Array(this.withTurns ? headSize * P : 0);
-    // No position is -1, so every column counts as changed.
-    this.turnedPositions = new Int32Array(P).fill(-1);
+    if (this.generation !== window.generation) {
+      this.windowTurns = new Float32Array(this.withTurns ? headSize * window.numSlots : 0);
+      // No position is -1, so every column counts as changed.
+      this.turnedPositions = new Int32Array(window.numSlots).fill(-1);
+    }
     this.generation = window.generation;
+    this.numPlaces = N;
+    this.columns = N * L;
   }
 
   private tokenFeeds(batch: readonly BatchSpan[], T: number, W: number, S: number): Record<string, Ort.Tensor> {
@@ -271,7 +281,8 @@ export class OnnxRunner implements ModelRunner {
 
   /** [W, P + W], the window lane's: a token sees its sequence's slots, itself and the tokens of its span before it. */
   private mask(batch: readonly BatchSpan[], W: number): Ort.Tensor {
-    const P = this.window.numSlots;
+    const P = this.columns;
+    const { places, pageSlots } = this.window;
     const width = P + W;
     this.maskBuffer = fittingBuffer(this.maskBuffer, W * width);
     const mask = this.maskBuffer.subarray(0, W * width);
@@ -281,28 +292,37 @@ export class OnnxRunner implements ModelRunner {
       const first = t;
       for (; t < first + tokenIds.length; t++) {
         const row = t * width;
-        if (t === first) for (let i = 0; i < contextSlots.length; i++) mask[row + contextSlots[i]!] = 0;
-        else mask.copyWithin(row, first * width, first * width + P);
+        if (t === first) {
+          for (let i = 0; i < contextSlots.length; i++) {
+            const slot = contextSlots[i]!;
+            const page = Math.floor(slot / pageSlots);
+            mask[row + slot + (places[page]! - page) * pageSlots] = 0;
+          }
+        } else mask.copyWithin(row, first * width, first * width + P);
         mask.fill(0, row + P + first, row + P + t + 1);
       }
     }
     return new this.ort.Tensor('float32', mask, [W, width]);
   }
 
-  /** Columns of the slots whose token has another position than at the last step. */
+  /** Columns whose token has another position than at the last step. */
   private updateWindowTurns(): void {
     const { rope, windowTurns, turnedPositions } = this;
-    const { positions, numSlots: P } = this.window;
+    const { positions, places, pageSlots: L } = this.window;
     const { half } = rope;
-    for (let slot = 0; slot < P; slot++) {
-      const position = positions[slot]!;
-      if (turnedPositions[slot] === position) continue;
-      rope.ensure(position + 1);
-      for (let d = 0; d < half; d++) {
-        windowTurns[d * P + slot] = rope.cos[position * half + d]!;
-        windowTurns[(half + d) * P + slot] = rope.sin[position * half + d]!;
+    for (const [page, place] of places.entries()) {
+      if (place >= this.numPlaces) continue;
+      for (let i = 0; i < L; i++) {
+        const position = positions[page * L + i]!;
+        if (turnedPositions[place * L + i] === position) continue;
+        rope.ensure(position + 1);
+        let at = place * 2 * half * L + i;
+        for (let d = 0; d < half; d++, at += L) {
+          windowTurns[at] = rope.cos[position * half + d]!;
+          windowTurns[at + half * L] = rope.sin[position * half + d]!;
+        }
+        turnedPositions[place * L + i] = position;
       }
-      turnedPositions[slot] = position;
     }
   }
 }

@@ -30,7 +30,7 @@ export interface StepGraphOptions {
 
 /**
  * Feeds besides the window's and the scratch's. T tokens, first those of the prefill lane, then W of the window lane; S rows
- * with logits, at least one; P slots, at least one; C rows of scratch, at least one. A step without tokens in a lane does
+ * with logits, at least one; N pages of L slots, P together, at least one; C rows of scratch, at least one. A step without tokens in a lane does
  * not look at that lane's feeds.
  */
 export const FEEDS = {
@@ -53,7 +53,7 @@ export const FEEDS = {
   rowsShape: 'rowsShape',
   /** int64 [2] = P, W. */
   split: 'split',
-  /** float32 [headSize, P] and [headSize, W], only with the key-bias remedy: cos over sin of the tokens' positions. */
+  /** float32 [N, headSize, L] and [headSize, W], only with the key-bias remedy: cos over sin of the tokens' positions. */
   windowTurns: 'windowTurns',
   newTurns: 'newTurns',
   // Of an int8 window, whose graph has a prefill lane:
@@ -116,7 +116,8 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   const split = g.input(FEEDS.split, 'int64', [2]);
   // Row t of cos and sin belongs to token t: position "0" makes the operator count up from the first row.
   const firstRow = ints(0);
-  const turns = remedy ? op('Concat', [g.input(FEEDS.windowTurns, 'float32', [headSize, 'P']), g.input(FEEDS.newTurns, 'float32', [headSize, 'W'])], { axis: 1 }) : '';
+  const pastTurns = (): string => op('Reshape', [op('Transpose', [g.input(FEEDS.windowTurns, 'float32', ['N', headSize, 'L'])], { perm: [1, 0, 2] }), ints(headSize, -1)]);
+  const turns = remedy ? op('Concat', [pastTurns(), g.input(FEEDS.newTurns, 'float32', [headSize, 'W'])], { axis: 1 }) : '';
 
   /** Stored form of the new rows, layer by layer, for the outputs. */
   const newRows: string[] = [];
@@ -129,11 +130,13 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   const attendFloat = (heads: string, k: string, v: string, l: number): string => {
     const q = op('Reshape', [heads, ints(1, kvHeads, -1, headSize)]);
     newRows.push(op('Concat', [k, v], { axis: 1 }));
-    const past = op('MatMul', [q, g.input(`k${l}`, 'float32', [1, kvHeads, headSize, 'P'])]);
+    const keys = op('Reshape', [op('Transpose', [g.input(`k${l}`, 'float32', ['N', kvHeads, headSize, 'L'])], { perm: [1, 2, 0, 3] }), ints(1, kvHeads, headSize, -1)]);
+    const values = op('Reshape', [op('Transpose', [g.input(`v${l}`, 'float32', ['N', kvHeads, 'L', headSize])], { perm: [1, 0, 2, 3] }), ints(1, kvHeads, -1, headSize)]);
+    const past = op('MatMul', [q, keys]);
     const scores = op('Concat', [past, op('FusedMatMul', [q, k], { transB: 1 }, MS)], { axis: 3 });
     const probabilities = op('Reshape', [op('Softmax', [masked(scores)], { axis: -1 }), rowsShape]);
     const [pastShare, ownShare] = g.node('Split', [probabilities, split], 2, { axis: 3 });
-    const mixed = op('Add', [op('MatMul', [pastShare!, g.input(`v${l}`, 'float32', [1, kvHeads, 'P', headSize])]), op('MatMul', [ownShare!, v])]);
+    const mixed = op('Add', [op('MatMul', [pastShare!, values]), op('MatMul', [ownShare!, v])]);
     return ops.joinHeads(op('Reshape', [mixed, ints(1, numHeads, -1, headSize)]));
   };
 
@@ -148,10 +151,10 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
     const coded = { codes: op('QuantizeLinear', [op('Div', [rows, rowMax]), g.float(1 / 127), g.constant('int8', [], Int8Array.of(0))]), scales: op('Mul', [rowMax, g.float(1 / 127)]) };
     newRows.push(coded.codes);
     newScales.push(op('Reshape', [coded.scales, ints(1, 2 * kvHeads, 1, -1)]));
-    g.input(`k${l}`, 'int8', [1, kvHeads, headSize, 'P']);
-    g.input(`ks${l}`, 'float32', [1, kvHeads, 1, 'P']);
-    g.input(`v${l}`, 'int8', [1, kvHeads, 'P', headSize]);
-    g.input(`vs${l}`, 'float32', [1, kvHeads, 1, 'P']);
+    g.input(`k${l}`, 'int8', ['N', kvHeads, headSize, 'L']);
+    g.input(`ks${l}`, 'float32', ['N', kvHeads, 'L']);
+    g.input(`v${l}`, 'int8', ['N', kvHeads, 'L', headSize]);
+    g.input(`vs${l}`, 'float32', ['N', kvHeads, 'L']);
     for (const name of [`pk${l}`, `pv${l}`]) g.input(name, 'float32', [1, kvHeads, 'C', headSize]);
     if (isBiased(l)) g.input(`kb${l}`, 'float32', [1, kvHeads, 'F', headSize]);
 

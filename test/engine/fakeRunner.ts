@@ -61,6 +61,8 @@ export class FakeRunner implements ModelRunner {
       if (written.has(slot)) throw new Error(`Slot ${slot} is written twice in one step.`);
       written.add(slot);
     }
+    // Pages change places as they do for a real step.
+    this.window.bringForward(batch.map(({ contextSlots }) => contextSlots), written.size);
     const numLogits = batch.reduce((sum, span) => sum + span.numLogits, 0);
     const logits = new Float32Array(numLogits * VOCAB_SIZE);
     const writes: { slots: Int32Array; rows: KvRows; startIndex: number }[] = [];
@@ -91,10 +93,12 @@ export class FakeRunner implements ModelRunner {
   #read(slot: number, position: number, before: number): number {
     const { window } = this;
     const { numLayers, kvHeads, headSize, kv } = window.shape;
-    const P = window.numSlots;
-    if (slot < 0 || slot >= P) throw new Error(`Slot ${slot} is outside the window of ${P}.`);
+    const L = window.pageSlots;
+    if (slot < 0 || slot >= window.numSlots) throw new Error(`Slot ${slot} is outside the window of ${window.numSlots}.`);
+    const place = window.places[Math.floor(slot / L)]!;
+    const within = slot % L;
     const head: number[] = [];
-    for (let i = 0; i < kvHeads * headSize; i++) head.push(window.keys[0]![i * P + slot]! & 255);
+    for (let i = 0; i < kvHeads * headSize; i++) head.push(window.keys[0]![(place * kvHeads * headSize + i) * L + within]! & 255);
     const tokenId = head[0]! | (head[1]! << 8);
     const hash = head[4]! | (head[5]! << 8) | (head[6]! << 16) | (head[7]! << 24);
     const where = `slot ${slot} for position ${position}`;
@@ -103,13 +107,14 @@ export class FakeRunner implements ModelRunner {
     for (let l = 0; l < numLayers; l++) {
       for (let h = 0; h < kvHeads; h++) {
         const base = (l * kvHeads + h) * 100;
+        const row = place * kvHeads + h;
         for (let d = 0; d < headSize; d++) {
-          if (l > 0 && window.keys[l]![(h * headSize + d) * P + slot] !== cell(hash, base + d)) throw new Error(`Wrong key in ${where}.`);
-          if (window.values[l]![(h * P + slot) * headSize + d] !== cell(hash, base + 50 + d)) throw new Error(`Wrong value in ${where}.`);
+          if (l > 0 && window.keys[l]![(row * headSize + d) * L + within] !== cell(hash, base + d)) throw new Error(`Wrong key in ${where}.`);
+          if (window.values[l]![(row * L + within) * headSize + d] !== cell(hash, base + 50 + d)) throw new Error(`Wrong value in ${where}.`);
         }
         if (kv === 'float32') continue;
-        if (window.keyScales[l]![h * P + slot] !== cell(hash, base + 90)) throw new Error(`Wrong key scale in ${where}.`);
-        if (window.valueScales[l]![h * P + slot] !== cell(hash, base + 91)) throw new Error(`Wrong value scale in ${where}.`);
+        if (window.keyScales[l]![row * L + within] !== cell(hash, base + 90)) throw new Error(`Wrong key scale in ${where}.`);
+        if (window.valueScales[l]![row * L + within] !== cell(hash, base + 91)) throw new Error(`Wrong value scale in ${where}.`);
       }
     }
     return hash;
