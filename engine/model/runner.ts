@@ -131,6 +131,8 @@ export class OnnxRunner implements ModelRunner {
       feeds[FEEDS.fill] = shape(0, 0, this.filled(T) - T, 0);
       feeds[FEEDS.cut] = shape(0, 0, T - this.filled(T), 0);
     }
+    feeds[FEEDS.pastShape] = shape(1, kvHeads, (numHeads / kvHeads) * W, P);
+    feeds[FEEDS.pages] = shape(kvHeads, -1, this.numPlaces, window.pageSlots);
     if (this.scratch) {
       feeds[FEEDS.hasPrefill] = new ort.Tensor('bool', [prefill !== undefined], []);
       feeds[FEEDS.hasWindow] = new ort.Tensor('bool', [W > 0], []);
@@ -225,8 +227,8 @@ export class OnnxRunner implements ModelRunner {
       this.windowFeeds[`k${l}`] = new ort.Tensor(kv, window.keys[l]!.subarray(0, rows * headSize), [N, kvHeads, headSize, L]);
       this.windowFeeds[`v${l}`] = new ort.Tensor(kv, window.values[l]!.subarray(0, rows * headSize), [N, kvHeads, L, headSize]);
       if (kv === 'float32') continue;
-      this.windowFeeds[`ks${l}`] = new ort.Tensor('float32', window.keyScales[l]!.subarray(0, rows), [N, kvHeads, L]);
-      this.windowFeeds[`vs${l}`] = new ort.Tensor('float32', window.valueScales[l]!.subarray(0, rows), [N, kvHeads, L]);
+      this.windowFeeds[`ks${l}`] = new ort.Tensor('float32', window.keyScales[l]!.subarray(0, rows), [N, kvHeads, 1, L]);
+      this.windowFeeds[`vs${l}`] = new ort.Tensor('float32', window.valueScales[l]!.subarray(0, rows), [N, kvHeads, 1, L]);
     }
     if (this.generation !== window.generation) {
       this.windowTurns = new Float32Array(this.withTurns ? headSize * window.numSlots : 0);

@@ -53,6 +53,10 @@ export const FEEDS = {
   rowsShape: 'rowsShape',
   /** int64 [2] = P, W. */
   split: 'split',
+  /** int64 [4] = 1, kvHeads, groupSize * W, P. */
+  pastShape: 'pastShape',
+  /** int64 [4] = kvHeads, -1, N, L. */
+  pages: 'pages',
   /** float32 [N, headSize, L] and [headSize, W], only with the key-bias remedy: cos over sin of the tokens' positions. */
   windowTurns: 'windowTurns',
   newTurns: 'newTurns',
@@ -114,6 +118,8 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   const scoresShape = g.input(FEEDS.scoresShape, 'int64', [4]);
   const rowsShape = g.input(FEEDS.rowsShape, 'int64', [4]);
   const split = g.input(FEEDS.split, 'int64', [2]);
+  const pastShape = g.input(FEEDS.pastShape, 'int64', [4]);
+  const pages = g.input(FEEDS.pages, 'int64', [4]);
   // Row t of cos and sin belongs to token t: position "0" makes the operator count up from the first row.
   const firstRow = ints(0);
   const pastTurns = (): string => op('Reshape', [op('Transpose', [g.input(FEEDS.windowTurns, 'float32', ['N', headSize, 'L'])], { perm: [1, 0, 2] }), ints(headSize, -1)]);
@@ -152,16 +158,16 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
     newRows.push(coded.codes);
     newScales.push(op('Reshape', [coded.scales, ints(1, 2 * kvHeads, 1, -1)]));
     g.input(`k${l}`, 'int8', ['N', kvHeads, headSize, 'L']);
-    g.input(`ks${l}`, 'float32', ['N', kvHeads, 'L']);
+    g.input(`ks${l}`, 'float32', ['N', kvHeads, 1, 'L']);
     g.input(`v${l}`, 'int8', ['N', kvHeads, 'L', headSize]);
-    g.input(`vs${l}`, 'float32', ['N', kvHeads, 'L']);
+    g.input(`vs${l}`, 'float32', ['N', kvHeads, 1, 'L']);
     for (const name of [`pk${l}`, `pv${l}`]) g.input(name, 'float32', [1, kvHeads, 'C', headSize]);
     if (isBiased(l)) g.input(`kb${l}`, 'float32', [1, kvHeads, 'F', headSize]);
 
     const mixed = { type: 'float32', dims: ['N', numHeads * headSize] } as const;
     const scratch = { type: 'float32', dims: [1, kvHeads, 'C', headSize] } as const;
     const names = [`a${l}`, `nk${l}`, `nv${l}`];
-    const windowFeeds = { mask, scoresShape, rowsShape, split, turns: isBiased(l) ? turns : null };
+    const windowFeeds = { mask, scoresShape, rowsShape, split, pastShape, pages, turns: isBiased(l) ? turns : null };
     const { hasPrefill, hasWindow, lanes, lastRow, numRows } = sides!;
     g.conditional(
       hasPrefill,

@@ -12,6 +12,8 @@ export interface WindowFeeds {
   readonly scoresShape: string;
   readonly rowsShape: string;
   readonly split: string;
+  readonly pastShape: string;
+  readonly pages: string;
   /** float32 [headSize, P + W], where the layer's keys are coded without their bias; otherwise null. */
   readonly turns: string | null;
 }
@@ -28,16 +30,10 @@ export function windowLane(ops: GraphOps, feeds: WindowFeeds, heads: string, { c
   const [ownKeys, ownValues] = ops.pair('Split', [codes, ops.halves], { axis: 1 });
   const [ownKeyScales, ownValueScales] = ops.pair('Split', [op('Reshape', [scales, ints(1, 2 * kvHeads, 1, -1)]), ops.halves], { axis: 1 });
 
-  // The pages side by side, [1, kvHeads, headSize, P] and so on: a copy, but a small one beside what follows.
-  const joined = (name: string, perm: number[], ...dims: number[]) => op('Reshape', [op('Transpose', [name], { perm }), ints(...dims)]);
-  const keys = joined(`k${l}`, [1, 2, 0, 3], 1, kvHeads, headSize, -1);
-  const values = joined(`v${l}`, [1, 0, 2, 3], 1, kvHeads, -1, headSize);
-  const keyScales = joined(`ks${l}`, [1, 0, 2], 1, kvHeads, 1, -1);
-  const pastValueScales = joined(`vs${l}`, [1, 0, 2], 1, kvHeads, 1, -1);
-
   const query = ops.codeRows(q);
   const product = (rows: string, rowScales: string) => op('MatMulIntegerToFloat', [query.codes, rows, step, rowScales, zero], {}, MS);
-  const past = product(keys, keyScales);
+  // Page by page, [N, kvHeads, groupSize * W, L], then side by side: the rows themselves are not copied.
+  const past = op('Reshape', [op('Transpose', [product(`k${l}`, `ks${l}`)], { perm: [1, 2, 0, 3] }), feeds.pastShape]);
   const own = product(op('Transpose', [ownKeys], { perm: [0, 1, 3, 2] }), ownKeyScales);
   let scores = op('Mul', [op('Concat', [past, own], { axis: 3 }), query.rowMax]);
   if (feeds.turns !== null) scores = op('Add', [scores, op('MatMul', [op('MatMul', [q, ops.weight(`l${l}.keyBias`)]), feeds.turns])]);
@@ -50,7 +46,7 @@ export function windowLane(ops: GraphOps, feeds: WindowFeeds, heads: string, { c
   const total = op('Cast', [op('ReduceSum', [op('Cast', [powers], { to: DataType.float64 }), ops.lastAxis], { keepdims: 1 })], { to: DataType.float32 });
   // The scales of V belong to the summed axis, so they go into the probabilities, relative to the largest that the token
   // sees: then no share is above 1. [kvHeads, 1, W, P + W]: a pass over one query head of each group.
-  const valueScales = op('Reshape', [op('Concat', [pastValueScales, ownValueScales], { axis: 3 }), ints(kvHeads, 1, 1, -1)]);
+  const valueScales = op('Reshape', [op('Concat', [op('Reshape', [op('Transpose', [`vs${l}`], { perm: [2, 1, 0, 3] }), ints(1, kvHeads, 1, -1)]), ownValueScales], { axis: 3 }), ints(kvHeads, 1, 1, -1)]);
   const largest = op('Max', [op('ReduceMax', [op('Add', [valueScales, feeds.mask]), ops.lastAxis], { keepdims: 1 }), g.float(1e-30)]);
   const shares = op('Reshape', [op('Mul', [powers, op('Div', [valueScales, largest])]), feeds.rowsShape]);
   // Two codes per share, the second for what the first leaves: a long flat tail of small ones survives. Both are rows of
@@ -59,7 +55,9 @@ export function windowLane(ops: GraphOps, feeds: WindowFeeds, heads: string, { c
   const rest = op('Sub', [shares, op('DequantizeLinear', [high, step, zero])]);
   const low = op('QuantizeLinear', [rest, g.float(1 / levels / (2 * levels)), zero]);
   const [pastCodes, ownCodes] = ops.pair('Split', [op('Concat', [high, low], { axis: 2 }), feeds.split], { axis: 3 });
-  const sums = op('Add', [op('MatMulInteger', [pastCodes, values, zero]), op('MatMulInteger', [ownCodes, ownValues, zero])]);
+  const byPage = op('Transpose', [op('Reshape', [pastCodes, feeds.pages])], { perm: [2, 0, 1, 3] });
+  const pastSums = op('ReduceSum', [op('MatMulInteger', [byPage, `v${l}`, zero]), ints(0)], { keepdims: 1 });
+  const sums = op('Add', [pastSums, op('MatMulInteger', [ownCodes, ownValues, zero])]);
   const [highSum, lowSum] = ops.pair('Split', [op('Cast', [sums], { to: DataType.float32 })], { axis: 2, num_outputs: 2 });
   const mixed = op('Add', [highSum, op('Mul', [lowSum, g.float(1 / (2 * levels))])]);
   const factor = op('Reshape', [op('Div', [op('Mul', [largest, step]), total]), ints(1, kvHeads, -1, 1)]);
