@@ -46,6 +46,8 @@ export interface BatchSpan {
  */
 export interface ModelRunner {
   readonly vocabSize: number;
+  /** Columns of the window that the last step's tokens attended to in the window lane. */
+  readonly columns: number;
   /** Memory of the prefill lane, beside the window; none when left out. */
   readonly scratchBytes?: number;
   /** Gives that memory back; between runs. */

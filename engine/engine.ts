@@ -145,7 +145,6 @@ export class Engine {
     this.#stepping = true;
     try {
       const start = this.#clock();
-      if (this.#policies.tidying && this.#planner.cost.known) this.#scheduler.tidy(this.#planner.cost.coefficients.c);
       const { batch, ended } = this.#scheduler.schedule((numDecodes) => this.#planner.budget(this.#sequences.values(), this.#cache.columns, numDecodes), start);
       const scheduled = this.#clock();
       for (const { sequence, outcome } of ended) this.#end(sequence, outcome);
@@ -154,7 +153,7 @@ export class Engine {
         const run = this.#clock();
         this.#countPrompts(batch);
         const prefill = batch.find(({ lane }) => lane === 'prefill') ?? null;
-        this.#planner.learn(numTokens(batch) - (prefill?.count ?? 0), this.#window.numSlots, prefill, run - scheduled);
+        this.#planner.learn(numTokens(batch) - (prefill?.count ?? 0), this.#runner.columns, prefill, run - scheduled);
         if (batch.every(({ prefill }) => !prefill)) this.#speculation?.observe(numTokens(batch), run - scheduled);
         const spans = batch.map(tracedSpan);
         const numGenerated = this.#emit(batch, logits);

@@ -92,18 +92,6 @@ export class Scheduler {
     this.#cache.setMaxBytes(maxBytes);
   }
 
-  /** Before a step: makes way in the window for what the running sequences have still to compute. */
-  tidy(msPerProduct: number): void {
-    let tokens = 0;
-    const { running } = this.counts();
-    for (const [sequence, lease] of this.#running) {
-      if (running > 0 && sequence.priority === 'idle') continue;
-      // The prefill lane does not look at the window.
-      tokens += Math.max(0, sequence.tokenIds.length - Math.max(numComputed(lease), sequence.prefillEnd)) + likelyAnswer(sequence);
-    }
-    this.#cache.tidy(tokens, msPerProduct);
-  }
-
   /** Puts the next step together and takes slots for it. `budgetFor` says how many tokens it may have beside its decodes. */
   schedule(budgetFor: (numDecodes: number) => TokenBudget, now: number): Schedule {
     this.#ended = [];

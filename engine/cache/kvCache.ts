@@ -5,12 +5,12 @@
  */
 import type { TreeNode as OutlineNode, Tier } from '../protocol.ts';
 import { checkCache } from './integrity.ts';
-import { KvMemory, WINDOW_STEP } from './kvMemory.ts';
+import { KvMemory } from './kvMemory.ts';
 import { type Lease, numComputed } from './lease.ts';
 import { type Block, outline } from './outline.ts';
 import { endIndex, type Match, pathTo, type TreeNode } from './prefixTree.ts';
 import { ShiftedRuns } from './shiftedRuns.ts';
-import type { KvWindow } from './window.ts';
+import { type KvWindow, PAGE_SLOTS } from './window.ts';
 
 export interface KvCacheOptions {
   window: KvWindow;
@@ -68,9 +68,11 @@ export class KvCache {
     return { total: this.#memory.window.numSlots, free: this.#memory.numFree, held: this.#memory.numHeld };
   }
 
-  /** What a step attends to, and how it grows. */
+  /** What a step of all that runs attends to, page by page, and how that grows. */
   get columns(): { total: number; free: number; step: number } {
-    return { total: this.#memory.window.numSlots, free: this.#memory.numFree, step: WINDOW_STEP };
+    const { numReferenced } = this.#memory;
+    const total = Math.ceil(numReferenced / PAGE_SLOTS) * PAGE_SLOTS;
+    return { total, free: total - numReferenced, step: PAGE_SLOTS };
   }
 
   get events(): Readonly<{ evictions: number; promotions: number; demotions: number }> {
@@ -172,7 +174,7 @@ export class KvCache {
     for (const node of pathTo(lease.node)) this.#memory.unreference(node);
   }
 
-  /** Window slots of a lease's computed tokens, in order; valid until the lease changes or slots move (`setMaxBytes`, `shrink`, `tidy`). */
+  /** Window slots of a lease's computed tokens, in order; valid until the lease changes or slots move (`setMaxBytes`, `shrink`). */
   slotsOf(lease: Lease): Int32Array {
     const length = numComputed(lease);
     const { generation } = this.#memory.window;
@@ -200,11 +202,6 @@ export class KvCache {
   /** Sets the ceiling and keeps it at once: demotes and drops unreferenced runs, shrinks the window. Slots move. */
   setMaxBytes(maxBytes: number): void {
     this.#memory.setMaxBytes(maxBytes, this.#tails());
-  }
-
-  /** Before `tokens` are computed: takes dead columns out of their way where that pays. Slots move; none may be in flight. */
-  tidy(tokens: number, msPerProduct: number): void {
-    this.#memory.tidy(this.#clock(), { tokens, msPerProduct }, this.#tails());
   }
 
   /** For moments without work: gives back memory that is not needed. Slots move. */

@@ -4,13 +4,10 @@
  * sequence and no token. That something does not fit is a return value.
  *
  * Room is made in this order: free slots; growth up to `softSlots`; slots of unreferenced runs, least recently used
- * first; growth up to the ceiling. Every window column slows every step, hence the soft limit; below it a copy saved
- * is worth more than a column. In the store, copies of runs that are also in the window go first, then old runs.
- * Before long work, `tidy` demotes runs that would be in its way, and gives their columns back.
+ * first; growth up to the ceiling. In the store, copies of runs that are also in the window go first, then old runs.
  */
-import { isMuchWork, shouldLeave, shouldShrink, type Work } from '../policies/tidying.ts';
 import { evictionOrder, firstToGo } from './eviction.ts';
-import { endIndex, PrefixTree, type TreeNode } from './prefixTree.ts';
+import { PrefixTree, type TreeNode } from './prefixTree.ts';
 import { SlotAllocator } from './slots.ts';
 import { KvStore } from './store.ts';
 import type { KvRows, KvWindow } from './window.ts';
@@ -18,15 +15,12 @@ import { kvBytesPerToken } from './window.ts';
 
 /** P is a multiple of this, unless the ceiling allows less than four of them. */
 export const WINDOW_STEP = 256;
-/** Every token attends to all slots, held or not: the window starts small. */
 const INITIAL_SLOTS = WINDOW_STEP;
-/** Tokens that `tidy` copies at most in one call, some 30 ms of a small model. */
-const TIDY_TOKENS = 2048;
 /** Least number of tokens that leave the window at once, so that a decode does not evict one by one. */
 const RECLAIM_TOKENS = 32;
 /** Least number of tokens that leave the store at once. */
 const STORE_DROP_TOKENS = 128;
-/** Shrinking re-lays the whole window out: it must free at least this many slots. */
+/** Shrinking copies the whole window: it must free at least this many slots. */
 const LEAST_SHRINK = 2 * WINDOW_STEP;
 /** When all is quiet, runs unused for so long leave the window for the store. */
 const STALE_MS = 60_000;
@@ -173,25 +167,6 @@ export class KvMemory {
     if (this.window.numSlots - target >= Math.max(LEAST_SHRINK, this.window.numSlots / 4)) this.#shrinkTo(target, tails);
   }
 
-  /** Before work ahead: demotes unreferenced runs that would slow it down, and shrinks the window where that pays. */
-  tidy(now: number, work: Omit<Work, 'bytesPerToken'>, tails: Iterable<number[]>): void {
-    const ahead = { ...work, bytesPerToken: this.bytesPerSlot };
-    if (!isMuchWork(ahead)) return;
-    let left = TIDY_TOKENS;
-    for (const node of this.#dead()) {
-      const run = { hasCopy: node.stored !== null, pinned: node.pinned, msSinceUse: now - node.lastUse, commonTokens: commonTokens(node) };
-      if (left <= 0 || isAboveWindow(node) || !shouldLeave(run, ahead)) continue;
-      this.#cut(node, left);
-      left -= node.tokenIds.length;
-      if (!this.#demote(node, this.window.numSlots)) break;
-    }
-    const target = Math.max(this.#initialSlots, roundUp(this.numHeld, WINDOW_STEP));
-    if (target >= this.window.numSlots) return;
-    let numMoved = 0;
-    for (let slot = target; slot < this.window.numSlots; slot++) numMoved += Number(this.#slots.isHeld(slot));
-    if (shouldShrink(this.window.numSlots, target, numMoved, this.#growth(target), ahead)) this.#shrinkTo(target, tails);
-  }
-
   /** Unreferenced runs in the window, in the order in which they go. */
   #dead(): TreeNode[] {
     return [...this.tree.nodes()].filter((node) => node.refCount === 0 && node.slots).sort(evictionOrder);
@@ -303,17 +278,4 @@ export class KvMemory {
     for (const node of this.tree.nodes()) if (node.slots) rewrite(node.slots);
     for (const tail of tails) rewrite(tail);
   }
-}
-
-/** Tokens that an unreferenced run has in common with what runs now. */
-function commonTokens(node: TreeNode): number {
-  let parent = node.parent!;
-  while (parent.refCount === 0 && parent.parent) parent = parent.parent;
-  return endIndex(parent);
-}
-
-/** Whether a run that goes on from this one is in the window: it would have to leave first. */
-function isAboveWindow(node: TreeNode): boolean {
-  for (const child of node.children.values()) if (child.slots) return true;
-  return false;
 }

@@ -41,7 +41,6 @@ export class OnnxRunner implements ModelRunner {
   private readonly withTurns: boolean;
   /** See numRowsTogether. */
   private readonly rowMultiple: number;
-  /** Of the last step, in the window lane. */
   columns = 0;
   private windowFeeds: Record<string, Ort.Tensor> = {};
   /** What the feeds are of: the window's arrays, and how many of its places. */

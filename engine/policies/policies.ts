@@ -27,8 +27,6 @@ export interface Policies {
   readonly speculation: boolean;
   /** A lower class gives up its slots and its place to a higher one. Off: only when nobody could go on otherwise. */
   readonly preemption: boolean;
-  /** Runs that nobody references leave the window before a long prompt has to attend past them. */
-  readonly tidying: boolean;
 }
 
 export const ALL_POLICIES: Policies = {
@@ -42,5 +40,4 @@ export const ALL_POLICIES: Policies = {
   microBatch: true,
   speculation: true,
   preemption: true,
-  tidying: true,
 };

@@ -40,6 +40,10 @@ class BenchRunner implements ModelRunner {
     this.vocabSize = runner.vocabSize;
   }
 
+  get columns(): number {
+    return this.#runner.columns;
+  }
+
   async run(batch: readonly BatchSpan[]): Promise<Float32Array> {
     const logits = await this.#compute(batch);
     if (this.dictation) this.#dictate(batch, logits);

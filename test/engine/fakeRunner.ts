@@ -43,6 +43,7 @@ const cell = (hash: number, index: number): number => (mix(hash, index) << 24) >
 export class FakeRunner implements ModelRunner {
   readonly vocabSize = VOCAB_SIZE;
   readonly window: KvWindow;
+  columns = 0;
   /** Tokens computed so far. */
   numComputed = 0;
   readonly batches: { tokens: number; spans: number }[] = [];
@@ -55,14 +56,16 @@ export class FakeRunner implements ModelRunner {
 
   async run(batch: readonly BatchSpan[]): Promise<Float32Array> {
     await null;
+    // Pages change places as they do for a real step.
+    const isWindow = ({ lane }: BatchSpan): boolean => lane !== 'prefill';
+    const numTokens = batch.filter(isWindow).reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
+    this.columns = this.window.bringForward(batch.filter(isWindow).map(({ contextSlots }) => contextSlots), numTokens) * this.window.pageSlots;
     this.beforeRun(batch);
     const written = new Set<number>();
     for (const span of batch) for (const slot of span.newSlots) {
       if (written.has(slot)) throw new Error(`Slot ${slot} is written twice in one step.`);
       written.add(slot);
     }
-    // Pages change places as they do for a real step.
-    this.window.bringForward(batch.map(({ contextSlots }) => contextSlots), written.size);
     const numLogits = batch.reduce((sum, span) => sum + span.numLogits, 0);
     const logits = new Float32Array(numLogits * VOCAB_SIZE);
     const writes: { slots: Int32Array; rows: KvRows; startIndex: number }[] = [];

@@ -74,10 +74,10 @@ test('property: whatever policies are on, every request gets the tokens of the o
   await fc.assert(
     fc.asyncProperty(setting, async ({ seed, slots, policies, tokenBudget, perColumn }) => {
       const items = makeWorkload({ seed, numRequests: 40, numTokens: VOCAB_SIZE, fileTokens: 40, arrivalsPerStep: 1 });
-      const { engine, clock, runner, window } = harness({ slots, maxContext: 300, tokenBudget, policies });
+      const { engine, clock, runner } = harness({ slots, maxContext: 300, tokenBudget, policies });
       runner.beforeRun = (batch) => {
         const numTokens = batch.reduce((n, span) => n + span.tokenIds.length, 0);
-        clock.now += 5 + numTokens * (0.5 + perColumn * window.numSlots);
+        clock.now += 5 + numTokens * (0.5 + perColumn * runner.columns);
       };
       const outcomes = await driveWorkload(engine, items, {
         detokenizer: numberDetokenizer,

@@ -125,46 +125,6 @@ test('growth is in steps and drops stored runs only where it must', () => {
   cache.checkIntegrity();
 });
 
-test('tidying takes the old tail of an edited file out of the window in bounded portions, and it comes back', () => {
-  const { cache, window, clock } = newCache(20_000);
-  const first = cache.open();
-  compute(cache, window, first, run(6000, 1));
-  cache.release(first);
-  const edited = [...run(3000, 1), 99];
-  const second = cache.open();
-  cache.advance(second, edited, edited.length);
-  expect(window.numSlots).toBeGreaterThanOrEqual(6000);
-  clock.now += 100;
-  cache.tidy(20, 1e-5);
-  expect(cache.events.demotions).toBe(0);
-  cache.tidy(3000, 1e-5);
-  cache.checkIntegrity();
-  expect(cache.windowSlots.held).toBe(6000 - 2048);
-  cache.tidy(3000, 1e-5);
-  expect(window.numSlots).toBe(3072);
-  compute(cache, window, second, edited);
-  cache.checkIntegrity();
-  const again = cache.open();
-  expect(cache.advance(again, run(6000, 1), 6000)).toBe(6000);
-});
-
-test('tidying leaves what was used a moment ago, unless it is an old version of what runs', () => {
-  const { cache, window, clock } = newCache(20_000);
-  const block = cache.open();
-  compute(cache, window, block, run(1000, 1));
-  cache.release(block);
-  const other = cache.open();
-  compute(cache, window, other, run(10, 2));
-  clock.now += 5000;
-  cache.tidy(3000, 1e-5);
-  expect(cache.describe(run(1000, 1)).tier).toBe('window');
-  clock.now += 6000;
-  cache.tidy(3000, 1e-5);
-  expect(cache.describe(run(1000, 1)).tier).toBe('store');
-  expect(window.numSlots).toBe(256);
-  cache.checkIntegrity();
-});
-
 test('property: any order of leases, ceilings, pins and evictions keeps the invariants', () => {
   const action = fc.oneof(
     fc.record({ kind: fc.constant('open' as const), file: fc.nat(3), length: fc.oneof(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 200, max: 700 })), tail: fc.nat(2) }),
@@ -172,7 +132,6 @@ test('property: any order of leases, ceilings, pins and evictions keeps the inva
     fc.record({ kind: fc.constant('ceiling' as const), slots: fc.integer({ min: 0, max: 300 }) }),
     fc.record({ kind: fc.constant('pin' as const), file: fc.nat(3), length: fc.nat(70) }),
     fc.record({ kind: fc.constant('evict' as const), file: fc.nat(3), length: fc.nat(20) }),
-    fc.record({ kind: fc.constant('tidy' as const), tokens: fc.constantFrom(10, 1000, 100_000) }),
     fc.record({ kind: fc.constant('wait' as const), ms: fc.constantFrom(1, 100_000) }),
   );
   fc.assert(
@@ -190,7 +149,6 @@ test('property: any order of leases, ceilings, pins and evictions keeps the inva
         } else if (step.kind === 'ceiling') {
           if (cache.excess(step.slots * BYTES) <= 0) cache.setMaxBytes(step.slots * BYTES);
         } else if (step.kind === 'pin') cache.pin(`${step.file}`, step.length ? run(step.length, step.file) : null);
-        else if (step.kind === 'tidy') cache.tidy(step.tokens, 1e-5);
         else if (step.kind === 'evict') cache.evict(run(step.length, step.file));
         else {
           clock.now += step.ms;

@@ -1,0 +1,51 @@
+/** Dead columns: a step attends to the pages of what it looks at, not to those of other files or of old versions of a file. */
+import { expect, test } from 'vitest';
+import { ask, drain, harness, tokens } from './harness.ts';
+import { runAlone } from './oracle.ts';
+
+const LIMITS = { maxContext: 8192, capacity: 1e9 };
+
+test('a question after an edit in the middle costs what the new half does, and the old text is still there', async () => {
+  const h = harness({ slots: 16384, maxContext: 8192, tokenBudget: 64 });
+  let sum = 0;
+  h.runner.beforeRun = (batch) => {
+    const numTokens = batch.reduce((n, span) => n + span.tokenIds.length, 0);
+    sum += numTokens * (h.runner.columns + numTokens);
+    h.clock.now += 14 + numTokens * (0.8 + 0.001 * (h.runner.columns + numTokens));
+  };
+  /** Products of tokens and columns that a question about a file takes. */
+  const question = async (file: number[]): Promise<number> => {
+    sum = 0;
+    const asked = ask(h.engine, [...file, 1, 2, 3], { maxTokens: 8 });
+    await drain(h.engine);
+    expect(asked.tokenIds).toEqual(runAlone([...file, 1, 2, 3], { maxTokens: 8 }, LIMITS).tokenIds);
+    return sum;
+  };
+  const file = tokens(4000, 1);
+  const first = await question(file);
+  h.clock.now += 2000;
+  const edited = await question([...file.slice(0, 2000), ...tokens(2001, 2)]);
+  h.clock.now += 2000;
+  // The second half attends to all before it: three quarters of the whole at best.
+  expect(edited / first).toBeLessThan(0.85);
+  expect((await question(file)) / first).toBeLessThan(0.02);
+});
+
+test('files that nobody asks about cost a question nothing', async () => {
+  const h = harness({ slots: 16384, maxContext: 8192, tokenBudget: 64 });
+  const read = async (seed: number): Promise<number> => {
+    let columns = 0;
+    let steps = 0;
+    h.runner.beforeRun = () => {
+      columns += h.runner.columns;
+      steps++;
+    };
+    ask(h.engine, [...tokens(1500, seed), 1, 2, 3], { maxTokens: 40 });
+    await drain(h.engine);
+    return columns / steps;
+  };
+  const alone = await read(1);
+  for (const seed of [2, 3, 4, 5]) expect((await read(seed)) / alone).toBeLessThan(1.3);
+  // Back to the first: nothing but its own pages, once they have been brought forward.
+  expect(await read(1)).toBeLessThan(1.5 * 1792);
+});

@@ -1,0 +1,89 @@
+/** The window in pages: whatever order they are in, a slot's rows are its own, and what a step looks at comes first. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { type KvRows, type KvShape, KvWindow, newKvRows, PAGE_SLOTS } from '../../engine/cache/window.ts';
+
+const SHAPE: KvShape = { numLayers: 2, kvHeads: 2, headSize: 4, kv: 'int8' };
+
+/** Rows that tell which tokens they are of. */
+function rowsOf(values: readonly number[], shape = SHAPE): KvRows {
+  const rows = newKvRows(shape, values.length);
+  const { numLayers, kvHeads, headSize } = shape;
+  for (let head = 0; head < numLayers * kvHeads; head++) {
+    for (const [i, value] of values.entries()) {
+      for (let d = 0; d < headSize; d++) {
+        rows.keys[(head * headSize + d) * values.length + i] = (value * 7 + head * 3 + d) % 127;
+        rows.values[(head * values.length + i) * headSize + d] = (value * 5 + head + d * 2) % 127;
+      }
+      if (rows.keyScales.length > 0) {
+        rows.keyScales[head * values.length + i] = value + head;
+        rows.valueScales[head * values.length + i] = value - head;
+      }
+    }
+  }
+  return rows;
+}
+
+test('property: rows stay with their slots through writes, moves, exchanges of pages and other sizes', () => {
+  const sizes = fc.constantFrom(100, PAGE_SLOTS, 300, 4 * PAGE_SLOTS, 7 * PAGE_SLOTS);
+  const action = fc.oneof(
+    fc.record({ kind: fc.constant('write' as const), at: fc.nat(1791), step: fc.constantFrom(1, 1, 3), length: fc.integer({ min: 1, max: 300 }), value: fc.nat(1000) }),
+    fc.record({ kind: fc.constant('move' as const), from: fc.nat(1791), to: fc.nat(1791), length: fc.integer({ min: 1, max: 40 }) }),
+    fc.record({ kind: fc.constant('look' as const), slots: fc.array(fc.nat(1791), { maxLength: 5 }), tokens: fc.integer({ min: 1, max: 20 }) }),
+    fc.record({ kind: fc.constant('resize' as const), numSlots: sizes }),
+  );
+  fc.assert(
+    fc.property(sizes, fc.constantFrom('int8' as const, 'float32' as const), fc.array(action, { maxLength: 30 }), (numSlots, kv, actions) => {
+      const shape = { ...SHAPE, kv };
+      const window = new KvWindow(shape, numSlots);
+      const model = new Map<number, { value: number; position: number }>();
+      for (const action of actions) {
+        const P = window.numSlots;
+        if (action.kind === 'write') {
+          const slots = Int32Array.from({ length: action.length }, (_, i) => action.at + i * action.step).filter((slot) => slot < P);
+          const values = Array.from(slots, (_, i) => action.value + i);
+          // A row before those that are wanted.
+          window.write(slots, rowsOf([0, ...values], shape), 1, 40);
+          for (const [i, slot] of slots.entries()) model.set(slot, { value: values[i]!, position: 40 + i });
+        } else if (action.kind === 'move') {
+          const length = Math.min(action.length, P - action.from, P - action.to, Math.abs(action.from - action.to));
+          if (length <= 0) continue;
+          const range = (at: number): Int32Array => Int32Array.from({ length }, (_, i) => at + i);
+          window.move(range(action.from), range(action.to));
+          for (let i = 0; i < length; i++) {
+            const moved = model.get(action.from + i);
+            if (moved) model.set(action.to + i, moved);
+            else model.delete(action.to + i);
+          }
+        } else if (action.kind === 'look') {
+          const slots = Int32Array.from(action.slots).filter((slot) => slot < P);
+          const extent = window.bringForward([slots], action.tokens);
+          expect(extent).toBeGreaterThanOrEqual(1);
+          for (const slot of slots) expect(window.column(slot)).toBeLessThan(extent * window.pageSlots);
+        } else {
+          window.resize(action.numSlots);
+          for (const slot of [...model.keys()]) if (slot >= action.numSlots) model.delete(slot);
+        }
+        expect([...window.places].sort((a, b) => a - b)).toEqual([...window.places.keys()]);
+        const slots = Int32Array.from(model.keys());
+        const known = [...model.values()];
+        expect(window.read(slots)).toEqual(rowsOf(known.map(({ value }) => value), shape));
+        for (const [slot, { position }] of model) expect(window.positions[slot]).toBe(position);
+      }
+    }),
+  );
+});
+
+test('pages are exchanged when what it saves is worth the copies, and then the step gets no more than it needs', () => {
+  const window = new KvWindow(SHAPE, 8 * PAGE_SLOTS);
+  const last = Int32Array.of(7 * PAGE_SLOTS + 1);
+  const { arrangement } = window;
+  // One token that attends to seven pages in vain costs more than one exchange.
+  expect(window.bringForward([last], 1)).toBe(1);
+  expect(window.arrangement).toBe(arrangement + 1);
+  expect(window.column(last[0]!)).toBe(1);
+  // Two pages of which one lies behind a page that nobody wants: the first tokens put up with it.
+  const two = [last, Int32Array.of(2 * PAGE_SLOTS)];
+  expect([1, 2, 3].map(() => window.bringForward(two, 1))).toEqual([3, 3, 2]);
+  expect(window.bringForward([], 4)).toBe(1);
+});
