@@ -304,7 +304,7 @@ export class Scheduler {
     const lane: Lane = numComputed(lease) < sequence.prefillEnd ? 'prefill' : 'window';
     for (; this.#running.has(sequence); ) {
       const count = Math.min(most, this.#cache.available);
-      const newSlots = count > 0 ? this.#cache.allocate(count) : null;
+      const newSlots = count > 0 ? this.#cache.allocate(count, lease) : null;
       if (newSlots) {
         const startIndex = numComputed(lease);
         const isLast = startIndex + count === sequence.tokenIds.length;
@@ -330,7 +330,7 @@ export class Scheduler {
   #addDrafts(drafts: ReadonlyMap<Sequence, readonly number[]>): void {
     for (const [sequence, draft] of drafts) {
       const scheduled = this.#batch.get(sequence);
-      const slots = scheduled && this.#cache.takeFree(draft.length);
+      const slots = scheduled && this.#cache.takeFree(draft.length, scheduled.newSlots.at(-1)!);
       if (slots) this.#batch.set(sequence, { ...scheduled, draft, newSlots: Int32Array.of(...scheduled.newSlots, ...slots), numLogits: 1 + draft.length });
     }
   }

@@ -6,7 +6,7 @@ import { arrived, NO_ARRIVALS, waitMs } from './policies/microBatch.ts';
 import type { Policies } from './policies/policies.ts';
 import type { StepCost } from './policies/stepCost.ts';
 import { type StepTarget, stepTarget } from './policies/stepTarget.ts';
-import { besideWeights, type Columns, FIXED_TOKENS, fixedBudget, learntBudget, type TokenBudget } from './policies/tokenBudget.ts';
+import { besideWeights, FIXED_TOKENS, fixedBudget, learntBudget, type TokenBudget } from './policies/tokenBudget.ts';
 import type { Sequence } from './sequence.ts';
 
 /** What has been learnt, by lane: of steps without the prefill lane, and of the prefill lane by itself. */
@@ -56,7 +56,7 @@ export class StepPlanner {
   }
 
   /** For a step with `numDecodes` that serves some of `sequences`. */
-  budget(sequences: Iterable<Sequence>, columns: Columns, numDecodes: number): TokenBudget {
+  budget(sequences: Iterable<Sequence>, columns: number, numDecodes: number): TokenBudget {
     if (this.#fixedBudget !== undefined) return fixedBudget(this.#fixedBudget, numDecodes);
     return learntBudget(this.cost, this.#prefillCost, this.#target([...sequences]), columns, numDecodes);
   }

@@ -6,7 +6,7 @@
 import type { TreeNode as OutlineNode, Tier } from '../protocol.ts';
 import { checkCache } from './integrity.ts';
 import { KvMemory } from './kvMemory.ts';
-import { type Lease, numComputed } from './lease.ts';
+import { lastSlot, type Lease, numComputed } from './lease.ts';
 import { type Block, outline } from './outline.ts';
 import { endIndex, type Match, pathTo, type TreeNode } from './prefixTree.ts';
 import { ShiftedRuns } from './shiftedRuns.ts';
@@ -68,11 +68,16 @@ export class KvCache {
     return { total: this.#memory.window.numSlots, free: this.#memory.numFree, held: this.#memory.numHeld };
   }
 
-  /** What a step of all that runs attends to, page by page, and how that grows. */
-  get columns(): { total: number; free: number; step: number } {
-    const { numReferenced } = this.#memory;
-    const total = Math.ceil(numReferenced / PAGE_SLOTS) * PAGE_SLOTS;
-    return { total, free: total - numReferenced, step: PAGE_SLOTS };
+  /** What a step of all that runs attends to: the pages of their slots, in columns. */
+  get columns(): number {
+    const { tree, window } = this.#memory;
+    const pages = new Set<number>();
+    const add = (slots: ArrayLike<number>): void => {
+      for (let i = 0; i < slots.length; i++) pages.add(Math.floor(slots[i]! / PAGE_SLOTS));
+    };
+    for (const node of tree.nodes()) if (node.refCount > 0 && node.slots) add(node.slots);
+    for (const tail of this.#tails()) add(tail);
+    return pages.size * window.pageSlots;
   }
 
   get events(): Readonly<{ evictions: number; promotions: number; demotions: number }> {
@@ -116,14 +121,14 @@ export class KvCache {
     return endIndex(lease.node) - before;
   }
 
-  /** n slots for new tokens, with undefined contents, or null. They belong to the caller until `append` or `free`. */
-  allocate(n: number): Int32Array | null {
-    return this.#memory.allocate(n);
+  /** n slots for new tokens of a lease, with undefined contents, or null. They belong to the caller until `append` or `free`. */
+  allocate(n: number, lease?: Lease): Int32Array | null {
+    return this.#memory.allocate(n, lease && lastSlot(lease));
   }
 
   /** n slots that are free as things are: nothing is evicted and the window does not grow for them. Null when there are fewer. */
-  takeFree(n: number): Int32Array | null {
-    return this.#memory.takeFree(n);
+  takeFree(n: number, after: number): Int32Array | null {
+    return this.#memory.takeFree(n, after);
   }
 
   free(slots: Int32Array): void {

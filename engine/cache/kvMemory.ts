@@ -88,20 +88,20 @@ export class KvMemory {
     return this.#slots.numHeld - this.#evictable;
   }
 
-  /** n slots with undefined contents, or null when they cannot be had. May demote and drop unreferenced runs. */
-  allocate(n: number): Int32Array | null {
+  /** n slots with undefined contents, behind `after` where there is room, or null when they cannot be had. May demote and drop unreferenced runs. */
+  allocate(n: number, after = -1): Int32Array | null {
     if (n > this.available) return null;
     while (this.#slots.numFree < n) {
       const missing = n - this.#slots.numFree;
       const more = this.#grow(missing, this.softSlots) || this.#reclaim(missing, this.window.numSlots) || this.#grow(missing, this.maxSlots);
       if (!more) return null;
     }
-    return this.#slots.take(n);
+    return this.#slots.take(n, after);
   }
 
   /** n free slots, or null; moves nothing. */
-  takeFree(n: number): Int32Array | null {
-    return this.#slots.take(n);
+  takeFree(n: number, after: number): Int32Array | null {
+    return this.#slots.take(n, after);
   }
 
   free(slots: ArrayLike<number>): void {
@@ -120,7 +120,7 @@ export class KvMemory {
   /** Brings a referenced run into the window; false when there is no room for it. */
   promote(node: TreeNode): boolean {
     if (node.slots) return true;
-    const slots = this.allocate(node.tokenIds.length);
+    const slots = this.allocate(node.tokenIds.length, node.parent?.slots?.at(-1));
     if (!slots) return false;
     this.store.copyTo(this.window, node.stored!, slots, node.startIndex);
     node.slots = slots;
@@ -268,7 +268,7 @@ export class KvMemory {
     const from: number[] = [];
     for (let slot = target; slot < this.window.numSlots; slot++) if (this.#slots.isHeld(slot)) from.push(slot);
     if (from.length === 0) return;
-    const to = this.#slots.take(from.length, target)!;
+    const to = this.#slots.takeLowest(from.length);
     this.window.move(Int32Array.from(from), to);
     this.#slots.give(from);
     const moved = new Map(from.map((slot, i) => [slot, to[i]!]));

@@ -14,6 +14,11 @@ export interface Lease {
   readonly tag: string;
 }
 
+/** Where its last computed token is; -1 before the first. */
+export function lastSlot({ tail, node }: Lease): number {
+  return tail.at(-1) ?? node.slots?.at(-1) ?? -1;
+}
+
 /** Computed tokens of a lease. */
 export function numComputed(lease: Lease): number {
   return endIndex(lease.node) + lease.tail.length;

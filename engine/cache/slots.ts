@@ -1,8 +1,10 @@
 /**
  * Which window slots are free. Owns nothing but the flags; who holds a slot is known by the prefix tree and by the
- * sequences' tails. Low slots go first, so that the window can shrink, and contiguous ones where there are any,
- * because K is held transposed and a contiguous run is one copy per row.
+ * sequences' tails. A sequence's slots are kept together, as a step is given whole pages of the window: the next one
+ * follows the last, and what begins anew begins in the page that has most room.
  */
+import { PAGE_SLOTS } from './window.ts';
+
 export class SlotAllocator {
   /** 1 = held, [P]. */
   #held = new Uint8Array(0);
@@ -20,14 +22,34 @@ export class SlotAllocator {
     return this.#held[slot] === 1;
   }
 
-  /** Takes n free slots; null when there are fewer. A contiguous run is only looked for below `limit`. */
-  take(n: number, limit = this.numSlots): Int32Array | null {
+  /** Takes n free slots, behind slot `after` if its page has them; null when there are fewer. */
+  take(n: number, after = -1): Int32Array | null {
     if (n > this.numFree) return null;
     const taken = new Int32Array(n);
-    const start = this.#contiguous(n, limit);
-    if (start >= 0) for (let i = 0; i < n; i++) taken[i] = start + i;
-    else for (let slot = 0, i = 0; i < n; slot++) if (this.#held[slot] === 0) taken[i++] = slot;
-    for (const slot of taken) this.#held[slot] = 1;
+    let count = 0;
+    const end = (Math.floor(after / PAGE_SLOTS) + 1) * PAGE_SLOTS;
+    if (after >= 0) for (let slot = after + 1; count < n && slot < end && this.#held[slot] === 0; slot++) taken[count++] = slot;
+    for (let i = 0; i < count; i++) this.#held[taken[i]!] = 1;
+    while (count < n) {
+      const page = this.#emptiestPage();
+      for (let slot = page * PAGE_SLOTS; count < n && slot < (page + 1) * PAGE_SLOTS; slot++) {
+        if (this.#held[slot] !== 0) continue;
+        this.#held[slot] = 1;
+        taken[count++] = slot;
+      }
+    }
+    this.numFree -= n;
+    return taken;
+  }
+
+  /** Takes the n lowest free slots, which the caller knows to be there. */
+  takeLowest(n: number): Int32Array {
+    const taken = new Int32Array(n);
+    for (let slot = 0, i = 0; i < n; slot++) {
+      if (this.#held[slot] !== 0) continue;
+      this.#held[slot] = 1;
+      taken[i++] = slot;
+    }
     this.numFree -= n;
     return taken;
   }
@@ -52,13 +74,16 @@ export class SlotAllocator {
     this.numFree = numSlots - numHeld;
   }
 
-  /** First of n free slots in a row below `limit`, or -1. */
-  #contiguous(n: number, limit: number): number {
-    let length = 0;
-    for (let slot = 0; slot < limit; slot++) {
-      length = this.#held[slot] === 0 ? length + 1 : 0;
-      if (length === n) return slot - n + 1;
+  /** The page with most free slots, the first of several. */
+  #emptiestPage(): number {
+    let best = -1;
+    let most = 0;
+    for (let from = 0; from < this.#held.length && most < PAGE_SLOTS; from += PAGE_SLOTS) {
+      const to = Math.min(this.#held.length, from + PAGE_SLOTS);
+      let free = 0;
+      for (let slot = from; slot < to; slot++) free += 1 - this.#held[slot]!;
+      if (free > most) [best, most] = [from / PAGE_SLOTS, free];
     }
-    return -1;
+    return best;
   }
 }

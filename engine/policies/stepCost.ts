@@ -90,15 +90,15 @@ export class StepCost {
   }
 
   /**
-   * The most tokens of a step over `columns` that stays within `ms`, each adding `added` columns: itself, and the slot
-   * that it will take where the window grows for it. 0 when none do; not many more than have been measured.
+   * The most tokens of a step over `columns` that stays within `ms`, each adding itself to them. 0 when none do; not many
+   * more than have been measured.
    */
-  tokensWithin(ms: number, columns: number, added = 1): number {
+  tokensWithin(ms: number, columns: number): number {
     const { a, b, c } = this.coefficients;
     if (ms <= a) return 0;
-    // added c t^2 + (b + c columns) t - (ms - a) = 0, in the form that stands c = 0.
+    // c t^2 + (b + c columns) t - (ms - a) = 0, in the form that stands c = 0.
     const linear = b + c * columns;
-    const tokens = Math.floor((2 * (ms - a)) / (linear + Math.sqrt(linear * linear + 4 * added * c * (ms - a))));
+    const tokens = Math.floor((2 * (ms - a)) / (linear + Math.sqrt(linear * linear + 4 * c * (ms - a))));
     return Math.min(tokens, Math.max(TRUSTED_TOKENS, 2 * this.#mostTokens));
   }
 

@@ -32,23 +32,10 @@ export function fixedBudget(tokens: number, numDecodes: number): TokenBudget {
   return { tokens: most, beside: () => most, leastTokens: 1, joins: () => true, prefill: () => tokens };
 }
 
-/** The window before the step. */
-export interface Columns {
-  readonly total: number;
-  /** Slots that new tokens may take before the window grows. */
-  readonly free: number;
-  /** By how many it grows at a time. */
-  readonly step: number;
-}
-
-/** `numDecodes`: tokens that are no prompt's. `prefillCost`: of steps with the prefill lane alone; its columns are the prompt's own. */
-export function learntBudget(cost: StepCost, prefillCost: StepCost, target: StepTarget, { total, free, step }: Columns, numDecodes: number): TokenBudget {
+/** `total`: columns of the window that a step attends to. `numDecodes`: tokens that are no prompt's. `prefillCost`: of steps with the prefill lane alone; its columns are the prompt's own. */
+export function learntBudget(cost: StepCost, prefillCost: StepCost, target: StepTarget, total: number, numDecodes: number): TokenBudget {
   const most = Math.min(MOST_TOKENS, Math.floor(MOST_PRODUCTS / Math.max(1, total)));
-  const within = (ms: number): number => {
-    if (!cost.known) return FIRST_TOKENS;
-    const tokens = cost.tokensWithin(ms, total);
-    return Math.min(most, tokens <= free ? tokens : Math.max(free, cost.tokensWithin(ms, total - free + step, 2)));
-  };
+  const within = (ms: number): number => (cost.known ? Math.min(most, cost.tokensWithin(ms, total)) : FIRST_TOKENS);
   const tokens = Math.max(within(target.ms), numDecodes + target.leastTokens);
   return {
     tokens,

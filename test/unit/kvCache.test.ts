@@ -185,20 +185,26 @@ describe('checkIntegrity finds', () => {
   });
 });
 
-test('slots: contiguous where possible, lowest otherwise, never twice', () => {
+test('slots: behind those of their sequence, or else in the page with most room, never twice', () => {
   const slots = new SlotAllocator();
-  slots.resize(10);
-  expect(slots.take(4)).toEqual(Int32Array.from([0, 1, 2, 3]));
-  expect(slots.take(4)).toEqual(Int32Array.from([4, 5, 6, 7]));
-  slots.give([1, 2, 5]);
-  expect(slots.take(2)).toEqual(Int32Array.from([1, 2]));
-  expect(slots.take(3)).toEqual(Int32Array.from([5, 8, 9]));
-  expect(slots.take(1)).toBeNull();
-  expect(() => slots.resize(9)).toThrow('held');
-  slots.give([9]);
-  expect(() => slots.give([9])).toThrow('not held');
-  slots.resize(9);
-  expect([slots.numFree, slots.numHeld]).toEqual([0, 9]);
+  slots.resize(600);
+  expect(slots.take(3)).toEqual(Int32Array.of(0, 1, 2));
+  // Another sequence begins in a page of its own, as long as there is one.
+  expect(slots.take(2)).toEqual(Int32Array.of(256, 257));
+  expect(slots.take(2, 2)).toEqual(Int32Array.of(3, 4));
+  slots.give([1, 3]);
+  expect(slots.take(2, 257)).toEqual(Int32Array.of(258, 259));
+  // At the end of the page there is no more behind them.
+  expect([...slots.take(300, 259)!]).toEqual([...Array.from({ length: 252 }, (_, i) => 260 + i), 1, 3, ...Array.from({ length: 46 }, (_, i) => 5 + i)]);
+  expect(slots.take(10_000)).toBeNull();
+  expect(slots.takeLowest(2)).toEqual(Int32Array.of(51, 52));
+  slots.resize(512);
+  expect([slots.numFree, slots.numHeld]).toEqual([203, 309]);
+  expect(() => slots.resize(511)).toThrow('held');
+  slots.give([511]);
+  expect(() => slots.give([511])).toThrow('not held');
+  slots.resize(511);
+  expect([slots.numFree, slots.numHeld]).toEqual([203, 308]);
 });
 
 /** Every cell its own value, as far as a byte goes. */
