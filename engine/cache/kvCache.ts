@@ -68,7 +68,7 @@ export class KvCache {
     return { total: this.#memory.window.numSlots, free: this.#memory.numFree, held: this.#memory.numHeld };
   }
 
-  /** What a step of all that runs attends to: the pages of their slots, in columns. */
+  /** What a step of all that runs attends to: the pages of their slots, at least one, in columns. */
   get columns(): number {
     const { tree, window } = this.#memory;
     const pages = new Set<number>();
@@ -77,7 +77,7 @@ export class KvCache {
     };
     for (const node of tree.nodes()) if (node.refCount > 0 && node.slots) add(node.slots);
     for (const tail of this.#tails()) add(tail);
-    return pages.size * window.pageSlots;
+    return Math.max(1, pages.size) * window.pageSlots;
   }
 
   get events(): Readonly<{ evictions: number; promotions: number; demotions: number }> {

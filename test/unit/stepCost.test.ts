@@ -143,8 +143,8 @@ test('budgets: within the target, never below the least, never above what memory
   expect(cost.predict(beside(1), 1024 + beside(1))).toBeLessThan(1.4 * cost.predict(1, 1025) + 1);
   expect(beside(tokens)).toBe(tokens);
   // Where another token would make it longer than that, there is none.
-  expect(learntBudget(cost, new StepCost(), urgent, { total: 20_000, free: 600, step: 0 }, 1).beside(1)).toBeLessThan(2);
-  expect(learntBudget(cost, new StepCost(), urgent, { total: 1_000_000, free: 0, step: 0 }, 8).tokens).toBe(12);
+  expect(learntBudget(cost, new StepCost(), urgent, 20_000, 1).beside(1)).toBeLessThan(2);
+  expect(learntBudget(cost, new StepCost(), urgent, 1_000_000, 8).tokens).toBe(12);
   expect(learntBudget(cost, new StepCost(), { ms: 1e9, leastTokens: 16 }, 1024, 0).tokens).toBe(512);
   expect(learntBudget(cost, new StepCost(), { ms: 1e9, leastTokens: 16 }, 16384, 0).tokens).toBe(128);
   expect(learntBudget(new StepCost(), new StepCost(), urgent, 1024, 0).tokens).toBe(32);
