@@ -10,14 +10,13 @@ import { evictionOrder, firstToGo } from './eviction.ts';
 import { PrefixTree, type TreeNode } from './prefixTree.ts';
 import { SlotAllocator } from './slots.ts';
 import { KvStore } from './store.ts';
-import type { KvRows, KvWindow } from './window.ts';
-import { kvBytesPerToken } from './window.ts';
+import { type KvRows, type KvWindow, kvBytesPerToken, PAGE_SLOTS } from './window.ts';
 
 /** P is a multiple of this, unless the ceiling allows less than four of them. */
 export const WINDOW_STEP = 256;
 const INITIAL_SLOTS = WINDOW_STEP;
-/** Least number of tokens that leave the window at once, so that a decode does not evict one by one. */
-const RECLAIM_TOKENS = 32;
+/** Least number of tokens that leave the window at once, so that what comes in their place lies together. */
+const RECLAIM_TOKENS = PAGE_SLOTS;
 /** Least number of tokens that leave the store at once. */
 const STORE_DROP_TOKENS = 128;
 /** Shrinking copies the whole window: it must free at least this many slots. */
