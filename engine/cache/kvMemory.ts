@@ -12,11 +12,13 @@ import { SlotAllocator } from './slots.ts';
 import { KvStore } from './store.ts';
 import { type KvRows, type KvWindow, kvBytesPerToken, PAGE_SLOTS } from './window.ts';
 
-/** P is a multiple of this, unless the ceiling allows less than four of them. */
-export const WINDOW_STEP = 256;
+/** P is whole pages, unless the ceiling allows less than four of them: a step of the window's growth. */
+const WINDOW_STEP = PAGE_SLOTS;
 const INITIAL_SLOTS = WINDOW_STEP;
 /** Least number of tokens that leave the window at once, so that what comes in their place lies together. */
 const RECLAIM_TOKENS = PAGE_SLOTS;
+/** The same where the ceiling leaves no room in the store, so that they are lost. */
+const DROP_TOKENS = 32;
 /** Least number of tokens that leave the store at once. */
 const STORE_DROP_TOKENS = 128;
 /** Shrinking copies the whole window: it must free at least this many slots. */
@@ -211,7 +213,9 @@ export class KvMemory {
     const victim = firstToGo(this.tree.nodes(), (node) => node.refCount === 0 && node.slots !== null);
     if (!victim) return false;
     this.#cut(victim, Math.max(missing, RECLAIM_TOKENS));
-    if (!this.#demote(victim, numSlots)) this.drop(victim);
+    if (this.#demote(victim, numSlots)) return true;
+    this.#cut(victim, Math.max(missing, DROP_TOKENS));
+    this.drop(victim);
     return true;
   }
 
