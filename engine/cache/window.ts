@@ -83,8 +83,6 @@ export class KvWindow {
   places: Int32Array = new Int32Array(0);
   /** Changes whenever the arrays are replaced. */
   generation = 0;
-  /** Changes whenever pages change places. */
-  arrangement = 0;
   #numWrites = 0;
   /** Tokens that have attended to pages in vain since pages were last exchanged. */
   #inVain = 0;
@@ -96,12 +94,6 @@ export class KvWindow {
 
   get bytes(): number {
     return this.numSlots * kvBytesPerToken(this.shape);
-  }
-
-  /** Column of a slot's token, were all places laid side by side. */
-  column(slot: number): number {
-    const page = Math.floor(slot / this.pageSlots);
-    return this.places[page]! * this.pageSlots + slot - page * this.pageSlots;
   }
 
   /** For another P. Rows of slots below min(old P, new P) keep their slots, the rest is lost. Pages go back to their own places. */
@@ -133,7 +125,6 @@ export class KvWindow {
     this.pageSlots = pageSlots;
     this.numSlots = numSlots;
     this.generation++;
-    this.arrangement++;
     this.#inVain = 0;
   }
 
@@ -158,7 +149,6 @@ export class KvWindow {
     if (outside.length === 0 || this.#inVain < EXCHANGE_TOKENS * outside.length) return Math.max(1, extent);
     for (const [i, page] of outside.entries()) this.#exchange(page, inTheWay[i]!);
     this.#inVain = 0;
-    this.arrangement++;
     return count;
   }
 
