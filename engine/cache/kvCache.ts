@@ -10,7 +10,7 @@ import { lastSlot, type Lease, numComputed } from './lease.ts';
 import { type Block, outline } from './outline.ts';
 import { endIndex, type Match, pathTo, type TreeNode } from './prefixTree.ts';
 import { ShiftedRuns } from './shiftedRuns.ts';
-import { type KvWindow, PAGE_SLOTS } from './window.ts';
+import type { KvWindow } from './window.ts';
 
 export interface KvCacheOptions {
   window: KvWindow;
@@ -68,16 +68,9 @@ export class KvCache {
     return { total: this.#memory.window.numSlots, free: this.#memory.numFree, held: this.#memory.numHeld };
   }
 
-  /** What a step of all that runs attends to: the pages of their slots, at least one, in columns. */
+  /** Columns that a step of all that runs attends to. */
   get columns(): number {
-    const { tree, window } = this.#memory;
-    const pages = new Set<number>();
-    const add = (slots: ArrayLike<number>): void => {
-      for (let i = 0; i < slots.length; i++) pages.add(Math.floor(slots[i]! / PAGE_SLOTS));
-    };
-    for (const node of tree.nodes()) if (node.refCount > 0 && node.slots) add(node.slots);
-    for (const tail of this.#tails()) add(tail);
-    return Math.max(1, pages.size) * window.pageSlots;
+    return this.#memory.window.numColumns(this.#referencedSlots());
   }
 
   get events(): Readonly<{ evictions: number; promotions: number; demotions: number }> {
@@ -284,6 +277,11 @@ export class KvCache {
 
   #markPins(): void {
     for (const tokenIds of this.#pins.values()) for (const node of this.#memory.tree.match(tokenIds).nodes) node.pinned = true;
+  }
+
+  *#referencedSlots(): Generator<ArrayLike<number>> {
+    for (const node of this.#memory.tree.nodes()) if (node.refCount > 0 && node.slots) yield node.slots;
+    yield* this.#tails();
   }
 
   *#tails(): Generator<number[]> {

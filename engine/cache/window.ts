@@ -133,10 +133,8 @@ export class KvWindow {
    * pays: exchanging pages costs a copy. Returns in how many of the first places they are, at least 1.
    */
   bringForward(slots: readonly Int32Array[], numTokens: number): number {
-    const { pageSlots, places } = this;
-    const isNeeded = new Uint8Array(places.length);
-    for (const list of slots) for (let i = 0; i < list.length; i++) isNeeded[Math.floor(list[i]! / pageSlots)] = 1;
-    const count = isNeeded.reduce((sum, flag) => sum + flag, 0);
+    const { places } = this;
+    const { isNeeded, count } = this.#pagesOf(slots);
     const outside: number[] = [];
     const inTheWay: number[] = [];
     let extent = count;
@@ -150,6 +148,11 @@ export class KvWindow {
     for (const [i, page] of outside.entries()) this.#exchange(page, inTheWay[i]!);
     this.#inVain = 0;
     return count;
+  }
+
+  /** Columns of the pages that these slots are in, of at least one page: what a step that looks at them is fed at best. */
+  numColumns(slots: Iterable<ArrayLike<number>>): number {
+    return Math.max(1, this.#pagesOf(slots).count) * this.pageSlots;
   }
 
   /** Copies rows[from .. from+slots.length) into `slots`; their tokens stand at positions startIndex and on. */
@@ -188,6 +191,13 @@ export class KvWindow {
     const positions = Int32Array.from(from, (slot) => this.positions[slot]!);
     this.write(to, this.read(from), 0, 0);
     for (let i = 0; i < to.length; i++) this.positions[to[i]!] = positions[i]!;
+  }
+
+  #pagesOf(slots: Iterable<ArrayLike<number>>): { isNeeded: Uint8Array; count: number } {
+    const { pageSlots } = this;
+    const isNeeded = new Uint8Array(this.places.length);
+    for (const list of slots) for (let i = 0; i < list.length; i++) isNeeded[Math.floor(list[i]! / pageSlots)] = 1;
+    return { isNeeded, count: isNeeded.reduce((sum, flag) => sum + flag, 0) };
   }
 
   #layer(l: number): KvRows | null {

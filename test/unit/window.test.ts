@@ -77,6 +77,13 @@ test('property: rows stay with their slots through writes, moves, exchanges of p
   );
 });
 
+test('columns are those of whole pages; a small window is one page', () => {
+  const large = new KvWindow(SHAPE, 8 * PAGE_SLOTS);
+  expect(large.numColumns([])).toBe(PAGE_SLOTS);
+  expect(large.numColumns([[0, 1], [5, 7 * PAGE_SLOTS]])).toBe(2 * PAGE_SLOTS);
+  expect(new KvWindow(SHAPE, 900).numColumns([[0, 300, 899]])).toBe(900);
+});
+
 test('pages are exchanged when what it saves is worth the copies, and then the step gets no more than it needs', () => {
   const window = new KvWindow(SHAPE, 8 * PAGE_SLOTS);
   const last = Int32Array.of(7 * PAGE_SLOTS + 1);
