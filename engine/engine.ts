@@ -145,7 +145,7 @@ export class Engine {
     this.#stepping = true;
     try {
       const start = this.#clock();
-      const { batch, ended } = this.#scheduler.schedule((numDecodes) => this.#planner.budget(this.#sequences.values(), this.#cache.columns, numDecodes), start);
+      const { batch, ended } = this.#scheduler.schedule(this.#planner.budget(this.#sequences.values()), start);
       const scheduled = this.#clock();
       for (const { sequence, outcome } of ended) this.#end(sequence, outcome);
       if (batch.length > 0) {

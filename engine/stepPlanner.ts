@@ -55,10 +55,10 @@ export class StepPlanner {
     });
   }
 
-  /** For a step with `numDecodes` that serves some of `sequences`. */
-  budget(sequences: Iterable<Sequence>, columns: number, numDecodes: number): TokenBudget {
-    if (this.#fixedBudget !== undefined) return fixedBudget(this.#fixedBudget, numDecodes);
-    return learntBudget(this.cost, this.#prefillCost, this.#target([...sequences]), columns, numDecodes);
+  /** For a step that serves some of `sequences`. */
+  budget(sequences: Iterable<Sequence>): TokenBudget {
+    if (this.#fixedBudget !== undefined) return fixedBudget(this.#fixedBudget);
+    return learntBudget(this.cost, this.#prefillCost, this.#target([...sequences]));
   }
 
   #target(sequences: readonly Sequence[]): StepTarget {

@@ -68,9 +68,14 @@ export class KvCache {
     return { total: this.#memory.window.numSlots, free: this.#memory.numFree, held: this.#memory.numHeld };
   }
 
-  /** Columns that a step of all that runs attends to. */
-  get columns(): number {
-    return this.#memory.window.numColumns(this.#referencedSlots());
+  /** Slots of a page of the window: a step attends to whole pages. */
+  get pageSlots(): number {
+    return this.#memory.window.pageSlots;
+  }
+
+  /** Adds the pages of the window that a lease's computed tokens lie in. */
+  addPages(lease: Lease, pages: Set<number>): void {
+    this.#memory.window.addPages(this.slotsOf(lease), pages);
   }
 
   get events(): Readonly<{ evictions: number; promotions: number; demotions: number }> {
@@ -277,11 +282,6 @@ export class KvCache {
 
   #markPins(): void {
     for (const tokenIds of this.#pins.values()) for (const node of this.#memory.tree.match(tokenIds).nodes) node.pinned = true;
-  }
-
-  *#referencedSlots(): Generator<ArrayLike<number>> {
-    for (const node of this.#memory.tree.nodes()) if (node.refCount > 0 && node.slots) yield node.slots;
-    yield* this.#tails();
   }
 
   *#tails(): Generator<number[]> {

@@ -2,8 +2,8 @@
  * The KV window: the resident K/V rows that steps attend to. Owns the arrays and their layout; does not know who holds
  * which slot. Slots are per token and need no order, a mask says who sees which.
  *
- * Slots lie in pages, pages in places, and a step is given the first places only: before it the pages of the tokens that
- * it looks at are brought there (see `bringForward`), so that nobody pays for rows that others left behind. A page is
+ * Slots lie in pages, pages in places, and a step is given places side by side: before it the pages of the tokens that it
+ * looks at are brought together (see `bringTogether`), so that nobody pays for rows that others left behind. A page is
  * contiguous in each layer: it moves in a few copies, and the window grows without being laid out anew.
  */
 import type { KvPrecision } from '../protocol.ts';
@@ -129,30 +129,36 @@ export class KvWindow {
   }
 
   /**
-   * Sees to it that the pages of `slots`, which `numTokens` tokens are about to attend to, are in the first places, as far as that
-   * pays: exchanging pages costs a copy. Returns in how many of the first places they are, at least 1.
+   * Sees to it that the pages of `slots`, which `numTokens` tokens are about to attend to, are in places side by side, as far as
+   * that pays: exchanging pages costs a copy. Returns the places that hold them all, at least one.
    */
-  bringForward(slots: readonly Int32Array[], numTokens: number): number {
+  bringTogether(slots: Iterable<ArrayLike<number>>, numTokens: number): { first: number; count: number } {
     const { places } = this;
-    const { isNeeded, count } = this.#pagesOf(slots);
-    const outside: number[] = [];
-    const inTheWay: number[] = [];
-    let extent = count;
-    for (const [page, place] of places.entries()) {
-      if (isNeeded[page] === 1) extent = Math.max(extent, place + 1);
-      if (isNeeded[page] === 1 && place >= count) outside.push(page);
-      if (isNeeded[page] === 0 && place < count) inTheWay.push(page);
-    }
+    const needed = new Set<number>();
+    for (const list of slots) this.addPages(list, needed);
+    if (needed.size === 0) return { first: 0, count: Math.min(1, places.length) };
+    const count = needed.size;
+    const at = [...needed].map((page) => places[page]!).sort((a, b) => a - b);
+    const extent = at.at(-1)! + 1 - at[0]!;
     this.#inVain += numTokens * (extent - count);
-    if (outside.length === 0 || this.#inVain < EXCHANGE_TOKENS * outside.length) return Math.max(1, extent);
+    const first = this.#fewestOutside(at);
+    const outside = [...needed].filter((page) => places[page]! < first || places[page]! >= first + count);
+    if (outside.length === 0 || this.#inVain < EXCHANGE_TOKENS * outside.length) return { first: at[0]!, count: extent };
+    const inTheWay = [...places.keys()].filter((page) => !needed.has(page) && places[page]! >= first && places[page]! < first + count);
     for (const [i, page] of outside.entries()) this.#exchange(page, inTheWay[i]!);
     this.#inVain = 0;
-    return count;
+    return { first, count };
   }
 
-  /** Columns of the pages that these slots are in, of at least one page: what a step that looks at them is fed at best. */
-  numColumns(slots: Iterable<ArrayLike<number>>): number {
-    return Math.max(1, this.#pagesOf(slots).count) * this.pageSlots;
+  /** Adds the pages that these slots are in. */
+  addPages(slots: ArrayLike<number>, pages: Set<number>): void {
+    const { pageSlots } = this;
+    for (let i = 0; i < slots.length; ) {
+      const page = Math.floor(slots[i]! / pageSlots);
+      pages.add(page);
+      const end = (page + 1) * pageSlots;
+      while (i < slots.length && slots[i]! < end && slots[i]! >= end - pageSlots) i++;
+    }
   }
 
   /** Copies rows[from .. from+slots.length) into `slots`; their tokens stand at positions startIndex and on. */
@@ -193,11 +199,17 @@ export class KvWindow {
     for (let i = 0; i < to.length; i++) this.positions[to[i]!] = positions[i]!;
   }
 
-  #pagesOf(slots: Iterable<ArrayLike<number>>): { isNeeded: Uint8Array; count: number } {
-    const { pageSlots } = this;
-    const isNeeded = new Uint8Array(this.places.length);
-    for (const list of slots) for (let i = 0; i < list.length; i++) isNeeded[Math.floor(list[i]! / pageSlots)] = 1;
-    return { isNeeded, count: isNeeded.reduce((sum, flag) => sum + flag, 0) };
+  /** Where as many places as there are in `at`, ascending, lie side by side and hold most of them. */
+  #fewestOutside(at: readonly number[]): number {
+    let best = 0;
+    let most = 0;
+    for (let i = 0, j = 0; i < at.length; i++) {
+      while (j < at.length && at[j]! < at[i]! + at.length) j++;
+      if (j - i <= most) continue;
+      most = j - i;
+      best = at[i]!;
+    }
+    return Math.min(best, this.places.length - at.length);
   }
 
   #layer(l: number): KvRows | null {

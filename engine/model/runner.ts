@@ -43,8 +43,9 @@ export class OnnxRunner implements ModelRunner {
   private readonly rowMultiple: number;
   columns = 0;
   private windowFeeds: Record<string, Ort.Tensor> = {};
-  /** What the feeds are of: the window's arrays, and how many of its places. */
+  /** What the feeds are of: the window's arrays, and which of its places. */
   private generation = -1;
+  private firstPlace = 0;
   private numPlaces = 0;
   /** [numPages, headSize, L], by place, and the positions that its columns were made for. */
   private windowTurns = new Float32Array(0);
@@ -118,7 +119,7 @@ export class OnnxRunner implements ModelRunner {
     // A chunk inside a prompt wants no logits; the graph still gets one row, as the runtime's ReduceMax over no rows has
     // a wrong shape.
     const S = this.filled(Math.max(1, numLogits));
-    this.bindWindow(window.bringForward(others.map(({ contextSlots }) => contextSlots), W));
+    this.bindWindow(window.bringTogether(others.map(({ contextSlots }) => contextSlots), W));
     const P = this.columns;
     const feeds: Record<string, Ort.Tensor> = { ...this.windowFeeds, ...this.tokenFeeds(batch, T, W, S) };
     feeds[FEEDS.mask] = this.mask(others, W);
@@ -140,7 +141,7 @@ export class OnnxRunner implements ModelRunner {
     }
     if (this.withTurns) {
       this.updateWindowTurns();
-      feeds[FEEDS.windowTurns] = new ort.Tensor('float32', this.windowTurns.subarray(0, headSize * P), [this.numPlaces, headSize, window.pageSlots]);
+      feeds[FEEDS.windowTurns] = new ort.Tensor('float32', this.windowTurns.subarray(this.firstPlace * headSize * window.pageSlots).subarray(0, headSize * P), [this.numPlaces, headSize, window.pageSlots]);
     }
     const result = await this.session.run(feeds, this.fetches);
     const rows: KvRows = {
@@ -214,20 +215,20 @@ export class OnnxRunner implements ModelRunner {
     }
   }
 
-  /** The rows in the window's first places as feeds, without a copy: they stay valid until the window replaces its arrays. */
-  private bindWindow(numPlaces: number): void {
+  /** The rows in some of the window's places as feeds, without a copy: they stay valid until the window replaces its arrays. */
+  private bindWindow({ first, count: N }: { first: number; count: number }): void {
     const { ort, window } = this;
-    if (this.generation === window.generation && this.numPlaces === numPlaces) return;
+    if (this.generation === window.generation && this.firstPlace === first && this.numPlaces === N) return;
     const { numLayers, kvHeads, headSize, kv } = window.shape;
     const L = window.pageSlots;
-    const N = numPlaces;
-    const rows = N * kvHeads * L;
+    const from = first * kvHeads * L;
+    const to = from + N * kvHeads * L;
     for (let l = 0; l < numLayers; l++) {
-      this.windowFeeds[`k${l}`] = new ort.Tensor(kv, window.keys[l]!.subarray(0, rows * headSize), [N, kvHeads, headSize, L]);
-      this.windowFeeds[`v${l}`] = new ort.Tensor(kv, window.values[l]!.subarray(0, rows * headSize), [N, kvHeads, L, headSize]);
+      this.windowFeeds[`k${l}`] = new ort.Tensor(kv, window.keys[l]!.subarray(from * headSize, to * headSize), [N, kvHeads, headSize, L]);
+      this.windowFeeds[`v${l}`] = new ort.Tensor(kv, window.values[l]!.subarray(from * headSize, to * headSize), [N, kvHeads, L, headSize]);
       if (kv === 'float32') continue;
-      this.windowFeeds[`ks${l}`] = new ort.Tensor('float32', window.keyScales[l]!.subarray(0, rows), [N, kvHeads, 1, L]);
-      this.windowFeeds[`vs${l}`] = new ort.Tensor('float32', window.valueScales[l]!.subarray(0, rows), [N, kvHeads, 1, L]);
+      this.windowFeeds[`ks${l}`] = new ort.Tensor('float32', window.keyScales[l]!.subarray(from, to), [N, kvHeads, 1, L]);
+      this.windowFeeds[`vs${l}`] = new ort.Tensor('float32', window.valueScales[l]!.subarray(from, to), [N, kvHeads, 1, L]);
     }
     if (this.generation !== window.generation) {
       this.windowTurns = new Float32Array(this.withTurns ? headSize * window.numSlots : 0);
@@ -235,6 +236,7 @@ export class OnnxRunner implements ModelRunner {
       this.turnedPositions = new Int32Array(window.numSlots).fill(-1);
     }
     this.generation = window.generation;
+    this.firstPlace = first;
     this.numPlaces = N;
     this.columns = N * L;
   }
@@ -297,7 +299,7 @@ export class OnnxRunner implements ModelRunner {
           for (let i = 0; i < contextSlots.length; i++) {
             const slot = contextSlots[i]!;
             const page = Math.floor(slot / pageSlots);
-            mask[row + slot + (places[page]! - page) * pageSlots] = 0;
+            mask[row + slot + (places[page]! - page - this.firstPlace) * pageSlots] = 0;
           }
         } else mask.copyWithin(row, first * width, first * width + P);
         mask.fill(0, row + P + first, row + P + t + 1);
@@ -312,7 +314,7 @@ export class OnnxRunner implements ModelRunner {
     const { positions, places, pageSlots: L } = this.window;
     const { half } = rope;
     for (const [page, place] of places.entries()) {
-      if (place >= this.numPlaces) continue;
+      if (place < this.firstPlace || place >= this.firstPlace + this.numPlaces) continue;
       for (let i = 0; i < L; i++) {
         const position = positions[page * L + i]!;
         if (turnedPositions[place * L + i] === position) continue;

@@ -1,31 +1,41 @@
 /**
- * PURE: whether a sequence joins those that run, or waits until one of them has ended. Every token of a step attends to
- * the columns of all sequences in it, under a mask. Sequences over one prefix share those columns and are best run
- * together; with windows of their own, each makes the others slower: eight of them at 2,000 tokens are no faster than one
- * after another, and their prompts are computed past all the others' columns. Who comes later loses nothing by waiting:
- * all of them end sooner. For sequences that nobody reads along; others join at once.
+ * PURE: who shares a step, and whose turn it is where not all can. Every token of the window lane attends to the columns
+ * of all sequences in its step, under a mask. Sequences over one prefix have those columns in common and are best run
+ * together; one with a window of its own makes the others slower and is made slower by them, and a step of its own costs
+ * no more than reading the weights once more.
  */
+import type { Priority } from '../protocol.ts';
 import type { Coefficients } from './stepCost.ts';
 
-export interface Joining {
-  /** Sequences that run. */
-  readonly numRunning: number;
-  /** Columns that they hold and that this one does not use. */
-  readonly foreignColumns: number;
-  /** Tokens of the prompt that have to be computed. */
-  readonly missing: number;
-  /** Columns that this one would add: what it does not share with those that run. */
-  readonly ownColumns: number;
-  /** Tokens that its answer is likely to have. */
-  readonly answer: number;
+/** Tokens of a step that attend to the same columns. */
+export interface Part {
+  readonly tokens: number;
+  readonly columns: number;
+}
+
+/** Whether two parts had better be one step over `columns`, those of both, than two steps. */
+export function sharesStep({ a, c }: Coefficients, one: Part, other: Part, columns: number): boolean {
+  return c * (one.tokens * (columns - one.columns) + other.tokens * (columns - other.columns)) <= a;
+}
+
+interface Waiting {
+  readonly priority: Priority;
+  readonly lastServedAt: number;
 }
 
 /**
- * A token of n sequences over P columns takes a/n + b + cP. One more saves each a / n(n+1) and costs each c per column
- * that it adds; and its own prompt attends to the columns of the others.
+ * Of those that the last step left aside, the one that the next begins with: who has waited longest. Answers that somebody
+ * reads along take turns. Of others only the first of its class in `active`, which is in order of standing: one after
+ * another they end sooner on average, and the last one no later.
  */
-export function shouldJoin({ a, c }: Coefficients, { numRunning: n, foreignColumns, missing, ownColumns, answer }: Joining): boolean {
-  if (n === 0) return true;
-  const savedMs = answer * (n + 1) * (a / (n * (n + 1)) - c * ownColumns);
-  return savedMs > missing * c * foreignColumns;
+export function nextTurn<S extends Waiting>(active: readonly S[], aside: ReadonlySet<S>): S | null {
+  const seen = new Set<Priority>();
+  let next: S | null = null;
+  for (const sequence of active) {
+    const { priority, lastServedAt } = sequence;
+    const mayTakeTurns = priority === 'completion' || priority === 'chat' || !seen.has(priority);
+    seen.add(priority);
+    if (mayTakeTurns && aside.has(sequence) && (!next || lastServedAt < next.lastServedAt)) next = sequence;
+  }
+  return next;
 }

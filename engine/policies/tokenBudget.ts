@@ -1,19 +1,20 @@
 /** PURE: how many tokens a step may have: as many as fit into the time target by what steps have cost so far. */
-import { type Joining, shouldJoin } from './grouping.ts';
+import { type Part, sharesStep } from './grouping.ts';
 import type { StepCost } from './stepCost.ts';
 import { besideMs, type StepTarget } from './stepTarget.ts';
 
+/** `columns`: of the window, those that the step attends to. */
 export interface TokenBudget {
-  /** Most tokens of the step, decodes included. */
-  readonly tokens: number;
+  /** Most tokens of a step, decodes included, of which it has `numDecodes`. */
+  tokens(columns: number, numDecodes: number): number;
   /** The same where others ride along in a step that serves a completion, which has `ownTokens` itself. */
-  beside(ownTokens: number): number;
+  beside(columns: number, ownTokens: number): number;
   /** What a prompt gets in any case when it has waited too long. */
   readonly leastTokens: number;
-  /** Whether running a sequence together with others is quicker than one after another. */
-  joins(joining: Joining): boolean;
   /** Most tokens of a prompt in the prefill lane, whose first stands at `startIndex`, in a step with `windowTokens` in the other lane. */
-  prefill(startIndex: number, windowTokens: number, isUrgent: boolean): number;
+  prefill(startIndex: number, columns: number, windowTokens: number, isUrgent: boolean): number;
+  /** Whether two parts had better be one step over `columns` than two. */
+  shares(one: Part, other: Part, columns: number): boolean;
 }
 
 /** Where nothing is learnt: what servers take. */
@@ -27,28 +28,29 @@ const LEAST_PREFILL = 16;
 const FIRST_TOKENS = 32;
 
 /** The same for every step; prompts get a quarter of it however many sequences decode. */
-export function fixedBudget(tokens: number, numDecodes: number): TokenBudget {
-  const most = Math.max(tokens, numDecodes + Math.ceil(tokens / 4));
-  return { tokens: most, beside: () => most, leastTokens: 1, joins: () => true, prefill: () => tokens };
+export function fixedBudget(tokens: number): TokenBudget {
+  const most = (numDecodes: number): number => Math.max(tokens, numDecodes + Math.ceil(tokens / 4));
+  return { tokens: (_, numDecodes) => most(numDecodes), beside: () => tokens, leastTokens: 1, prefill: () => tokens, shares: () => true };
 }
 
-/** `total`: columns of the window that a step attends to. `numDecodes`: tokens that are no prompt's. `prefillCost`: of steps with the prefill lane alone; its columns are the prompt's own. */
-export function learntBudget(cost: StepCost, prefillCost: StepCost, target: StepTarget, total: number, numDecodes: number): TokenBudget {
-  const most = Math.min(MOST_TOKENS, Math.floor(MOST_PRODUCTS / Math.max(1, total)));
-  const within = (ms: number): number => (cost.known ? Math.min(most, cost.tokensWithin(ms, total)) : FIRST_TOKENS);
-  const tokens = Math.max(within(target.ms), numDecodes + target.leastTokens);
+/** `prefillCost`: of steps with the prefill lane alone; its columns are the prompt's own. */
+export function learntBudget(cost: StepCost, prefillCost: StepCost, target: StepTarget): TokenBudget {
+  const within = (ms: number, columns: number): number => {
+    const most = Math.min(MOST_TOKENS, Math.floor(MOST_PRODUCTS / Math.max(1, columns)));
+    return cost.known ? Math.min(most, cost.tokensWithin(ms, columns)) : FIRST_TOKENS;
+  };
   return {
-    tokens,
-    beside: (ownTokens) => Math.min(tokens, within(besideMs(target, cost.predict(ownTokens, total + ownTokens)))),
+    tokens: (columns, numDecodes) => Math.max(within(target.ms, columns), numDecodes + target.leastTokens),
+    beside: (columns, ownTokens) => within(besideMs(target, cost.predict(ownTokens, columns + ownTokens)), columns),
     leastTokens: target.leastTokens,
-    joins: (joining) => !cost.known || shouldJoin(cost.coefficients, joining),
-    prefill: (startIndex, windowTokens, isUrgent) => {
+    prefill: (startIndex, columns, windowTokens, isUrgent) => {
       if (!prefillCost.known) return FIRST_TOKENS;
-      const ms = isUrgent ? target.ms : besideMs(target, cost.predict(windowTokens, total + windowTokens));
-      const tokens = Math.min(MOST_TOKENS, prefillCost.tokensWithin(ms - besideWeights(cost, windowTokens, total + windowTokens), startIndex));
+      const ms = isUrgent ? target.ms : besideMs(target, cost.predict(windowTokens, columns + windowTokens));
+      const tokens = Math.min(MOST_TOKENS, prefillCost.tokensWithin(ms - besideWeights(cost, windowTokens, columns + windowTokens), startIndex));
       // A few tokens cost nearly as much as many here: rather none, until waiting makes the prompt urgent.
       return tokens >= LEAST_PREFILL ? tokens : isUrgent || windowTokens === 0 ? LEAST_PREFILL : 0;
     },
+    shares: (one, other, columns) => !cost.known || sharesStep(cost.coefficients, one, other, columns),
   };
 }
 

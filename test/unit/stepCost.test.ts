@@ -136,18 +136,25 @@ test('targets: a completion, then typing, reading or idle work, then throughput'
 test('budgets: within the target, never below the least, never above what memory allows', () => {
   const urgent = { ms: 50, leastTokens: 4 };
   const cost = learn({ a: 14, b: 0.8, c: 0.001 }, 300, 5);
-  const { tokens, beside } = learntBudget(cost, new StepCost(), urgent, 1024, 1);
+  const budget = learntBudget(cost, new StepCost(), urgent);
+  const tokens = budget.tokens(1024, 1);
+  const beside = (ownTokens: number): number => budget.beside(1024, ownTokens);
   expect(cost.predict(tokens, 1024 + tokens)).toBeLessThanOrEqual(50);
   expect(tokens).toBeGreaterThan(10);
   // Beside the decode of a completion others get what makes its step 40% longer.
   expect(cost.predict(beside(1), 1024 + beside(1))).toBeLessThan(1.4 * cost.predict(1, 1025) + 1);
   expect(beside(tokens)).toBe(tokens);
   // Where another token would make it longer than that, there is none.
-  expect(learntBudget(cost, new StepCost(), urgent, 20_000, 1).beside(1)).toBeLessThan(2);
-  expect(learntBudget(cost, new StepCost(), urgent, 1_000_000, 8).tokens).toBe(12);
-  expect(learntBudget(cost, new StepCost(), { ms: 1e9, leastTokens: 16 }, 1024, 0).tokens).toBe(512);
-  expect(learntBudget(cost, new StepCost(), { ms: 1e9, leastTokens: 16 }, 16384, 0).tokens).toBe(128);
-  expect(learntBudget(new StepCost(), new StepCost(), urgent, 1024, 0).tokens).toBe(32);
-  expect(fixedBudget(32, 4).tokens).toBe(32);
-  expect(fixedBudget(32, 30).tokens).toBe(38);
+  expect(budget.beside(20_000, 1)).toBeLessThan(2);
+  expect(budget.tokens(1_000_000, 8)).toBe(12);
+  expect(learntBudget(cost, new StepCost(), { ms: 1e9, leastTokens: 16 }).tokens(1024, 0)).toBe(512);
+  expect(learntBudget(cost, new StepCost(), { ms: 1e9, leastTokens: 16 }).tokens(16384, 0)).toBe(128);
+  expect(learntBudget(new StepCost(), new StepCost(), urgent).tokens(1024, 0)).toBe(32);
+  expect(fixedBudget(32).tokens(1024, 4)).toBe(32);
+  expect(fixedBudget(32).tokens(1024, 30)).toBe(38);
+  // A decode over a small window beside another's large one: not in one step; over the same one always.
+  const decode = (columns: number) => ({ tokens: 1, columns });
+  expect(budget.shares(decode(8192), decode(8192), 16384)).toBe(false);
+  expect(budget.shares(decode(8192), decode(8192), 8192)).toBe(true);
+  expect(learntBudget(new StepCost(), new StepCost(), urgent).shares(decode(8192), decode(8192), 16384)).toBe(true);
 });

@@ -60,9 +60,10 @@ test('property: rows stay with their slots through writes, moves, exchanges of p
           }
         } else if (action.kind === 'look') {
           const slots = Int32Array.from(action.slots).filter((slot) => slot < P);
-          const extent = window.bringForward([slots], action.tokens);
-          expect(extent).toBeGreaterThanOrEqual(1);
-          for (const slot of slots) expect(placeOf(window, slot)).toBeLessThan(extent);
+          const { first, count } = window.bringTogether([slots], action.tokens);
+          expect(first).toBeGreaterThanOrEqual(0);
+          expect(first + count).toBeLessThanOrEqual(window.places.length);
+          for (const slot of slots) expect(placeOf(window, slot)).toSatisfy((place: number) => place >= first && place < first + count);
         } else {
           window.resize(action.numSlots);
           for (const slot of [...model.keys()]) if (slot >= action.numSlots) model.delete(slot);
@@ -77,21 +78,32 @@ test('property: rows stay with their slots through writes, moves, exchanges of p
   );
 });
 
-test('columns are those of whole pages; a small window is one page', () => {
+test('pages of slots; a small window is one page', () => {
+  const pagesOf = (window: KvWindow, slots: number[]): number[] => {
+    const pages = new Set<number>();
+    window.addPages(slots, pages);
+    return [...pages].sort((a, b) => a - b);
+  };
   const large = new KvWindow(SHAPE, 8 * PAGE_SLOTS);
-  expect(large.numColumns([])).toBe(PAGE_SLOTS);
-  expect(large.numColumns([[0, 1], [5, 7 * PAGE_SLOTS]])).toBe(2 * PAGE_SLOTS);
-  expect(new KvWindow(SHAPE, 900).numColumns([[0, 300, 899]])).toBe(900);
+  expect(pagesOf(large, [])).toEqual([]);
+  expect(pagesOf(large, [0, 1, PAGE_SLOTS - 1, 5, 7 * PAGE_SLOTS, PAGE_SLOTS, 2])).toEqual([0, 1, 7]);
+  expect(pagesOf(new KvWindow(SHAPE, 900), [0, 300, 899])).toEqual([0]);
+});
+
+test('pages side by side anywhere are given as they are', () => {
+  const window = new KvWindow(SHAPE, 8 * PAGE_SLOTS);
+  expect(window.bringTogether([[7 * PAGE_SLOTS + 1]], 100)).toEqual({ first: 7, count: 1 });
+  expect(window.bringTogether([[5 * PAGE_SLOTS], [4 * PAGE_SLOTS]], 100)).toEqual({ first: 4, count: 2 });
+  expect(window.bringTogether([], 4)).toEqual({ first: 0, count: 1 });
+  expect([...window.places]).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
 });
 
 test('pages are exchanged when what it saves is worth the copies, and then the step gets no more than it needs', () => {
   const window = new KvWindow(SHAPE, 8 * PAGE_SLOTS);
-  const last = Int32Array.of(7 * PAGE_SLOTS + 1);
-  // One token that attends to seven pages in vain costs more than one exchange.
-  expect(window.bringForward([last], 1)).toBe(1);
-  expect(placeOf(window, last[0]!)).toBe(0);
-  // Two pages of which one lies behind a page that nobody wants: the first tokens put up with it.
-  const two = [last, Int32Array.of(2 * PAGE_SLOTS)];
-  expect([1, 2, 3].map(() => window.bringForward(two, 1))).toEqual([3, 3, 2]);
-  expect(window.bringForward([], 4)).toBe(1);
+  // A page between them that nobody wants: the first tokens put up with it.
+  const two = [Int32Array.of(5 * PAGE_SLOTS + 1), Int32Array.of(7 * PAGE_SLOTS)];
+  expect([1, 2, 3].map(() => window.bringTogether(two, 1).count)).toEqual([3, 3, 2]);
+  expect(two.map(([slot]) => placeOf(window, slot!))).toEqual([5, 6]);
+  // Three of which two lie together at the end: the third comes to them, not past the end.
+  expect(window.bringTogether([[0, 7 * PAGE_SLOTS, 6 * PAGE_SLOTS]], 100)).toEqual({ first: 5, count: 3 });
 });

@@ -1,0 +1,119 @@
+/**
+ * Who runs: the waiting sequences, and the running ones with their leases on the cache. Admits and preempts; which of
+ * the running ones get tokens in a step is the scheduler's.
+ *
+ * - Preempt: when slots run out, the running sequence of the lowest standing gives up its lease. Its computed tokens
+ *   stay in the tree; it waits and resumes where it was. The sequence of the highest standing always gets through.
+ */
+import type { KvCache } from './cache/kvCache.ts';
+import { type Lease, numComputed } from './cache/lease.ts';
+import type { Policies } from './policies/policies.ts';
+import { byStanding, rank } from './policies/priorities.ts';
+import { isDecode, reusable } from './schedule.ts';
+import type { Sequence } from './sequence.ts';
+import type { StepBatch } from './stepBatch.ts';
+
+/** Sequences that hold a lease at once. */
+const MAX_RUNNING = 16;
+
+export class Admission {
+  readonly waiting = new Set<Sequence>();
+  readonly running = new Map<Sequence, Lease>();
+  numPreemptions = 0;
+  readonly standing: ReturnType<typeof byStanding>;
+  readonly #cache: KvCache;
+  readonly #policies: Policies;
+  readonly #batch: StepBatch;
+
+  /** `batch`: the step being put together, which those leave who give up their lease. */
+  constructor(cache: KvCache, policies: Policies, batch: StepBatch) {
+    this.#cache = cache;
+    this.#policies = policies;
+    this.#batch = batch;
+    this.standing = byStanding(policies);
+  }
+
+  *sequences(): Generator<Sequence> {
+    yield* this.running.keys();
+    yield* this.waiting;
+  }
+
+  has(sequence: Sequence): boolean {
+    return this.waiting.has(sequence) || this.running.has(sequence);
+  }
+
+  remove(sequence: Sequence): void {
+    this.#giveUp(sequence);
+    this.waiting.delete(sequence);
+  }
+
+  isRunningDecode(sequence: Sequence): boolean {
+    const lease = this.running.get(sequence);
+    return lease !== undefined && isDecode(sequence, lease);
+  }
+
+  /** Tokens of a sequence that it need not compute, as things are. */
+  lookUp(sequence: Sequence): number {
+    const lease = this.running.get(sequence);
+    return lease ? numComputed(lease) : this.#cache.lookUp(sequence.cacheIds, reusable(sequence)).numTokens;
+  }
+
+  /** Gives a waiting sequence a lease when all it has to compute fits beside what the running ones have still to compute. */
+  admit(sequence: Sequence): Lease | null {
+    for (;;) {
+      const { numTokens: numCached, numReferenced } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
+      if (this.#batch.computesFor(sequence, numCached)) return null;
+      const fits = this.#cache.available - this.#reserved() >= sequence.tokenIds.length - numReferenced;
+      if (fits && this.running.size < MAX_RUNNING) break;
+      const victim = this.lowest();
+      if (!victim || !this.#givesWay(victim, sequence)) return null;
+      this.preempt(victim);
+    }
+    const lease = this.#cache.open(sequence.priority);
+    this.waiting.delete(sequence);
+    this.running.set(sequence, lease);
+    sequence.status = 'running';
+    return lease;
+  }
+
+  /** The running one of the lowest standing. */
+  lowest(): Sequence | null {
+    let lowest: Sequence | null = null;
+    for (const sequence of this.running.keys()) if (!lowest || this.standing(sequence, lowest) > 0) lowest = sequence;
+    return lowest;
+  }
+
+  preempt(sequence: Sequence): void {
+    this.#giveUp(sequence);
+    this.waiting.add(sequence);
+    sequence.status = 'waiting';
+    this.numPreemptions++;
+  }
+
+  /** Whether a running sequence makes room for one that waits: a lower class for a higher one. */
+  #givesWay(victim: Sequence, sequence: Sequence): boolean {
+    if (!this.#policies.preemption && victim.priority !== 'idle') return false;
+    return rank(victim, this.#policies) > rank(sequence, this.#policies);
+  }
+
+  /** Slots that the running sequences need to get to their next token; idle ones give way. */
+  #reserved(): number {
+    let reserved = 0;
+    for (const [sequence, lease] of this.running) {
+      if (sequence.priority === 'idle') continue;
+      reserved += sequence.tokenIds.length - numComputed(lease) - (this.#batch.get(sequence)?.count ?? 0);
+    }
+    return reserved;
+  }
+
+  /** Takes a sequence out of the running ones and out of the step being put together. */
+  #giveUp(sequence: Sequence): void {
+    const lease = this.running.get(sequence);
+    if (!lease) return;
+    const scheduled = this.#batch.delete(sequence);
+    if (scheduled) this.#cache.free(scheduled.newSlots);
+    this.#cache.commit(lease, sequence.cacheIds);
+    this.#cache.release(lease);
+    this.running.delete(sequence);
+  }
+}
