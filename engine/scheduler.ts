@@ -24,7 +24,7 @@ import { type Ended, isDecode, likelyAnswer, numDrafted, reusable, type Schedule
 import type { Sequence } from './sequence.ts';
 import type { ShiftedReuse } from './shiftedReuse.ts';
 import type { Speculation } from './speculation/speculation.ts';
-import { StepBatch } from './stepBatch.ts';
+import { columnsOf, StepBatch } from './stepBatch.ts';
 
 /** Beside a completion, answers have a token, and one prompt goes on, at least so often. */
 const OVERDUE_MS = 150;
@@ -194,7 +194,6 @@ export class Scheduler {
     const left = (columns: number): number => Math.max(least, (isUrgent ? budget.tokens(columns, batch.numDecodes) : budget.beside(columns, own)) - batch.spent);
     if (left(batch.columns) <= 0) {
       if (!urgent || now - this.#besideAt < OVERDUE_MS || !this.#isOverdue(sequence, now)) return;
-      this.#besideAt = now;
       least = budget.leastTokens;
       isUrgent = true;
     }
@@ -205,8 +204,12 @@ export class Scheduler {
     if (at === sequence.tokenIds.length) this.#end(sequence, 'length');
     else if (batch.computesFor(sequence, at)) return;
     else if (at >= sequence.prefillEnd) {
-      const most = Math.min(left(batch.columnsWith(lease)), sequence.tokenIds.length - at);
-      if (!this.#isAside(sequence, lease, most, budget)) batch.spent += this.#take(sequence, lease, most);
+      const missing = sequence.tokenIds.length - at;
+      const most = Math.min(left(batch.columnsWith(lease)), missing);
+      // What a step of its own would have of it.
+      const alone = Math.min(budget.tokens(columnsOf(this.#cache, lease), 0), missing);
+      if (this.#isAside(sequence, lease, most > 0 ? alone : 0, budget)) return;
+      batch.spent += this.#take(sequence, lease, most);
     } else if (!frame.prefilling) {
       const most = budget.prefill(at, batch.columns, batch.spent, isUrgent);
       const taken = most > 0 ? this.#take(sequence, lease, Math.min(most, sequence.prefillEnd - at, this.#shifted?.room(sequence, at) ?? most)) : 0;
@@ -214,6 +217,7 @@ export class Scheduler {
       // In that lane tokens have another price: what it takes of the step's time is counted as so much of its tokens.
       if (taken > 0) batch.spent += Math.ceil((taken / most) * left(batch.columns));
     }
+    if (least > 0 && batch.has(sequence)) this.#besideAt = now;
   }
 
   /** Whether a sequence is left for another step: this one has no room for its tokens, or they would make it too dear. */

@@ -27,9 +27,9 @@ export class StepBatch {
     return this.#parts.size;
   }
 
-  /** Columns of the window that it attends to: whole pages, at least one. */
+  /** Columns of the window that it attends to. */
   get columns(): number {
-    return Math.max(1, this.#pages.size) * this.#cache.pageSlots;
+    return columnsOf(this.#cache, null, this.#pages);
   }
 
   /** Tokens in the window lane. */
@@ -76,22 +76,20 @@ export class StepBatch {
 
   /** Columns of the step with this sequence in it. */
   columnsWith(lease: Lease): number {
-    const pages = new Set(this.#pages);
-    this.#cache.addPages(lease, pages);
-    return Math.max(1, pages.size) * this.#cache.pageSlots;
+    return columnsOf(this.#cache, lease, new Set(this.#pages));
   }
 
   /** Whether `tokens` of another sequence had better be in this step than in one of their own. */
   shares(lease: Lease, tokens: number, budget: TokenBudget): boolean {
     if (this.#windowTokens === 0) return true;
-    const own = new Set<number>();
-    this.#cache.addPages(lease, own);
-    return budget.shares({ tokens: this.#windowTokens, columns: this.columns }, { tokens, columns: Math.max(1, own.size) * this.#cache.pageSlots }, this.columnsWith(lease));
+    return budget.shares({ tokens: this.#windowTokens, columns: this.columns }, { tokens, columns: columnsOf(this.#cache, lease) }, this.columnsWith(lease));
   }
 
-  /** What has been put together, in order; then it is empty. */
+  /** What has been put together, in order; then it is empty. Slots may move. */
   take(): Scheduled[] {
     const parts = [...this.#parts.values()];
+    const leases = parts.filter(({ lane }) => lane === 'window').map(({ lease }) => lease);
+    this.#cache.pack(leases, this.#windowTokens, parts.map(({ newSlots }) => newSlots));
     this.clear();
     return parts;
   }
@@ -103,4 +101,10 @@ export class StepBatch {
     this.spent = 0;
     this.numDecodes = 0;
   }
+}
+
+/** Columns of the window that a step over a lease's tokens, besides `pages`, attends to: whole pages, at least one. */
+export function columnsOf(cache: KvCache, lease: Lease | null, pages = new Set<number>()): number {
+  if (lease) cache.addPages(lease, pages);
+  return Math.max(1, pages.size) * cache.pageSlots;
 }

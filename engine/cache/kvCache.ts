@@ -92,7 +92,7 @@ export class KvCache {
 
   /** An empty lease. It must be given back by `release`. `tag` is what the monitor calls what it adds. */
   open(tag = ''): Lease {
-    const lease: Lease = { node: this.#memory.tree.root, tail: [], slots: new Int32Array(0), numKnown: 0, generation: 0, tag };
+    const lease: Lease = { node: this.#memory.tree.root, tail: [], slots: new Int32Array(0), numKnown: 0, layout: 0, tag };
     this.#leases.add(lease);
     return lease;
   }
@@ -177,12 +177,12 @@ export class KvCache {
     for (const node of pathTo(lease.node)) this.#memory.unreference(node);
   }
 
-  /** Window slots of a lease's computed tokens, in order; valid until the lease changes or slots move (`setMaxBytes`, `shrink`). */
+  /** Window slots of a lease's computed tokens, in order; valid until the lease changes or slots move (`pack`, `setMaxBytes`, `shrink`). */
   slotsOf(lease: Lease): Int32Array {
     const length = numComputed(lease);
-    const { generation } = this.#memory.window;
-    if (lease.generation !== generation) lease.numKnown = 0;
-    lease.generation = generation;
+    const { layout } = this.#memory;
+    if (lease.layout !== layout) lease.numKnown = 0;
+    lease.layout = layout;
     if (lease.slots.length < length) {
       const grown = new Int32Array(Math.max(2 * lease.slots.length, length + 64));
       grown.set(lease.slots);
@@ -195,6 +195,15 @@ export class KvCache {
     for (let i = Math.max(known, end); i < length; i++) lease.slots[i] = lease.tail[i - end]!;
     lease.numKnown = length;
     return lease.slots.subarray(0, length);
+  }
+
+  /**
+   * `numTokens` tokens are about to attend to what these leases have computed: brings it into few pages where that pays.
+   * Slots move, also those of `inFlight`, which belong to a batch.
+   */
+  pack(leases: Iterable<Lease>, numTokens: number, inFlight: readonly Int32Array[]): void {
+    const slots = Array.from(leases, (lease) => this.slotsOf(lease));
+    this.#memory.pack(slots, numTokens, [...this.#tails(), ...inFlight]);
   }
 
   /** Slots that must be released before `setMaxBytes(maxBytes)`; 0 or less when it can be called. */

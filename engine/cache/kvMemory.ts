@@ -7,6 +7,7 @@
  * first; growth up to the ceiling. In the store, copies of runs that are also in the window go first, then old runs.
  */
 import { evictionOrder, firstToGo } from './eviction.ts';
+import { exchanges, scatterOf } from './packing.ts';
 import { PrefixTree, type TreeNode } from './prefixTree.ts';
 import { SlotAllocator } from './slots.ts';
 import { KvStore } from './store.ts';
@@ -26,6 +27,12 @@ const LEAST_SHRINK = 2 * WINDOW_STEP;
 /** When all is quiet, runs unused for so long leave the window for the store. */
 const STALE_MS = 60_000;
 
+/**
+ * What exchanging two slots costs, in tokens that attend to a page in vain. Measured on the shape of Qwen2.5-0.5B: 0.01 ms where
+ * many lie side by side, 0.09 ms where each lies alone; a page in vain is 0.34 ms per token.
+ */
+const EXCHANGE_TOKENS = 0.1;
+
 const roundUp = (n: number, step: number): number => Math.ceil(n / step) * step;
 
 export class KvMemory {
@@ -36,9 +43,13 @@ export class KvMemory {
   readonly events = { evictions: 0, promotions: 0, demotions: 0 };
   readonly #slots = new SlotAllocator();
   readonly bytesPerSlot: number;
+  /** Changes whenever slots of runs or tails become others. */
+  layout = 0;
   #maxBytes: number;
   /** Slots of runs that nobody references. */
   #evictable = 0;
+  /** Tokens that have attended to pages in vain since slots were last packed. */
+  #inVain = 0;
 
   constructor(window: KvWindow, maxBytes: number, softSlots: number) {
     this.window = window;
@@ -168,6 +179,24 @@ export class KvMemory {
     if (this.window.numSlots - target >= Math.max(LEAST_SHRINK, this.window.numSlots / 4)) this.#shrinkTo(target, tails);
   }
 
+  /**
+   * `numTokens` tokens are about to attend to `slots`: brings these into as few pages as they fill, as far as that pays.
+   * `tails`: all slots in use that are in no run; rewritten where they move.
+   */
+  pack(slots: readonly Int32Array[], numTokens: number, tails: Iterable<number[] | Int32Array>): void {
+    const { numSlots, pageSlots } = this.window;
+    const scatter = scatterOf(slots, numSlots, pageSlots);
+    this.#inVain += numTokens * (scatter.numPages - scatter.fewest);
+    if (scatter.numMoves === 0 || this.#inVain < EXCHANGE_TOKENS * scatter.numMoves) return;
+    this.#inVain = 0;
+    const isIdle = new Uint8Array(numSlots);
+    for (const node of this.tree.nodes()) if (node.refCount === 0) for (const slot of node.slots ?? []) isIdle[slot] = 1;
+    const { from, to } = exchanges(scatter, pageSlots, (slot) => !this.#slots.isHeld(slot), (slot) => isIdle[slot] === 1);
+    this.window.exchange(from, to);
+    this.#slots.exchange(from, to);
+    this.#rewrite(from, to, tails);
+  }
+
   /** Unreferenced runs in the window, in the order in which they go. */
   #dead(): TreeNode[] {
     return [...this.tree.nodes()].filter((node) => node.refCount === 0 && node.slots).sort(evictionOrder);
@@ -272,13 +301,24 @@ export class KvMemory {
     for (let slot = target; slot < this.window.numSlots; slot++) if (this.#slots.isHeld(slot)) from.push(slot);
     if (from.length === 0) return;
     const to = this.#slots.takeLowest(from.length);
-    this.window.move(Int32Array.from(from), to);
+    const movedFrom = Int32Array.from(from);
+    this.window.exchange(movedFrom, to);
     this.#slots.give(from);
-    const moved = new Map(from.map((slot, i) => [slot, to[i]!]));
+    this.#rewrite(movedFrom, to, tails);
+  }
+
+  /** What was in slot from[i] is in slot to[i] now, and the other way round. */
+  #rewrite(from: Int32Array, to: Int32Array, tails: Iterable<number[] | Int32Array>): void {
+    const moved = new Int32Array(this.window.numSlots).fill(-1);
+    for (let i = 0; i < from.length; i++) {
+      moved[from[i]!] = to[i]!;
+      moved[to[i]!] = from[i]!;
+    }
     const rewrite = (slots: Int32Array | number[]): void => {
-      for (let i = 0; i < slots.length; i++) slots[i] = moved.get(slots[i]!) ?? slots[i]!;
+      for (let i = 0; i < slots.length; i++) if (moved[slots[i]!]! >= 0) slots[i] = moved[slots[i]!]!;
     };
     for (const node of this.tree.nodes()) if (node.slots) rewrite(node.slots);
     for (const tail of tails) rewrite(tail);
+    this.layout++;
   }
 }

@@ -6,10 +6,10 @@ export interface Lease {
   node: TreeNode;
   /** Slots of computed tokens that are not in the tree yet. */
   readonly tail: number[];
-  /** Window slots of the computed tokens, in order, as far as they are known: the first `numKnown`, in this generation of the window. */
+  /** Window slots of the computed tokens, in order, as far as they are known: the first `numKnown`, as slots were laid out then. */
   slots: Int32Array;
   numKnown: number;
-  generation: number;
+  layout: number;
   /** What the monitor calls the runs that this lease adds. */
   readonly tag: string;
 }

@@ -63,6 +63,15 @@ export class SlotAllocator {
     this.numFree += slots.length;
   }
 
+  /** Slot from[i] and slot to[i] change places. */
+  exchange(from: Int32Array, to: Int32Array): void {
+    for (let i = 0; i < from.length; i++) {
+      const flag = this.#held[from[i]!]!;
+      this.#held[from[i]!] = this.#held[to[i]!]!;
+      this.#held[to[i]!] = flag;
+    }
+  }
+
   /** For another P; slots that fall away must be free. */
   resize(numSlots: number): void {
     const held = new Uint8Array(numSlots);

@@ -192,11 +192,14 @@ export class KvWindow {
     return rows;
   }
 
-  /** Copies the rows of slot from[i] over slot to[i], with their positions; no slot may be in both. */
-  move(from: Int32Array, to: Int32Array): void {
-    const positions = Int32Array.from(from, (slot) => this.positions[slot]!);
-    this.write(to, this.read(from), 0, 0);
-    for (let i = 0; i < to.length; i++) this.positions[to[i]!] = positions[i]!;
+  /** Exchanges the rows of slot from[i] with those of slot to[i], with their positions; no slot may be in both. */
+  exchange(from: Int32Array, to: Int32Array): void {
+    const rows = [this.read(from), this.read(to)] as const;
+    const positions = [from, to].map((slots) => Int32Array.from(slots, (slot) => this.positions[slot]!));
+    for (const [i, slots] of [to, from].entries()) {
+      this.write(slots, rows[i]!, 0, 0);
+      for (let j = 0; j < slots.length; j++) this.positions[slots[j]!] = positions[i]![j]!;
+    }
   }
 
   /** Where as many places as there are in `at`, ascending, lie side by side and hold most of them. */

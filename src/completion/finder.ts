@@ -78,12 +78,15 @@ export class Finder {
     record.source = run ? (run.purpose === 'ahead' ? 'computed ahead' : 'the running request') : 'engine';
     run ??= this.#start(question);
     for (;;) {
-      const outcome = await run.settle(place, this.#patience(record) - (performance.now() - started), signal);
+      const patience = this.#patience(record);
+      const outcome = await run.settle(place, patience - (performance.now() - started), signal);
+      // On a busy machine the editor may have stopped waiting before we have noticed the time.
+      const isLate = outcome === 'deadline' || (outcome === 'cancelled' && document.version === version && performance.now() - started >= patience);
+      if (isLate) return this.#part(run, question, record) ?? 'nothing decoded before the editor stops waiting; shown when it is ready';
       if (outcome === 'cancelled') {
         this.#runs.leave(run, document, version);
         return 'superseded by further typing';
       }
-      if (outcome === 'deadline') return this.#part(run, question, record) ?? 'nothing decoded before the editor stops waiting; shown when it is ready';
       if (outcome === 'ended') {
         const done = run.done;
         if (!done || run.aborted || done.finishReason === 'abort' || document.version !== version) return 'superseded by further typing';

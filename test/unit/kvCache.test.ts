@@ -215,7 +215,7 @@ function counted(kv: KvPrecision, n: number): KvRows {
   return rows;
 }
 
-test.each(['int8', 'float32'] as const)('window and store lose no %s cell: write, move, put, split, copy back', (kv) => {
+test.each(['int8', 'float32'] as const)('window and store lose no %s cell: write, exchange, put, split, copy back', (kv) => {
   const shape = fakeShape(kv);
   const n = 2 * BLOCK_TOKENS + 9;
   const rows = counted(kv, n);
@@ -223,7 +223,7 @@ test.each(['int8', 'float32'] as const)('window and store lose no %s cell: write
   const odd = Int32Array.from({ length: n }, (_, i) => 2 * i + 1);
   const even = odd.map((slot) => slot - 1);
   window.write(odd, rows, 0, 5);
-  window.move(odd, even);
+  window.exchange(odd, even);
   expect(window.read(even)).toEqual(rows);
   expect([...even].map((slot) => window.positions[slot])).toEqual(Array.from({ length: n }, (_, i) => 5 + i));
 

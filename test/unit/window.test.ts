@@ -52,11 +52,13 @@ test('property: rows stay with their slots through writes, moves, exchanges of p
           const length = Math.min(action.length, P - action.from, P - action.to, Math.abs(action.from - action.to));
           if (length <= 0) continue;
           const range = (at: number): Int32Array => Int32Array.from({ length }, (_, i) => at + i);
-          window.move(range(action.from), range(action.to));
+          window.exchange(range(action.from), range(action.to));
           for (let i = 0; i < length; i++) {
-            const moved = model.get(action.from + i);
-            if (moved) model.set(action.to + i, moved);
-            else model.delete(action.to + i);
+            const pair = [model.get(action.from + i), model.get(action.to + i)];
+            for (const [slot, row] of [[action.to + i, pair[0]], [action.from + i, pair[1]]] as const) {
+              if (row) model.set(slot, row);
+              else model.delete(slot);
+            }
           }
         } else if (action.kind === 'look') {
           const slots = Int32Array.from(action.slots).filter((slot) => slot < P);
