@@ -145,7 +145,7 @@ export class Engine {
     this.#stepping = true;
     try {
       const start = this.#clock();
-      const { batch, ended } = this.#scheduler.schedule(this.#planner.budget(this.#sequences.values()), start);
+      const { batch, ended } = this.#scheduler.schedule(this.#planner.budget(this.#sequences.values(), this.#scheduler.backlog()), start);
       const scheduled = this.#clock();
       for (const { sequence, outcome } of ended) this.#end(sequence, outcome);
       if (batch.length > 0) {
@@ -154,7 +154,7 @@ export class Engine {
         this.#countPrompts(batch);
         const prefill = batch.find(({ lane }) => lane === 'prefill') ?? null;
         this.#planner.learn(numTokens(batch) - (prefill?.count ?? 0), this.#runner.columns, prefill, run - scheduled);
-        if (batch.every(({ prefill }) => !prefill)) this.#speculation?.observe(numTokens(batch), run - scheduled);
+        if (batch.every(({ prefill }) => !prefill)) this.#speculation?.observe(numTokens(batch), run - scheduled, this.#planner.columnMs(this.#runner.columns));
         const spans = batch.map(tracedSpan);
         const numGenerated = this.#emit(batch, logits);
         const end = this.#clock();

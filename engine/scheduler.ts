@@ -92,6 +92,13 @@ export class Scheduler {
     this.#served.arrive(sequence.clientId);
   }
 
+  /** Tokens that completions have yet to compute before they generate. */
+  backlog(): number {
+    let numTokens = 0;
+    for (const sequence of this.sequences()) if (sequence.priority === 'completion') numTokens += sequence.tokenIds.length - this.#admission.lookUp(sequence);
+    return numTokens;
+  }
+
   /** Lets a sequence go; its computed tokens stay cached. */
   remove(sequence: Sequence): void {
     if (this.#admission.has(sequence)) this.#served.leave(sequence.clientId);
@@ -151,7 +158,8 @@ export class Scheduler {
     // Prompts that wait are left half of it.
     const drafted = [...batch.sequences()].filter((s) => this.#admission.isRunningDecode(s) && (!urgent || s.priority === 'completion'));
     const room = budget.tokens(batch.columns, batch.numDecodes) - batch.spent;
-    const drafts: ReadonlyMap<Sequence, readonly number[]> = this.#speculation?.propose(drafted, active.length > batch.size ? Math.floor(room / 2) : Number.POSITIVE_INFINITY) ?? new Map();
+    const most = active.length > batch.size ? Math.floor(room / 2) : Number.POSITIVE_INFINITY;
+    const drafts: ReadonlyMap<Sequence, readonly number[]> = this.#speculation?.propose(drafted, most, budget.columnMs(batch.columns)) ?? new Map();
     batch.spent += numDrafted(drafts);
     for (const sequence of this.#prompts(active, budget, now)) this.#serve(sequence, frame, own);
     this.#addDrafts(drafts);

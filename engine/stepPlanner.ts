@@ -9,6 +9,9 @@ import { type StepTarget, stepTarget } from './policies/stepTarget.ts';
 import { besideWeights, FIXED_TOKENS, fixedBudget, learntBudget, type TokenBudget } from './policies/tokenBudget.ts';
 import type { Sequence } from './sequence.ts';
 
+/** Columns that a completion's tokens are taken to attend to where it is reckoned how long they will take. */
+const BACKLOG_COLUMNS = 512;
+
 /** What has been learnt, by lane: of steps without the prefill lane, and of the prefill lane by itself. */
 export interface StepCosts {
   readonly window: StepCost;
@@ -51,22 +54,28 @@ export class StepPlanner {
     return waitMs(this.#arrivals, this.#clock(), {
       completion: requests.some((s) => s.priority === 'completion'),
       started: requests.some((s) => s.status === 'running'),
-      stepMs: this.#target(requests).ms,
+      stepMs: this.#target(requests, 0).ms,
     });
   }
 
-  /** For a step that serves some of `sequences`. */
-  budget(sequences: Iterable<Sequence>): TokenBudget {
+  /** For a step that serves some of `sequences`, whose completions have `backlog` tokens to compute before they generate. */
+  budget(sequences: Iterable<Sequence>, backlog: number): TokenBudget {
     if (this.#fixedBudget !== undefined) return fixedBudget(this.#fixedBudget);
-    return learntBudget(this.cost, this.#prefillCost, this.#target([...sequences]));
+    return learntBudget(this.cost, this.#prefillCost, this.#target([...sequences], backlog));
   }
 
-  #target(sequences: readonly Sequence[]): StepTarget {
+  /** What a token of a step cost for these columns, ms. */
+  columnMs(columns: number): number {
+    return this.cost.known ? this.cost.coefficients.c * columns : 0;
+  }
+
+  #target(sequences: readonly Sequence[], backlog: number): StepTarget {
     return stepTarget({
       completion: sequences.some((s) => s.priority === 'completion'),
       reading: sequences.some((s) => s.priority === 'chat' && s.numGenerated > 0),
       idleOnly: sequences.every((s) => s.priority === 'idle'),
       msSinceTyping: this.#clock() - this.#typedAt,
+      backlogMs: this.cost.known ? this.cost.predict(backlog, BACKLOG_COLUMNS) : 0,
       weightsMs: this.cost.known ? this.cost.coefficients.a : 0,
     });
   }

@@ -3,8 +3,12 @@
  * keystroke, an abort, the next token of an answer that is being read. Longer steps are more efficient.
  */
 
-/** While a completion waits or runs. */
+/**
+ * While a completion waits or runs. Where completions have more to compute than so, a part of what that takes: one that comes
+ * now has to wait in any case, and all of them end sooner in fewer, longer steps.
+ */
 const URGENT_MS = 50;
+const BACKLOG_SHARE = 0.25;
 /** Shortly after typing, when the next completion may come at any moment; while an answer is being read; for idle work. */
 const ATTENTIVE_MS = 150;
 const TYPING_MS = 5000;
@@ -23,6 +27,8 @@ const BESIDE = 1.4;
 export interface Attention {
   /** A completion waits or runs. */
   readonly completion: boolean;
+  /** What completions have to compute before they generate. */
+  readonly backlogMs: number;
   /** Someone reads along: a chat answer is being generated. */
   readonly reading: boolean;
   /** All there is to do is idle work, which nobody waits for. */
@@ -44,8 +50,8 @@ export function stepTarget(attention: Attention): StepTarget {
   return { ms: Math.max(ms, LEAST_READINGS * attention.weightsMs), leastTokens };
 }
 
-function wanted({ completion, reading, idleOnly, msSinceTyping }: Attention): StepTarget {
-  if (completion) return { ms: URGENT_MS, leastTokens: 4 };
+function wanted({ completion, backlogMs, reading, idleOnly, msSinceTyping }: Attention): StepTarget {
+  if (completion) return { ms: Math.min(NEAR_MS, Math.max(URGENT_MS, BACKLOG_SHARE * backlogMs)), leastTokens: 4 };
   if (reading || idleOnly || msSinceTyping < TYPING_MS) return { ms: ATTENTIVE_MS, leastTokens: 4 };
   return { ms: msSinceTyping < LATELY_MS ? NEAR_MS : RELAXED_MS, leastTokens: 16 };
 }

@@ -13,6 +13,8 @@ export interface TokenBudget {
   readonly leastTokens: number;
   /** Most tokens of a prompt in the prefill lane, whose first stands at `startIndex`, in a step with `windowTokens` in the other lane. */
   prefill(startIndex: number, columns: number, windowTokens: number, isUrgent: boolean): number;
+  /** What a token costs for the columns that it attends to, ms; 0 where nothing is learnt. */
+  columnMs(columns: number): number;
   /** Whether two parts had better be one step over `columns` than two. */
   shares(one: Part, other: Part, columns: number): boolean;
 }
@@ -30,7 +32,7 @@ const FIRST_TOKENS = 32;
 /** The same for every step; prompts get a quarter of it however many sequences decode. */
 export function fixedBudget(tokens: number): TokenBudget {
   const most = (numDecodes: number): number => Math.max(tokens, numDecodes + Math.ceil(tokens / 4));
-  return { tokens: (_, numDecodes) => most(numDecodes), beside: () => tokens, leastTokens: 1, prefill: () => tokens, shares: () => true };
+  return { tokens: (_, numDecodes) => most(numDecodes), beside: () => tokens, leastTokens: 1, prefill: () => tokens, columnMs: () => 0, shares: () => true };
 }
 
 /** `prefillCost`: of steps with the prefill lane alone; its columns are the prompt's own. */
@@ -50,6 +52,7 @@ export function learntBudget(cost: StepCost, prefillCost: StepCost, target: Step
       // A few tokens cost nearly as much as many here: rather none, until waiting makes the prompt urgent.
       return tokens >= LEAST_PREFILL ? tokens : isUrgent || windowTokens === 0 ? LEAST_PREFILL : 0;
     },
+    columnMs: (columns) => (cost.known ? cost.coefficients.c * columns : 0),
     shares: (one, other, columns) => !cost.known || sharesStep(cost.coefficients, one, other, columns),
   };
 }

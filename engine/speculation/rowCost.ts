@@ -1,7 +1,7 @@
 /**
  * PURE: what a step costs beside its rows, in rows, learnt from the steps that only decode. A least-squares line through
- * the recent ones, older ones fading, so that it follows the growing context; steps of one size say nothing of the slope,
- * then the last one that could be told stands.
+ * the recent ones, older ones fading; steps of one size say nothing of the slope, then the last one that could be told
+ * stands. What a row costs for the columns that it attends to differs from step to step and is reckoned apart.
  */
 
 /** Before anything is learnt: memory-bound linear layers, a few rows nearly free. */
@@ -21,11 +21,13 @@ export class RowCost {
   #ms = 0;
   #rows2 = 0;
   #rowsMs = 0;
-  #fixedRows: number | null = null;
+  #learnt: { readonly fixedMs: number; readonly rowMs: number } | null = null;
 
-  observe(numRows: number, measuredMs: number): void {
+  /** A step took `measuredMs`; `columnMs`: what each row of it cost for its columns. */
+  observe(numRows: number, measuredMs: number, columnMs: number): void {
+    const ownMs = Math.max(0, measuredMs - numRows * columnMs);
     // A single disturbed step must not make rows look dear.
-    const ms = this.#weight > SETTLED ? Math.min(measuredMs, (MOST_TIMES * this.#ms) / this.#weight) : measuredMs;
+    const ms = this.#weight > SETTLED ? Math.min(ownMs, (MOST_TIMES * this.#ms) / this.#weight) : ownMs;
     this.#weight = this.#weight * FADING + 1;
     this.#rows = this.#rows * FADING + numRows;
     this.#ms = this.#ms * FADING + ms;
@@ -36,12 +38,14 @@ export class RowCost {
     const variance = this.#rows2 / this.#weight - meanRows * meanRows;
     const covariance = this.#rowsMs / this.#weight - meanRows * meanMs;
     if (variance < LEAST_VARIANCE || !(meanMs > 0)) return;
-    const perRow = Math.max(covariance / variance, 0);
-    this.#fixedRows = perRow > 0 ? Math.min(MOST_FIXED_ROWS, Math.max(LEAST_FIXED_ROWS, (meanMs - perRow * meanRows) / perRow)) : MOST_FIXED_ROWS;
+    const rowMs = Math.max(covariance / variance, 0);
+    this.#learnt = { fixedMs: meanMs - rowMs * meanRows, rowMs };
   }
 
-  /** What a step costs beside its rows, in rows. */
-  get fixedRows(): number {
-    return this.#fixedRows ?? FIRST_FIXED_ROWS;
+  /** What a step costs beside its rows, in rows, each of which costs `columnMs` for its columns. */
+  fixedRows(columnMs: number): number {
+    if (!this.#learnt) return FIRST_FIXED_ROWS;
+    const { fixedMs, rowMs } = this.#learnt;
+    return Math.min(MOST_FIXED_ROWS, Math.max(LEAST_FIXED_ROWS, fixedMs / (rowMs + columnMs)));
   }
 }

@@ -32,13 +32,13 @@ export class Speculation {
   readonly #cost = new RowCost();
   readonly #classes: Record<Priority, ClassRates> = { completion: new ClassRates(), chat: new ClassRates(), summary: new ClassRates(), idle: new ClassRates() };
 
-  /** Drafts for the decoding sequences of a step, together at most `mostTokens`; none for those left out. */
-  propose(sequences: readonly Sequence[], mostTokens: number): Map<Sequence, number[]> {
+  /** Drafts for the decoding sequences of a step, together at most `mostTokens`; none for those left out. `columnMs`: see RowCost. */
+  propose(sequences: readonly Sequence[], mostTokens: number, columnMs: number): Map<Sequence, number[]> {
     const drafts = new Map<Sequence, number[]>();
     const most = Math.min(mostTokens, MOST_ROWS - sequences.length);
     if (most <= 0) return drafts;
     const guesses = sequences.map((sequence) => this.#guess(sequence, most));
-    const lengths = draftLengths(guesses.map(({ chance }) => chance), sequences.length, this.#cost.fixedRows, most);
+    const lengths = draftLengths(guesses.map(({ chance }) => chance), sequences.length, this.#cost.fixedRows(columnMs), most);
     for (const [i, length] of lengths.entries()) if (length > 0) drafts.set(sequences[i]!, guesses[i]!.tokenIds.slice(0, length));
     return drafts;
   }
@@ -49,9 +49,9 @@ export class Speculation {
     drafter?.acceptance.observe(drafter.matchLength, numAccepted, rejected);
   }
 
-  /** A step that only decoded took `ms` for its rows. */
-  observe(numRows: number, ms: number): void {
-    this.#cost.observe(numRows, ms);
+  /** A step that only decoded took `ms` for its rows, of it `columnMs` for the columns of each. */
+  observe(numRows: number, ms: number, columnMs: number): void {
+    this.#cost.observe(numRows, ms, columnMs);
   }
 
   #guess(sequence: Sequence, most: number): Guess {

@@ -141,13 +141,26 @@ test('property: no other lengths give more tokens per millisecond', () => {
 
 test('what a row costs is learnt from steps of several sizes, and stands while they are of one', () => {
   const cost = new RowCost();
-  const first = cost.fixedRows;
-  for (let i = 0; i < 10; i++) cost.observe(1, 20);
-  expect(cost.fixedRows).toBe(first);
-  for (let i = 0; i < 40; i++) cost.observe(1 + (i % 5), 16 + 4 * (1 + (i % 5)));
-  expect(cost.fixedRows).toBeCloseTo(4, 1);
-  for (let i = 0; i < 200; i++) cost.observe(1, 20);
-  expect(cost.fixedRows).toBeCloseTo(4, 1);
-  for (let i = 0; i < 60; i++) cost.observe(1 + (i % 9), 20);
-  expect(cost.fixedRows).toBeGreaterThan(20);
+  const first = cost.fixedRows(0);
+  for (let i = 0; i < 10; i++) cost.observe(1, 20, 0);
+  expect(cost.fixedRows(3)).toBe(first);
+  for (let i = 0; i < 40; i++) cost.observe(1 + (i % 5), 16 + 4 * (1 + (i % 5)), 0);
+  expect(cost.fixedRows(0)).toBeCloseTo(4, 1);
+  for (let i = 0; i < 200; i++) cost.observe(1, 20, 0);
+  expect(cost.fixedRows(0)).toBeCloseTo(4, 1);
+  for (let i = 0; i < 60; i++) cost.observe(1 + (i % 9), 20, 0);
+  expect(cost.fixedRows(0)).toBeGreaterThan(20);
+});
+
+test('rows over many columns are dearer, also where that has not been seen yet', () => {
+  const cost = new RowCost();
+  // 16 ms of its own, 2 per row, and 1 or 6 per row for the columns.
+  for (let i = 0; i < 40; i++) {
+    const rows = 1 + (i % 5);
+    const columnMs = i % 2 ? 1 : 6;
+    cost.observe(rows, 16 + rows * (2 + columnMs), columnMs);
+  }
+  expect(cost.fixedRows(0)).toBeCloseTo(8, 1);
+  expect(cost.fixedRows(2)).toBeCloseTo(4, 1);
+  expect(cost.fixedRows(14)).toBeCloseTo(1, 1);
 });

@@ -118,7 +118,7 @@ test('impossible times are not learnt from', () => {
 });
 
 test('targets: a completion, then typing, reading or idle work, then throughput', () => {
-  const calm = { completion: false, reading: false, idleOnly: false, msSinceTyping: Number.POSITIVE_INFINITY, weightsMs: 8 };
+  const calm = { completion: false, backlogMs: 0, reading: false, idleOnly: false, msSinceTyping: Number.POSITIVE_INFINITY, weightsMs: 8 };
   expect(stepTarget(calm).ms).toBe(800);
   expect(stepTarget({ ...calm, msSinceTyping: 4999 }).ms).toBe(150);
   expect(stepTarget({ ...calm, msSinceTyping: 5000 }).ms).toBe(300);
@@ -128,6 +128,11 @@ test('targets: a completion, then typing, reading or idle work, then throughput'
   expect(stepTarget({ ...calm, completion: true, msSinceTyping: 0 })).toEqual({ ms: 50, leastTokens: 4 });
   expect(besideMs(stepTarget({ ...calm, completion: true }), 20)).toBe(28);
   expect(besideMs(stepTarget({ ...calm, completion: true }), 45)).toBe(50);
+  // Much to compute for completions: longer steps, up to a bound. Others' work does not count.
+  expect(stepTarget({ ...calm, completion: true, backlogMs: 180 }).ms).toBe(50);
+  expect(stepTarget({ ...calm, completion: true, backlogMs: 600 }).ms).toBe(150);
+  expect(stepTarget({ ...calm, completion: true, backlogMs: 60_000 }).ms).toBe(300);
+  expect(stepTarget({ ...calm, backlogMs: 60_000 }).ms).toBe(800);
   // A large model: a step of 50 ms would be little but reading its weights.
   expect(stepTarget({ ...calm, completion: true, weightsMs: 40 }).ms).toBe(120);
   expect(stepTarget({ ...calm, weightsMs: 40 }).ms).toBe(800);
@@ -152,6 +157,8 @@ test('budgets: within the target, never below the least, never above what memory
   expect(learntBudget(new StepCost(), new StepCost(), urgent).tokens(1024, 0)).toBe(32);
   expect(fixedBudget(32).tokens(1024, 4)).toBe(32);
   expect(fixedBudget(32).tokens(1024, 30)).toBe(38);
+  expect(budget.columnMs(2000)).toBeCloseTo(2000 * cost.coefficients.c, 9);
+  expect([learntBudget(new StepCost(), new StepCost(), urgent).columnMs(2000), fixedBudget(32).columnMs(2000)]).toEqual([0, 0]);
   // A decode over a small window beside another's large one: not in one step; over the same one always.
   const decode = (columns: number) => ({ tokens: 1, columns });
   expect(budget.shares(decode(8192), decode(8192), 16384)).toBe(false);
