@@ -49,3 +49,20 @@ test('files that nobody asks about cost a question nothing', async () => {
   // Back to the first: nothing but its own pages, once they have been brought forward.
   expect(await read(1)).toBeLessThan(1.5 * 1792);
 });
+
+test('two texts computed by turns lie scattered; who asks on about one gets it packed, and both keep their tokens', async () => {
+  // Fixed steps: all that runs shares them, and each takes its few slots in turn.
+  const h = harness({ slots: 16384, maxContext: 8192, tokenBudget: 24 });
+  const texts = [tokens(2000, 1), tokens(2000, 2)];
+  for (const text of texts) ask(h.engine, text, { maxTokens: 1 });
+  await drain(h.engine);
+  const question = async (text: number[]): Promise<number> => {
+    const prompt = [...text, 1, 2, 3];
+    const asked = ask(h.engine, prompt, { maxTokens: 60 });
+    await drain(h.engine);
+    expect(asked.tokenIds).toEqual(runAlone(prompt, { maxTokens: 60 }, LIMITS).tokenIds);
+    return h.runner.columns;
+  };
+  for (let i = 0; i < 3; i++) for (const text of texts) await question(text);
+  for (const text of texts) expect(await question(text)).toBeLessThanOrEqual(9 * 256);
+});
