@@ -156,7 +156,7 @@ export class Scheduler {
       if (!isLate) this.#serve(sequence, frame);
     }
     // Prompts that wait are left half of it.
-    const drafted = [...batch.sequences()].filter((s) => this.#admission.isRunningDecode(s) && (!urgent || s.priority === 'completion'));
+    const drafted = [...batch.sequences()].filter((s) => this.#admission.isRunningDecode(s) && this.#mayDraft(s, urgent));
     const room = budget.tokens(batch.columns, batch.numDecodes) - batch.spent;
     const most = active.length > batch.size ? Math.floor(room / 2) : Number.POSITIVE_INFINITY;
     const drafts: ReadonlyMap<Sequence, readonly number[]> = this.#speculation?.propose(drafted, most, budget.columnMs(batch.columns)) ?? new Map();
@@ -192,9 +192,12 @@ export class Scheduler {
     if (batch.has(sequence) || !admission.has(sequence)) return;
     if (admission.isRunningDecode(sequence)) {
       const lease = admission.running.get(sequence)!;
-      if (this.#isAside(sequence, lease, 1, budget) || this.#take(sequence, lease, 1) === 0) return;
+      // Drafts make it dear to attend to others' columns.
+      const numDrafts = frame.active.length > 1 && this.#mayDraft(sequence, urgent) ? this.#speculation!.numWanted(sequence, budget.columnMs(columnsOf(this.#cache, lease))) : 0;
+      if (this.#isAside(sequence, lease, 1 + numDrafts, budget) || this.#take(sequence, lease, 1) === 0) return;
       batch.spent++;
       batch.numDecodes++;
+      batch.numWanted += numDrafts;
       return;
     }
     let isUrgent = !urgent || level(sequence, now, this.#policies) <= 0;
@@ -233,6 +236,11 @@ export class Scheduler {
     if (tokens > 0 && (!this.#policies.grouping || this.#batch.shares(lease, tokens, budget))) return false;
     this.#aside.add(sequence);
     return true;
+  }
+
+  /** Beside completions others have no drafts. */
+  #mayDraft({ priority }: Sequence, urgent: boolean): boolean {
+    return this.#speculation !== null && (!urgent || priority === 'completion');
   }
 
   #isOverdue({ lastServedAt }: Sequence, now: number): boolean {

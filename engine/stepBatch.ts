@@ -18,6 +18,8 @@ export class StepBatch {
   /** Tokens of the time budget that are spent. */
   spent = 0;
   numDecodes = 0;
+  /** Tokens that its decodes would draft if each had a step of its own. */
+  numWanted = 0;
 
   constructor(cache: KvCache) {
     this.#cache = cache;
@@ -82,7 +84,7 @@ export class StepBatch {
   /** Whether `tokens` of another sequence had better be in this step than in one of their own. */
   shares(lease: Lease, tokens: number, budget: TokenBudget): boolean {
     if (this.#windowTokens === 0) return true;
-    return budget.shares({ tokens: this.#windowTokens, columns: this.columns }, { tokens, columns: columnsOf(this.#cache, lease) }, this.columnsWith(lease));
+    return budget.shares({ tokens: this.#windowTokens + this.numWanted, columns: this.columns }, { tokens, columns: columnsOf(this.#cache, lease) }, this.columnsWith(lease));
   }
 
   /** What has been put together, in order; then it is empty. Slots may move. */
@@ -100,6 +102,7 @@ export class StepBatch {
     this.#windowTokens = 0;
     this.spent = 0;
     this.numDecodes = 0;
+    this.numWanted = 0;
   }
 }
 

@@ -43,6 +43,12 @@ export class Speculation {
     return drafts;
   }
 
+  /** Tokens that would be drafted for a sequence in a step of its own. */
+  numWanted(sequence: Sequence, columnMs: number): number {
+    const most = MOST_ROWS - 1;
+    return draftLengths([this.#guess(sequence, most).chance], 1, this.#cost.fixedRows(columnMs), most)[0]!;
+  }
+
   /** A draft of this sequence has been verified: so many of its tokens were right, and the one after them was wrong if `rejected`. */
   verified(sequence: Sequence, numAccepted: number, rejected: boolean): void {
     const drafter = this.#drafters.get(sequence);
