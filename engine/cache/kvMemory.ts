@@ -22,7 +22,7 @@ const RECLAIM_TOKENS = PAGE_SLOTS;
 const DROP_TOKENS = 32;
 /** Least number of tokens that leave the store at once. */
 const STORE_DROP_TOKENS = 128;
-/** Shrinking copies the whole window: it must free at least this many slots. */
+/** Shrinking moves slots: it must free at least this many. */
 const LEAST_SHRINK = 2 * WINDOW_STEP;
 /** When all is quiet, runs unused for so long leave the window for the store. */
 const STALE_MS = 60_000;
@@ -211,14 +211,9 @@ export class KvMemory {
     return slots >= 4 * WINDOW_STEP ? slots - (slots % WINDOW_STEP) : slots;
   }
 
-  /** Slots by which a window grows at least, since growth copies it. */
-  #growth(numSlots: number): number {
-    return roundUp(numSlots / 16, WINDOW_STEP);
-  }
-
   #grow(missing: number, limit: number): boolean {
     const P = this.window.numSlots;
-    const target = Math.min(P + Math.max(roundUp(missing, WINDOW_STEP), this.#growth(P)), limit, this.maxSlots);
+    const target = Math.min(P + roundUp(missing, WINDOW_STEP), limit, this.maxSlots);
     if (target <= P || !this.#makeStoreRoom(this.#maxBytes - target * this.bytesPerSlot, null)) return false;
     this.#resize(target);
     return true;
@@ -226,7 +221,7 @@ export class KvMemory {
 
   #resize(numSlots: number): void {
     this.#slots.resize(numSlots);
-    this.window.resize(numSlots);
+    this.window.resize(numSlots, this.maxSlots);
   }
 
   #shrinkTo(target: number, tails: Iterable<number[]>): void {

@@ -4,9 +4,10 @@
  *
  * Slots lie in pages, pages in places, and a step is given places side by side: before it the pages of the tokens that it
  * looks at are brought together (see `bringTogether`), so that nobody pays for rows that others left behind. A page is
- * contiguous in each layer: it moves in a few copies, and the window grows without being laid out anew.
+ * contiguous in each layer: it moves in a few copies, and the window grows where it is.
  */
 import type { KvPrecision } from '../protocol.ts';
+import { growable, holds } from './growable.ts';
 
 export interface KvShape {
   readonly numLayers: number;
@@ -83,6 +84,8 @@ export class KvWindow {
   places: Int32Array = new Int32Array(0);
   /** Changes whenever the arrays are replaced. */
   generation = 0;
+  /** Of each layer: keys, values and their scales. */
+  readonly #buffers: ArrayBuffer[][] = [];
   #numWrites = 0;
   /** Tokens that have attended to pages in vain since pages were last exchanged. */
   #inVain = 0;
@@ -96,24 +99,33 @@ export class KvWindow {
     return this.numSlots * kvBytesPerToken(this.shape);
   }
 
-  /** For another P. Rows of slots below min(old P, new P) keep their slots, the rest is lost. Pages go back to their own places. */
-  resize(numSlots: number): void {
+  /**
+   * For another P, `mostSlots` or less from now on as far as is known. Rows of slots below min(old P, new P) keep their slots,
+   * the rest is lost.
+   */
+  resize(numSlots: number, mostSlots = numSlots): void {
     const { numLayers, kvHeads, headSize, kv } = this.shape;
     const pageSlots = numSlots % PAGE_SLOTS === 0 ? PAGE_SLOTS : numSlots;
-    const runs = this.#runs(Int32Array.from({ length: Math.min(this.numSlots, numSlots) }, (_, slot) => slot), pageSlots);
+    const size = kv === 'int8' ? 1 : 4;
+    // Bytes of a slot in each of a layer's arrays.
+    const bytesOf = [kvHeads * headSize * size, kvHeads * headSize * size, ...(kv === 'int8' ? [4 * kvHeads, 4 * kvHeads] : [0, 0])];
+    const inPlace = pageSlots === this.pageSlots && this.#buffers.length > 0 && this.#buffers[0]!.every((buffer, i) => holds(buffer, bytesOf[i]! * numSlots));
+    if (inPlace) this.#clear(numSlots / pageSlots);
+    const runs = inPlace ? [] : this.#runs(Int32Array.from({ length: Math.min(this.numSlots, numSlots) }, (_, slot) => slot), pageSlots);
     for (let l = 0; l < numLayers; l++) {
-      const scales = kv === 'int8' ? kvHeads * numSlots : 0;
-      const fresh = { keys: newRows(kv, kvHeads * headSize * numSlots), values: newRows(kv, kvHeads * headSize * numSlots), keyScales: new Float32Array(scales), valueScales: new Float32Array(scales), numTokens: pageSlots };
       const old = this.#layer(l);
+      if (inPlace) for (const [i, buffer] of this.#buffers[l]!.entries()) if (buffer.resizable) buffer.resize(bytesOf[i]! * numSlots);
+      if (!inPlace) this.#buffers[l] = bytesOf.map((bytes) => growable(bytes * numSlots, bytes * mostSlots));
+      const [keys, values, keyScales, valueScales] = this.#buffers[l]!.map((buffer, i) => (i < 2 && kv === 'int8' ? new Int8Array(buffer, 0, bytesOf[i]! * numSlots) : new Float32Array(buffer, 0, (bytesOf[i]! * numSlots) / 4))) as [Rows, Rows, Float32Array<ArrayBuffer>, Float32Array<ArrayBuffer>];
+      this.keys[l] = keys;
+      this.values[l] = values;
+      this.keyScales[l] = keyScales;
+      this.valueScales[l] = valueScales;
+      const fresh = { keys, values, keyScales, valueScales, numTokens: pageSlots };
       for (const { index, place, at, length } of runs) {
         const page = Math.floor(index / pageSlots);
-        if (length === pageSlots && length === this.pageSlots) copyPage(old!, place, fresh, page, kvHeads, headSize);
-        else for (let h = 0; h < kvHeads; h++) copyRows(old!, place * kvHeads + h, at, fresh, page * kvHeads + h, index - page * pageSlots, length, headSize);
+        for (let h = 0; h < kvHeads; h++) copyRows(old!, place * kvHeads + h, at, fresh, page * kvHeads + h, index - page * pageSlots, length, headSize);
       }
-      this.keys[l] = fresh.keys;
-      this.values[l] = fresh.values;
-      this.keyScales[l] = fresh.keyScales;
-      this.valueScales[l] = fresh.valueScales;
     }
     const positions = new Int32Array(numSlots);
     positions.set(this.positions.subarray(0, numSlots));
@@ -121,7 +133,8 @@ export class KvWindow {
     const stamps = new Uint32Array(numSlots);
     stamps.set(this.stamps.subarray(0, numSlots));
     this.stamps = stamps;
-    this.places = Int32Array.from({ length: numSlots / pageSlots || 0 }, (_, page) => page);
+    const { places } = this;
+    this.places = Int32Array.from({ length: numSlots / pageSlots || 0 }, (_, page) => (inPlace ? (places[page] ?? page) : page));
     this.pageSlots = pageSlots;
     this.numSlots = numSlots;
     this.generation++;
@@ -236,6 +249,14 @@ export class KvWindow {
     return runs;
   }
 
+  /** Brings the pages below `numPages` into the places below it, for the others are about to go. */
+  #clear(numPages: number): void {
+    const { places } = this;
+    const outside = [...places.keys()].filter((page) => page < numPages && places[page]! >= numPages);
+    const inTheWay = [...places.keys()].filter((page) => page >= numPages && places[page]! < numPages);
+    for (const [i, page] of outside.entries()) this.#exchange(page, inTheWay[i]!);
+  }
+
   #exchange(page: number, other: number): void {
     const [a, b] = [this.places[page]!, this.places[other]!];
     for (let l = 0; l < this.shape.numLayers; l++) {
@@ -282,15 +303,6 @@ function copyRows(source: KvRows, h: number, at: number, target: KvRows, g: numb
   for (let i = 0; i < length; i++) {
     target.keyScales[g * m + to + i] = source.keyScales[h * n + at + i]!;
     target.valueScales[g * m + to + i] = source.valueScales[h * n + at + i]!;
-  }
-}
-
-/** Copies a page of a layer to a place in another layer's arrays, with pages of the same size. */
-function copyPage(source: KvRows, place: number, target: KvRows, to: number, kvHeads: number, headSize: number): void {
-  const copies = arraysOf(source);
-  for (const [i, rows] of arraysOf(target).entries()) {
-    const length = rows.length === 0 ? 0 : kvHeads * source.numTokens * (i < 2 ? headSize : 1);
-    rows.set(copies[i]!.subarray(place * length, (place + 1) * length) as never, to * length);
   }
 }
 

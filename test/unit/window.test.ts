@@ -33,7 +33,7 @@ test('property: rows stay with their slots through writes, moves, exchanges of p
     fc.record({ kind: fc.constant('write' as const), at: fc.nat(1791), step: fc.constantFrom(1, 1, 3), length: fc.integer({ min: 1, max: 300 }), value: fc.nat(1000) }),
     fc.record({ kind: fc.constant('move' as const), from: fc.nat(1791), to: fc.nat(1791), length: fc.integer({ min: 1, max: 40 }) }),
     fc.record({ kind: fc.constant('look' as const), slots: fc.array(fc.nat(1791), { maxLength: 5 }), tokens: fc.integer({ min: 1, max: 20 }) }),
-    fc.record({ kind: fc.constant('resize' as const), numSlots: sizes }),
+    fc.record({ kind: fc.constant('resize' as const), numSlots: sizes, most: fc.constantFrom(0, 5 * PAGE_SLOTS, 12 * PAGE_SLOTS) }),
   );
   fc.assert(
     fc.property(sizes, fc.constantFrom('int8' as const, 'float32' as const), fc.array(action, { maxLength: 30 }), (numSlots, kv, actions) => {
@@ -67,7 +67,7 @@ test('property: rows stay with their slots through writes, moves, exchanges of p
           expect(first + count).toBeLessThanOrEqual(window.places.length);
           for (const slot of slots) expect(placeOf(window, slot)).toSatisfy((place: number) => place >= first && place < first + count);
         } else {
-          window.resize(action.numSlots);
+          window.resize(action.numSlots, Math.max(action.numSlots, action.most));
           for (const slot of [...model.keys()]) if (slot >= action.numSlots) model.delete(slot);
         }
         expect([...window.places].sort((a, b) => a - b)).toEqual([...window.places.keys()]);
@@ -108,4 +108,32 @@ test('pages are exchanged when what it saves is worth the copies, and then the s
   expect(two.map(([slot]) => placeOf(window, slot!))).toEqual([5, 6]);
   // Three of which two lie together at the end: the third comes to them, not past the end.
   expect(window.bringTogether([[0, 7 * PAGE_SLOTS, 6 * PAGE_SLOTS]], 100)).toEqual({ first: 5, count: 3 });
+});
+
+test('the window grows and shrinks where it is; the pages that stay are not lost, whatever their places', () => {
+  const window = new KvWindow(SHAPE, 0);
+  window.resize(4 * PAGE_SLOTS, 8 * PAGE_SLOTS);
+  const buffers = window.keys.map(({ buffer }) => buffer);
+  const slots = Int32Array.of(0, 3 * PAGE_SLOTS);
+  window.write(slots, rowsOf([1, 2]), 0, 10);
+  // Page 3 comes to lie beside page 0, in the place of page 1.
+  expect(window.bringTogether([slots], 100)).toEqual({ first: 0, count: 2 });
+  window.resize(7 * PAGE_SLOTS, 8 * PAGE_SLOTS);
+  expect(window.read(slots)).toEqual(rowsOf([1, 2]));
+  const last = Int32Array.of(6 * PAGE_SLOTS);
+  expect(window.bringTogether([slots, last], 100)).toMatchObject({ count: 3 });
+  window.resize(4 * PAGE_SLOTS, 8 * PAGE_SLOTS);
+  expect(window.read(slots)).toEqual(rowsOf([1, 2]));
+  expect([...window.places].sort()).toEqual([0, 1, 2, 3]);
+  expect(window.keys.map(({ buffer }) => buffer)).toEqual(buffers);
+  expect(window.keys.every(({ buffer }, l) => buffer === buffers[l])).toBe(true);
+  expect(window.keys[0]!.byteLength).toBe(4 * PAGE_SLOTS * 8);
+});
+
+test('where no addresses are to be had for the most that may come, the window is laid out anew', () => {
+  const window = new KvWindow(SHAPE, 0);
+  window.resize(PAGE_SLOTS, Number.MAX_SAFE_INTEGER / 64);
+  window.write(Int32Array.of(5), rowsOf([3]), 0, 0);
+  window.resize(3 * PAGE_SLOTS);
+  expect(window.read(Int32Array.of(5))).toEqual(rowsOf([3]));
 });
