@@ -1,12 +1,13 @@
 // One VSIX for each platform, with that platform's native library alone: `npm run package` for this machine,
 // `-- --target win32-x64` for another one, `-- --all` for all; `--out FILE` (or a folder that exists) says where to.
-// .vscodeignore lists what all have in common; the native library's files are added here.
+// .vscodeignore lists what all have in common; the native library's files are added here, and a README without pictures.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { createVSIX } from '@vscode/vsce';
+import { readmeForPackage } from './packageReadme.mjs';
 
 const BINARIES = 'node_modules/onnxruntime-node/bin/napi-v6';
 
@@ -31,11 +32,13 @@ export async function packageTarget(target, out) {
   mkdirSync(folder, { recursive: true });
   const ignoreFile = path.resolve(folder, `${target}.vscodeignore`);
   writeFileSync(ignoreFile, [readFileSync('.vscodeignore', 'utf8').trimEnd(), ...nativeFiles(target).map((file) => `!${file}`), ''].join('\n'));
+  const readmePath = path.posix.join(folder, 'README.md');
+  writeFileSync(readmePath, readmeForPackage(readFileSync('README.md', 'utf8')));
   const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
   const name = `kvasir-${target}-${version}.vsix`;
   const isFolder = out !== undefined && statSync(out, { throwIfNoEntry: false })?.isDirectory();
   const packagePath = out === undefined ? name : isFolder ? path.join(out, name) : out;
-  await createVSIX({ cwd: process.cwd(), target, ignoreFile, packagePath, rewriteRelativeLinks: false, allowMissingRepository: true });
+  await createVSIX({ cwd: process.cwd(), target, ignoreFile, readmePath, packagePath, rewriteRelativeLinks: false, allowMissingRepository: true });
   return packagePath;
 }
 

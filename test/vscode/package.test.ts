@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { inflateRawSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 /** First bytes of a program file by platform, and where its processor stands: ELF e_machine, PE Machine, Mach-O cputype. */
@@ -22,19 +23,25 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Names in a zip archive, from the directory at its end. */
-function filesIn(archive: string): string[] {
+/** What a zip archive holds, by name, from the directory at its end; a file's content is unpacked when it is asked for. */
+function entriesOf(archive: string): Map<string, () => string> {
   const data = readFileSync(archive);
   const end = data.lastIndexOf(Buffer.from('504b0506', 'hex'));
-  const names: string[] = [];
+  const entries = new Map<string, () => string>();
   for (let at = data.readUInt32LE(end + 16); data.readUInt32LE(at) === 0x02014b50; ) {
     const [name, extra, comment] = [data.readUInt16LE(at + 28), data.readUInt16LE(at + 30), data.readUInt16LE(at + 32)];
-    names.push(data.toString('utf8', at + 46, at + 46 + name));
+    const [method, size, header] = [data.readUInt16LE(at + 10), data.readUInt32LE(at + 20), data.readUInt32LE(at + 42)];
+    entries.set(data.toString('utf8', at + 46, at + 46 + name), () => {
+      const start = header + 30 + data.readUInt16LE(header + 26) + data.readUInt16LE(header + 28);
+      const packed = data.subarray(start, start + size);
+      return (method === 0 ? packed : inflateRawSync(packed)).toString('utf8');
+    });
     at += 46 + name + extra + comment;
   }
-  expect(names).toHaveLength(data.readUInt16LE(end + 10));
-  return names;
+  expect(entries.size).toBe(data.readUInt16LE(end + 10));
+  return entries;
 }
+const filesIn = (archive: string) => [...entriesOf(archive).keys()];
 
 test.each(Object.keys(MACHINES))('%s', (target) => {
   const [platform, arch] = target.split('-') as [keyof typeof FORMATS, string];
@@ -60,6 +67,22 @@ test.each(Object.keys(MACHINES))('%s', (target) => {
     expect([file, data.readUInt16LE(machine < 0 ? data.readUInt32LE(0x3c) + 4 : machine)]).toEqual([file, MACHINES[target]]);
     if (file.endsWith('.node')) expect(data.includes(LIBRARIES[platform])).toBe(true);
   }
+});
+
+test('its page has no pictures and no links that lead nowhere, and the package holds only those that the extension shows', () => {
+  const entries = entriesOf(vsix('linux-x64'));
+  const media = [...entries.keys()].filter((name) => name.startsWith('extension/media/'));
+  const shown = JSON.stringify(JSON.parse(readFileSync('package.json', 'utf8'))).match(/media\/[\w/.-]+/g) ?? [];
+  const pictures = media.filter((name) => /\.(png|svg|jpe?g|gif|webp)$/.test(name));
+  expect(pictures.sort()).toEqual([...new Set(shown)].map((name) => `extension/${name}`).sort());
+  expect(media.filter((name) => name.endsWith('.css')).sort()).toEqual(['extension/media/cache.css', 'extension/media/chat.css']);
+
+  expect([...entries.keys()].filter((name) => /readme/i.test(name))).toEqual(['extension/readme.md']);
+  expect(entries.get('extension.vsixmanifest')!()).toContain('Type="Microsoft.VisualStudio.Services.Content.Details" Path="extension/readme.md"');
+  const readme = entries.get('extension/readme.md')!();
+  expect(readme).not.toMatch(/!\[|media\/|pictures?\b/);
+  expect(readme).not.toMatch(/\]\((?!https?:|#)/);
+  for (const heading of readFileSync('README.md', 'utf8').match(/^## .+$/gm)!) expect(readme).toContain(`\n${heading}\n`);
 });
 
 test('an unknown platform is one line, and nothing is packaged', () => {

@@ -1,0 +1,1 @@
+export function readmeForPackage(readme: string): string;

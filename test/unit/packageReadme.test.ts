@@ -1,0 +1,17 @@
+/** The README of the package: what goes with its pictures, and what stays. */
+import { expect, it } from 'vitest';
+import { readmeForPackage } from '../../scripts/packageReadme.mjs';
+
+it.each([
+  ['a picture with its caption', 'A\n\n![x](m/x.png)\n\n*What it\nshows.*\n\nB\n', 'A\n\nB\n'],
+  ['a table of pictures with what introduces it', 'A\n\nLook here:\n\n| a | b |\n|---|---|\n| ![x](m/x.png) | ![y](m/y.png) |\n\nB\n', 'A\n\nB\n'],
+  ['links within the repository', 'See [docs](docs/a.md), [below](#b) and [there](https://example.org).\n', 'See docs, [below](#b) and [there](https://example.org).\n'],
+  ['code', '```md\n![x](m/x.png)\n\n*as it is*\n\n[y](z.md)\n```\n', '```md\n![x](m/x.png)\n\n*as it is*\n\n[y](z.md)\n```\n'],
+  ['emphasis that is no caption, text before code', '*Note.*\n\nRun:\n\n```sh\na\n\nb\n```\n\n| a |\n|---|\n| [b](#c) |\n', '*Note.*\n\nRun:\n\n```sh\na\n\nb\n```\n\n| a |\n|---|\n| [b](#c) |\n'],
+])('%s', (_, readme, packaged) => {
+  expect(readmeForPackage(readme)).toBe(packaged);
+});
+
+it('a picture within a text is an error, not a hole', () => {
+  expect(() => readmeForPackage('Look: ![x](m/x.png) there.\n')).toThrow(/a picture within a text/);
+});
