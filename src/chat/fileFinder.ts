@@ -79,13 +79,14 @@ export class FileFinder {
   }
 }
 
-/** Up to `most` files below a folder, and how many there are; `more` when there are more than that, as a few hundred are counted. */
-export async function filesIn(folder: vscode.Uri, settings: Settings, most: number): Promise<{ taken: vscode.Uri[]; total: number; more: boolean }> {
+/** Up to `most` files below a folder, how many there are, and how many were left out as secrets; `more` when there are still more, as a few hundred are looked at. */
+export async function filesIn(folder: vscode.Uri, settings: Settings, most: number): Promise<{ taken: vscode.Uri[]; total: number; numSecret: number; more: boolean }> {
   const found = await vscode.workspace.findFiles(new vscode.RelativePattern(folder, '**/*'), EXCLUDED, MAX_COUNTED + 1);
   const more = found.length > MAX_COUNTED;
   // The one that says that there are more is not counted, whatever it is.
-  const files = found.slice(0, MAX_COUNTED).filter((uri) => !isSecret({ uri, languageId: '' }, settings.current.completion)).sort((a, b) => a.path.localeCompare(b.path));
-  return { taken: files.slice(0, most), total: files.length, more };
+  const counted = found.slice(0, MAX_COUNTED);
+  const files = counted.filter((uri) => !isSecret({ uri, languageId: '' }, settings.current.completion)).sort((a, b) => a.path.localeCompare(b.path));
+  return { taken: files.slice(0, most), total: files.length, numSecret: counted.length - files.length, more };
 }
 
 /** Files open in editors, the active group's first. */

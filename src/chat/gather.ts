@@ -39,7 +39,7 @@ export async function gather(refs: readonly ContextRef[], settings: Settings, ed
     try {
       if (ref.kind === 'selection') addSnippet(ref, await selected(ref, uri));
       else if (ref.kind === 'folder') {
-        const { taken, total, more } = await filesIn(uri, settings, MAX_FILES_OF_FOLDER);
+        const { taken, total, numSecret, more } = await filesIn(uri, settings, MAX_FILES_OF_FOLDER);
         let numRead = 0;
         for (const file of taken) {
           // One that cannot be read (a picture, say) is missing in the count.
@@ -48,7 +48,9 @@ export async function gather(refs: readonly ContextRef[], settings: Settings, ed
           addSnippet(ref, { path: file.path, text });
           numRead++;
         }
-        if (more) notes.push(vscode.l10n.t('{0}: {1} of more than {2} files are taken along', ref.path, numRead, total));
+        if (!total && numSecret && more) notes.push(vscode.l10n.t('{0}: no file is taken along: the first {1} are left out by kvasir.completion.exclude, and more are not looked at', ref.path, numSecret));
+        else if (!total && numSecret) notes.push(vscode.l10n.t('{0}: no file is taken along: all are left out by kvasir.completion.exclude', ref.path));
+        else if (more) notes.push(vscode.l10n.t('{0}: {1} of more than {2} files are taken along', ref.path, numRead, total));
         else if (numRead < total) notes.push(vscode.l10n.t('{0}: {1} of {2} files are taken along', ref.path, numRead, total));
       } else {
         const document = openDocument(uri) ?? (documents.length === 0 ? await vscode.workspace.openTextDocument(uri) : undefined);
