@@ -18,21 +18,21 @@ export interface Scatter {
 /** `lists`: slots that may overlap, of a window of `numSlots` in pages of `pageSlots`. */
 export function scatterOf(lists: readonly Int32Array[], numSlots: number, pageSlots: number): Scatter {
   const isMeant = new Uint8Array(numSlots);
-  const counts = new Map<number, number>();
+  const counts = new Int32Array(Math.ceil(numSlots / pageSlots));
   let total = 0;
   for (const list of lists) {
     for (const slot of list) {
       if (isMeant[slot] === 1) continue;
       isMeant[slot] = 1;
       total++;
-      const page = Math.floor(slot / pageSlots);
-      counts.set(page, (counts.get(page) ?? 0) + 1);
+      counts[(slot / pageSlots) | 0]!++;
     }
   }
+  const used = [...counts.keys()].filter((page) => counts[page]! > 0);
   const fewest = Math.ceil(total / pageSlots);
-  const fullest = [...counts].sort((a, b) => b[1] - a[1] || a[0] - b[0]).slice(0, fewest);
-  const numMoves = fullest.reduce((left, [, count]) => left - count, total);
-  return { numPages: counts.size, fewest, numMoves, isMeant, pages: new Set(fullest.map(([page]) => page)) };
+  const fullest = used.toSorted((a, b) => counts[b]! - counts[a]! || a - b).slice(0, fewest);
+  const numMoves = fullest.reduce((left, page) => left - counts[page]!, total);
+  return { numPages: used.length, fewest, numMoves, isMeant, pages: new Set(fullest) };
 }
 
 /** Which slots of other pages are exchanged with which of the chosen ones: free ones first, then those that `isIdle`, then any. */
