@@ -116,13 +116,12 @@ export class OnnxRunner implements ModelRunner {
     const W = others.reduce((sum, span) => sum + span.tokenIds.length, 0);
     const T = W + (prefill?.tokenIds.length ?? 0);
     const numLogits = batch.reduce((sum, span) => sum + span.numLogits, 0);
-    // A chunk inside a prompt wants no logits; the graph still gets one row, as the runtime's ReduceMax over no rows has
-    // a wrong shape.
-    const S = this.filled(Math.max(1, numLogits));
+    const S = this.filled(numLogits);
     this.bindWindow(window.bringTogether(others.map(({ contextSlots }) => contextSlots), W));
     const P = this.columns;
     const feeds: Record<string, Ort.Tensor> = { ...this.windowFeeds, ...this.tokenFeeds(batch, T, W, S) };
     feeds[FEEDS.mask] = this.mask(others, W);
+    feeds[FEEDS.hasLogits] = new ort.Tensor('bool', [numLogits > 0], []);
     const shape = (...dims: number[]) => new ort.Tensor('int64', BigInt64Array.from(dims, BigInt), [dims.length]);
     feeds[FEEDS.scoresShape] = shape(kvHeads, numHeads / kvHeads, W, P + W);
     feeds[FEEDS.rowsShape] = shape(1, kvHeads, (numHeads / kvHeads) * W, P + W);

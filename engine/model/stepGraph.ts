@@ -30,7 +30,7 @@ export interface StepGraphOptions {
 
 /**
  * Feeds besides the window's and the scratch's. T tokens, first those of the prefill lane, then W of the window lane; S rows
- * with logits, at least one; N pages of L slots, P together, at least one; C rows of scratch, at least one. A step without tokens in a lane does
+ * with logits; N pages of L slots, P together, at least one; C rows of scratch, at least one. A step without tokens in a lane does
  * not look at that lane's feeds.
  */
 export const FEEDS = {
@@ -41,8 +41,10 @@ export const FEEDS = {
   sin: 'sin',
   /** float32 [W, P + W]: 0 where a token may look, -Infinity elsewhere; window slots first, then the new tokens. */
   mask: 'mask',
-  /** int64 [S]: rows whose logits are wanted, at least one. */
+  /** int64 [S]: rows whose logits are wanted. */
   sel: 'sel',
+  /** bool: whether there are any. */
+  hasLogits: 'hasLogits',
   // With usesFill: rows of the layers come in multiples (see numRowsTogether in onnxSession), S as well.
   /** int64 [4] = 0, 0, n, 0 and 0, 0, -n, 0: n rows of zeros behind the T tokens' make such a multiple. */
   fill: 'fill',
@@ -214,21 +216,24 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   } else skip = op('Gather', [weight('embedding'), ids]);
   skip = withFilling(skip);
   let x = op('SimplifiedLayerNormalization', [skip, weight('l0.norm1')], { axis: -1, stash_type: 1, ...epsilon });
-  for (let l = 0; l < numLayers; l++) {
-    const last = l === numLayers - 1;
-    let mixed = attention(x, l);
-    if (last) {
-      // Nothing after the last attention looks at other tokens: only the rows whose logits are wanted go on.
-      mixed = op('Gather', [mixed, sel]);
-      skip = op('Gather', [skip, sel]);
-    } else mixed = withFilling(mixed);
+  /** What follows the attention of layer l. */
+  const feedForward = (mixed: string, l: number): void => {
     [x, skip] = addAndNorm(linear(mixed, `l${l}.o`, config.outputBias ? `l${l}.oBias` : undefined), skip, `l${l}.norm2`);
     const [gate, up] = g.node('Split', [linear(x, `l${l}.gateUp`, config.ffnBias ? `l${l}.gateUpBias` : undefined)], 2, { axis: -1, num_outputs: 2 });
     const hidden = op('Mul', [op('QuickGelu', [gate!], { alpha: { float: 1 } }, MS), up!]);
-    [x, skip] = addAndNorm(linear(hidden, `l${l}.down`, config.ffnBias ? `l${l}.downBias` : undefined), skip, last ? 'norm' : `l${l + 1}.norm1`);
-  }
-  g.node('Identity', [linear(x, 'head')], [FETCHES.logits]);
-  g.output(FETCHES.logits, 'float32', ['S', vocabSize]);
+    [x, skip] = addAndNorm(linear(hidden, `l${l}.down`, config.ffnBias ? `l${l}.downBias` : undefined), skip, l === numLayers - 1 ? 'norm' : `l${l + 1}.norm1`);
+  };
+  for (let l = 0; l < numLayers - 1; l++) feedForward(withFilling(attention(x, l)), l);
+  const last = attention(x, numLayers - 1);
+  // Nothing after the last attention looks at other tokens: only the rows whose logits are wanted go on, and inside a prompt none is.
+  const logits = { type: 'float32', dims: ['S', vocabSize] } as const;
+  const toLogits = (): string[] => {
+    skip = op('Gather', [skip, sel]);
+    feedForward(op('Gather', [last, sel]), numLayers - 1);
+    return [linear(x, 'head')];
+  };
+  g.conditional(g.input(FEEDS.hasLogits, 'bool', []), [FETCHES.logits], [logits], toLogits, () => [op('Identity', [g.constant('float32', [0, vocabSize], new Float32Array(0))])]);
+  g.output(FETCHES.logits, logits.type, logits.dims);
 
   const [keys] = g.node('Split', [op('Concat', newRows, { axis: 0 }), halves], ['allKeys', FETCHES.values], { axis: 1 });
   g.node('Transpose', [keys!], [FETCHES.keys], { perm: [0, 1, 3, 2] });
