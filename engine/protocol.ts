@@ -246,7 +246,7 @@ export type EngineMessage =
       type: 'done';
       requestId: string;
       finishReason: FinishReason;
-      /** The chunks together, without the copies at the end of an answer that only repeats itself. */
+      /** The chunks together. */
       text: string;
       tokenIds: number[];
       logprobs: number[];

@@ -216,13 +216,17 @@ export class Requests {
         const document = this.#documents.get(docId);
         const prepared = prepareSummarize(model.layout, document, undefined, sampling);
         let raw = '';
+        let cut: string | undefined;
         const outcome = await this.#run(live, `${requestId}/${index}`, prepared, priority, model, (text) => {
           raw += text;
-          return prepared.shape(raw, false).stop;
+          const shaped = prepared.shape(raw, false);
+          cut ??= shaped.note;
+          return shaped.stop;
         });
         add(outcome);
         notes.push(...prepared.notes);
-        return { path: document.path, text: prepared.shape(raw, true).text };
+        const { text, note } = prepared.shape(raw, true);
+        return { path: document.path, text, note: note ?? cut };
       } catch (error) {
         notes.push(`${docId}: ${error instanceof Error ? error.message : String(error)}`);
         return undefined;
@@ -239,14 +243,20 @@ export class Requests {
         if (reduced.kind === 'text') live.request.addText(reduced.text);
         else {
           let raw = '';
+          let cut: string | undefined;
+          notes.push(...reduced.request.notes);
           const outcome = await this.#run(live, requestId, reduced.request, priority, model, (text) => {
             const before = reduced.request.shape(raw, false).text.length;
             raw += text;
             const shaped = reduced.request.shape(raw, false);
             live.request.addText(shaped.text.slice(before));
+            cut ??= shaped.note;
             return shaped.stop;
           });
-          live.request.addText(reduced.request.shape(raw, true).text.slice(reduced.request.shape(raw, false).text.length));
+          const shaped = reduced.request.shape(raw, true);
+          live.request.addText(shaped.text.slice(reduced.request.shape(raw, false).text.length));
+          const note = shaped.note ?? cut;
+          if (note !== undefined) notes.push(note);
           add(outcome);
         }
       }

@@ -50,7 +50,9 @@ export async function runTask(line: CommandLine, client: Client, task: Task, opt
   if (line.json) printJson(doneLine(options.id, done));
   else {
     if (done.text) process.stdout.write('\n');
-    for (const note of done.diagnostics) log(`note: ${note}`);
+    // What is written for people goes with what qualifies it, also into a file; completions and raw text may be read by programs.
+    const withNotes = task.kind === 'chat' || task.kind === 'summarize' || task.kind === 'summarizeFolder';
+    for (const note of done.diagnostics) (withNotes ? process.stdout : process.stderr).write(`note: ${note}\n`);
     log(footer(done));
   }
   return done.text;

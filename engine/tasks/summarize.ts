@@ -51,6 +51,8 @@ function question(layout: Layout, doc: SourceDocument, range: SummarizeRange | u
 export interface FileSummary {
   path: string;
   text: string;
+  /** What the user should know of it; stands behind it in a list, and is nothing for a model to read. */
+  note?: string | undefined;
 }
 
 /** A folder's summary made from its files': a list that is ready, or a request that makes one text of them. */
@@ -58,11 +60,13 @@ export type FolderSummary = { kind: 'text'; text: string } | { kind: 'request'; 
 
 export function summarizeFolder(layout: Layout, path: string, files: readonly FileSummary[], sampling?: SamplingParams): FolderSummary {
   const { summary } = summarizer(layout);
-  const list = files.map((file) => `- ${shortPath(file.path)}: ${oneLine(file.text)}`).join('\n');
+  const listOf = (withNotes: boolean) => files.map(({ path: of, text, note }) => `- ${shortPath(of)}: ${oneLine(text)}${withNotes && note !== undefined ? ` (${note})` : ''}`).join('\n');
   if (files.length === 0) return { kind: 'text', text: `${path} holds no files that can be summarised.` };
-  if (summary.folder === 'list') return { kind: 'text', text: list };
-  const messages = [{ role: 'user' as const, content: `${summary.folderQuestion}\n\nFolder ${path}:\n${list}` }];
-  return { kind: 'request', request: prepareAnswer(layout, { docs: [], messages }, { maxTokens: summary.maxTokens, temperature: 0 }, sampling) };
+  if (summary.folder === 'list') return { kind: 'text', text: listOf(true) };
+  const messages = [{ role: 'user' as const, content: `${summary.folderQuestion}\n\nFolder ${path}:\n${listOf(false)}` }];
+  const request = prepareAnswer(layout, { docs: [], messages }, { maxTokens: summary.maxTokens, temperature: 0 }, sampling);
+  const notes = files.flatMap(({ path: of, note }) => (note === undefined ? [] : [`${shortPath(of)}: ${note}`]));
+  return { kind: 'request', request: { ...request, notes: [...notes, ...request.notes] } };
 }
 
 function summarizer(layout: Layout): Layout['text']['manifest'] {

@@ -51,7 +51,7 @@ export function linkTo(uri: vscode.Uri): string {
 /** `link` is where a file's name leads. */
 export function reportOf(name: string, result: FolderResult, notes: readonly string[], link: (path: string) => string): string {
   const t = vscode.l10n.t;
-  const files = result.files.map(({ path, summary }) => `- [${plain(path)}](<${link(path)}>): ${plain(summary.replace(/\s+/g, ' ').trim())}`);
+  const files = result.files.map(({ path, summary, notes: known }) => `- [${plain(path)}](<${link(path)}>): ${plain(summary.replace(/\s+/g, ' ').trim())}${known.length ? ` *(${plain(known.join('; '))})*` : ''}`);
   const skipped = result.skipped.map(({ path, reason }) => `- [${plain(path)}](<${link(path)}>): ${plain(reason)}`);
   const parts = [`# ${plain(t('Summary of {0}', name))}`];
   if (result.overview) parts.push(result.overview.split(/\n{2,}/).map(plain).join('\n\n'));

@@ -5,7 +5,7 @@
  */
 import { EngineError } from '../client/connection.ts';
 import type { EngineClient } from '../client/engineClient.ts';
-import type { SummaryCache } from './summaryCache.ts';
+import type { KnownSummary, SummaryCache } from './summaryCache.ts';
 
 export interface FolderFile {
   /** Relative to the folder. */
@@ -21,10 +21,12 @@ export interface FolderFile {
 export interface FolderResult {
   /** One text about all; empty where the model gives a list only. */
   overview: string;
-  files: { path: string; summary: string }[];
+  /** Each with what should be known of its summary. */
+  files: { path: string; summary: string; notes: readonly string[] }[];
   skipped: { path: string; reason: string }[];
   /** How many summaries were made now; the others were known. */
   numComputed: number;
+  /** What should be known of the overview. */
   notes: string[];
 }
 
@@ -46,7 +48,7 @@ const AT_ONCE = 4;
 export async function summarizeFolder(options: FolderOptions): Promise<FolderResult | undefined> {
   const { files, cache, signal, onProgress } = options;
   const result: FolderResult = { overview: '', files: [], skipped: [], numComputed: 0, notes: [] };
-  const summaries = new Map<FolderFile, string>();
+  const summaries = new Map<FolderFile, KnownSummary>();
   const failures: unknown[] = [];
   let numDone = 0;
   let next = 0;
@@ -66,7 +68,10 @@ export async function summarizeFolder(options: FolderOptions): Promise<FolderRes
   try {
     await Promise.all(Array.from({ length: AT_ONCE }, work));
     if (signal.aborted) return undefined;
-    result.files = files.filter((file) => summaries.has(file)).map((file) => ({ path: file.path, summary: summaries.get(file) as string }));
+    result.files = files.flatMap((file) => {
+      const known = summaries.get(file);
+      return known ? [{ path: file.path, summary: known.text, notes: known.notes }] : [];
+    });
     if (!result.files.length && failures.length) throw failures[0];
     if (result.files.length) await reduce(options, result);
     return signal.aborted ? undefined : result;
@@ -75,7 +80,7 @@ export async function summarizeFolder(options: FolderOptions): Promise<FolderRes
   }
 }
 
-async function summaryOf(file: FolderFile, { client, cache, maxTokens, signal }: FolderOptions, result: FolderResult): Promise<string | undefined> {
+async function summaryOf(file: FolderFile, { client, cache, maxTokens, signal }: FolderOptions, result: FolderResult): Promise<KnownSummary | undefined> {
   const source = await file.read();
   if ('skipped' in source) {
     result.skipped.push({ path: file.path, reason: source.skipped });
@@ -92,10 +97,14 @@ async function summaryOf(file: FolderFile, { client, cache, maxTokens, signal }:
       signal,
     });
     if (done.finishReason === 'abort') return undefined;
-    result.notes.push(...done.diagnostics);
     result.numComputed++;
-    if (done.text) cache.set(question, source.text, done.text);
-    return done.text || undefined;
+    if (!done.text) {
+      result.skipped.push({ path: file.path, reason: done.diagnostics.join('; ') });
+      return undefined;
+    }
+    const summary = { text: done.text, notes: done.diagnostics };
+    cache.set(question, source.text, summary);
+    return summary;
   } finally {
     file.close();
   }
@@ -114,14 +123,15 @@ async function reduce(options: FolderOptions, result: FolderResult): Promise<voi
   const made = JSON.stringify(summaries);
   const known = cache.get(question, made);
   if (known !== undefined) {
-    result.overview = known;
+    result.overview = known.text;
+    result.notes.push(...known.notes);
     return;
   }
   try {
     const overview = await joined(options, summaries, result);
     if (overview === undefined) return;
     result.overview = overview;
-    cache.set(question, made, overview);
+    cache.set(question, made, { text: overview, notes: [...result.notes] });
   } catch (error) {
     result.notes.push(error instanceof Error ? error.message : String(error));
   }

@@ -9,12 +9,18 @@ const STORED = 'kvasir.summaries';
 const MOST_ENTRIES = 1000;
 const MOST_CHARACTERS = 400_000;
 
+export interface KnownSummary {
+  text: string;
+  /** What the user should know of it, whenever it is shown. */
+  notes: readonly string[];
+}
+
 export class SummaryCache {
   readonly #memory: vscode.Memento;
   /** What stands for the model and the wording of its questions. */
   readonly #model: () => string;
   /** Least recently used first. */
-  #entries: Map<string, string> | undefined;
+  #entries: Map<string, KnownSummary> | undefined;
   #numCharacters = 0;
 
   constructor(memory: vscode.Memento, model: () => string) {
@@ -22,7 +28,7 @@ export class SummaryCache {
     this.#model = model;
   }
 
-  get(question: readonly string[], text: string): string | undefined {
+  get(question: readonly string[], text: string): KnownSummary | undefined {
     const key = this.#key(question, text);
     const entries = this.#read();
     const found = entries.get(key);
@@ -33,19 +39,19 @@ export class SummaryCache {
   }
 
   /** Kept in memory; `save` keeps it across windows. */
-  set(question: readonly string[], text: string, summary: string): void {
+  set(question: readonly string[], text: string, summary: KnownSummary): void {
     const entries = this.#read();
     this.#put(entries, this.#key(question, text), summary);
     for (const [oldest, value] of entries) {
       if (entries.size <= MOST_ENTRIES && this.#numCharacters <= MOST_CHARACTERS) break;
       entries.delete(oldest);
-      this.#numCharacters -= value.length;
+      this.#numCharacters -= sizeOf(value);
     }
   }
 
   /** After the last of a row of `set`. */
   async save(): Promise<void> {
-    if (this.#entries) await this.#memory.update(STORED, [...this.#entries]);
+    if (this.#entries) await this.#memory.update(STORED, [...this.#entries].map(([key, { text, notes }]) => [key, text, ...notes]));
   }
 
   async clear(): Promise<void> {
@@ -54,16 +60,17 @@ export class SummaryCache {
     await this.#memory.update(STORED, undefined);
   }
 
-  #read(): Map<string, string> {
+  #read(): Map<string, KnownSummary> {
     if (this.#entries) return this.#entries;
     this.#entries = new Map();
     const stored = this.#memory.get<unknown>(STORED);
-    for (const entry of Array.isArray(stored) ? stored : []) if (Array.isArray(entry) && typeof entry[0] === 'string' && typeof entry[1] === 'string') this.#put(this.#entries, entry[0], entry[1]);
+    for (const entry of Array.isArray(stored) ? stored : []) if (isStored(entry)) this.#put(this.#entries, entry[0], { text: entry[1], notes: entry.slice(2) });
     return this.#entries;
   }
 
-  #put(entries: Map<string, string>, key: string, summary: string): void {
-    this.#numCharacters += summary.length - (entries.get(key)?.length ?? 0);
+  #put(entries: Map<string, KnownSummary>, key: string, summary: KnownSummary): void {
+    const before = entries.get(key);
+    this.#numCharacters += sizeOf(summary) - (before ? sizeOf(before) : 0);
     entries.delete(key);
     entries.set(key, summary);
   }
@@ -71,4 +78,13 @@ export class SummaryCache {
   #key(question: readonly string[], text: string): string {
     return createHash('sha256').update(JSON.stringify([this.#model(), question, text])).digest('base64').slice(0, 24);
   }
+}
+
+/** The key, the summary, its notes. */
+function isStored(entry: unknown): entry is [string, string, ...string[]] {
+  return Array.isArray(entry) && entry.length >= 2 && entry.every((part) => typeof part === 'string');
+}
+
+function sizeOf({ text, notes }: KnownSummary): number {
+  return notes.reduce((sum, note) => sum + note.length, text.length);
 }

@@ -18,11 +18,13 @@ export class SymbolHover implements vscode.HoverProvider {
     if (!this.#settings.current.summary.hover || vscode.languages.match(DOCUMENTS, document) === 0 || !document.getWordRangeAtPosition(position)) return undefined;
     const symbol = (await symbolsOf(document)).find(({ nameRange }) => nameRange.contains(position));
     if (!symbol || token.isCancellationRequested) return undefined;
-    const { text, running } = this.#summaries.of(document, symbol);
+    const { known, running } = this.#summaries.of(document, symbol);
     const content = new vscode.MarkdownString('$(sparkle) ', true);
     // A model's words are text here, never markup.
-    if (text !== undefined) content.appendText(text);
-    else if (running) content.appendText(vscode.l10n.t('Kvasir is summarizing {0}', symbol.name));
+    if (known) {
+      content.appendText(known.text);
+      for (const note of known.notes) content.appendMarkdown('\n\n$(info) ').appendText(note);
+    } else if (running) content.appendText(vscode.l10n.t('Kvasir is summarizing {0}', symbol.name));
     else {
       content.isTrusted = { enabledCommands: [SUMMARIZE_SYMBOL] };
       content.appendMarkdown(`[${vscode.l10n.t('Summarize with Kvasir')}](command:${SUMMARIZE_SYMBOL}?${encodeURIComponent(JSON.stringify(argumentsOf(document, symbol)))})`);

@@ -6,7 +6,7 @@ import type { DocumentMirror } from '../client/documentMirror.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import { failureOf } from '../client/failure.ts';
 import { type CodeSymbol, symbolsOf } from '../symbols.ts';
-import type { SummaryCache } from './summaryCache.ts';
+import type { KnownSummary, SummaryCache } from './summaryCache.ts';
 
 /** Not contributed: what the hover's link and the lens run. Takes `argumentsOf`. */
 export const SUMMARIZE_SYMBOL = 'kvasir.summarizeSymbol';
@@ -40,9 +40,9 @@ export class SymbolSummaries implements vscode.Disposable {
   }
 
   /** What is known of a symbol as it stands in the document. */
-  of(document: vscode.TextDocument, symbol: CodeSymbol): { text?: string | undefined; running: boolean } {
+  of(document: vscode.TextDocument, symbol: CodeSymbol): { known?: KnownSummary | undefined; running: boolean } {
     const code = document.getText(symbol.range);
-    return { text: this.#cache.get(['symbol', symbol.name], code), running: this.#running.has(symbol.name + code) };
+    return { known: this.#cache.get(['symbol', symbol.name], code), running: this.#running.has(symbol.name + code) };
   }
 
   /** Computes the summary unless it is known, and shows the hover with it where the symbol's name stands. */
@@ -57,11 +57,11 @@ export class SymbolSummaries implements vscode.Disposable {
     const editor = vscode.window.activeTextEditor?.document === document ? vscode.window.activeTextEditor : undefined;
     // A hover is shown at the cursor: whoever clicks on a name means that place.
     if (editor) editor.selection = new vscode.Selection(position, position);
-    const known = this.of(document, symbol);
-    if (known.running) return;
+    const { known, running } = this.of(document, symbol);
+    if (running) return;
     // The hover whose link was clicked would stay as it is; an editor without that command closes it by itself.
     await vscode.commands.executeCommand('editor.action.hideHover').then(undefined, () => {});
-    if (known.text === undefined && !(await this.#compute(document, symbol))) return;
+    if (!known && !(await this.#compute(document, symbol))) return;
     if (editor && vscode.window.activeTextEditor === editor && editor.selection.active.isEqual(position)) await vscode.commands.executeCommand('editor.action.showHover');
   }
 
@@ -93,7 +93,7 @@ export class SymbolSummaries implements vscode.Disposable {
       );
       if (done.finishReason === 'abort') return false;
       if (!done.text) throw new Error(done.diagnostics.join('; ') || vscode.l10n.t('the model gave no summary'));
-      this.#cache.set(['symbol', name], code, done.text);
+      this.#cache.set(['symbol', name], code, { text: done.text, notes: done.diagnostics });
       await this.#cache.save();
       return true;
     } catch (error) {

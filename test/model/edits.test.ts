@@ -61,3 +61,17 @@ test('a folder counts its files as they end, and takes summaries that are there 
   expect(joined.done.usage.promptTokens).toBeLessThan(done.usage.promptTokens);
   expect(joined.done.usage.promptTokens).toBeGreaterThan(0);
 });
+
+test('what is to be known of the summaries of files is said of the folder, too', async () => {
+  const names = ['src/a.ts', 'src/b.ts', 'src/c.ts', 'src/d.ts'];
+  const marked: string[] = [];
+  for (const name of names) {
+    at(name, `export const ${name[4]} = 1;\n`.repeat(3));
+    const { done } = await run({ kind: 'summarize', docId: name }, 700);
+    // A random model does not end by itself; most of its texts go round in circles before that.
+    marked.push(...done.diagnostics.map((note) => `${name}: ${note}`));
+  }
+  expect(marked).toContainEqual(expect.stringMatching(/only repeats itself/));
+  const { done } = await run({ kind: 'summarizeFolder', path: 'src', docIds: names }, 700);
+  expect(done.diagnostics.filter((note) => note.startsWith('src/'))).toEqual(marked);
+});

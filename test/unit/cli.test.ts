@@ -120,6 +120,18 @@ describe('the program', () => {
     expect(done[0].usage).toMatchObject({ cachedTokens: 0, completionTokens: done[0].tokenIds.length });
   });
 
+  test('what qualifies an answer is printed with it, and beside a completion', () => {
+    const long = join(temporary, 'long.ts');
+    writeFileSync(long, 'export const value = [1, 2, 3];\n'.repeat(2000));
+    const { done } = Object.fromEntries(lines(run('summarize', long, '--max-tokens', '4', '--json').stdout).map((line) => [line.type, line]));
+    expect(done.diagnostics).toHaveLength(1);
+    const summary = run('summarize', long, '--max-tokens', '4');
+    expect(summary.stdout).toBe(`${done.text}\nnote: ${done.diagnostics[0]}\n`);
+    expect(summary.stderr).not.toContain('note:');
+    const raw = run('complete', '--file', long, '--line', '1000', '--column', '1', '--max-tokens', '4');
+    expect(raw.stdout).not.toContain('note:');
+  });
+
   test('--metrics and --trace leave what the engine recorded in files; a file that cannot be is one line and status 1', () => {
     const [metrics, trace] = [join(temporary, 'kvasir.prom'), join(temporary, 'trace.json')];
     expect(run('generate', '--prompt', 'const x =', '--max-tokens', '3', '--ignore-eos', '--metrics', metrics, '--trace', trace)).toMatchObject({ status: 0, stderr: expect.not.stringContaining('kvasir:') });

@@ -22,7 +22,7 @@ function memory() {
 }
 
 /** `texts`: by path; null is a file that is not read. */
-function folderOf(texts: Record<string, string | null>, { cache = new SummaryCache(memory() as never, () => 'model'), fail = (_: Task) => undefined as string | Error | undefined, onFile = (_: AbortController) => {} } = {}) {
+function folderOf(texts: Record<string, string | null>, { cache = new SummaryCache(memory() as never, () => 'model'), fail = (_: Task) => undefined as string | Error | undefined, answer = (_: Task) => undefined as { text: string; diagnostics: string[] } | undefined, onFile = (_: AbortController) => {} } = {}) {
   const abort = new AbortController();
   const asked: Task[] = [];
   const open = new Map<string, string>();
@@ -48,7 +48,7 @@ function folderOf(texts: Record<string, string | null>, { cache = new SummaryCac
       const failure = fail(built);
       if (failure) throw failure instanceof Error ? failure : new Error(failure);
       const text = built.kind === 'summarizeFolder' ? 'All of it.' : built.kind === 'summarize' ? `About ${open.get(built.docId)}.` : '';
-      return { text, finishReason: signal?.aborted ? 'abort' : 'stop', usage: { promptTokens: 10 }, diagnostics: [] };
+      return { text, finishReason: signal?.aborted ? 'abort' : 'stop', usage: { promptTokens: 10 }, diagnostics: [], ...answer(built) };
     },
   };
   const progress: string[] = [];
@@ -89,7 +89,7 @@ describe('a folder', () => {
     expect(await run()).toBeUndefined();
     expect(asked.length).toBeLessThan(16);
     expect(open.size).toBe(0);
-    expect(cache.get(['file', 'f0.ts'], 'text 0')).toBe('About text 0.');
+    expect(cache.get(['file', 'f0.ts'], 'text 0')?.text).toBe('About text 0.');
   });
 
   test('goes on without a file that fails, and names it; fails with the reason when all do', async () => {
@@ -110,18 +110,32 @@ test('summaries that are too long together are joined in halves; a model that ca
   expect(await folderOf(texts, { fail: tooLong(0) }).run()).toMatchObject({ overview: '', notes: ['too long'], numComputed: 9 });
 });
 
+const summaryOf = (text: string) => ({ text, notes: [] });
+
+test('what should be known of a summary stands behind it, the second time, too; without a text the file is left out', async () => {
+  const stored = memory();
+  const answer = (task: Task) => (task.kind === 'summarizeFolder' ? { text: 'All, all, all.', diagnostics: ['stopped'] } : task.kind !== 'summarize' ? undefined : { a: { text: 'So, so, so.', diagnostics: ['it repeats *itself*'] }, c: { text: '', diagnostics: ['the model gave no answer'] } }[task.docId]);
+  for (const numComputed of [3, 1]) {
+    const result = (await folderOf({ a: 'A', b: 'B', c: 'C' }, { cache: new SummaryCache(stored as never, () => 'model'), answer }).run())!;
+    expect(result).toMatchObject({ overview: 'All, all, all.', notes: ['stopped'], numComputed, skipped: [{ path: 'c', reason: 'the model gave no answer' }] });
+    const report = reportOf('src', result, result.notes, (name) => name);
+    expect(report).toContain('- [a](<a>): So, so, so\\. *(it repeats \\*itself\\*)*\n- [b](<b>): About B\\.\n');
+    expect(new MarkdownIt().render(report)).toContain('<em>(it repeats *itself*)</em>');
+  }
+});
+
 test('the cache stays small: what was not asked for longest goes first', async () => {
   const stored = memory();
   const cache = new SummaryCache(stored as never, () => 'model');
-  for (let i = 0; i < 1000; i++) cache.set(['file', 'a'], `text ${i}`, 'x'.repeat(100));
+  for (let i = 0; i < 1000; i++) cache.set(['file', 'a'], `text ${i}`, summaryOf('x'.repeat(100)));
   expect(cache.get(['file', 'a'], 'text 0')).toBeDefined();
-  cache.set(['file', 'a'], 'text 1000', 'y');
+  cache.set(['file', 'a'], 'text 1000', summaryOf('y'));
   expect(cache.get(['file', 'a'], 'text 1')).toBeUndefined();
   expect(cache.get(['file', 'a'], 'text 0')).toBeDefined();
-  for (let i = 0; i < 50; i++) cache.set(['file', 'long'], `text ${i}`, 'z'.repeat(20_000));
+  for (let i = 0; i < 50; i++) cache.set(['file', 'long'], `text ${i}`, summaryOf('z'.repeat(20_000)));
   await cache.save();
   expect(JSON.stringify([...stored.stored]).length).toBeLessThan(500_000);
-  expect(new SummaryCache(stored as never, () => 'model').get(['file', 'long'], 'text 49')).toBe('z'.repeat(20_000));
+  expect(new SummaryCache(stored as never, () => 'model').get(['file', 'long'], 'text 49')).toEqual(summaryOf('z'.repeat(20_000)));
   await cache.clear();
   expect(stored.stored.size).toBe(0);
 });
@@ -133,12 +147,12 @@ test('whatever the kept summaries have become, the cache starts', () => {
 
 test('the report links the files and lets no markup in from models or files', () => {
   const evil = '![x](https://example.org/?leak) <img src=https://example.org/y> [z](command:evil) `a*b` https://example.org **bold** # no\n1. no';
-  const markdown = reportOf('src', { overview: evil, files: [{ path: 'a [b].ts', summary: evil }], skipped: [{ path: 'c.bin', reason: 'binary' }], numComputed: 1, notes: [] }, ['<b>note</b>'], (name) => `file:///work/${encodeURI(name)}`);
+  const markdown = reportOf('src', { overview: evil, files: [{ path: 'a [b].ts', summary: evil, notes: [evil] }], skipped: [{ path: 'c.bin', reason: 'binary' }], numComputed: 1, notes: [] }, ['<b>note</b>'], (name) => `file:///work/${encodeURI(name)}`);
   const md = new MarkdownIt({ html: true, linkify: true });
   // The editor's preview lets more through than the library does by itself.
   md.validateLink = () => true;
   const html = md.render(markdown);
-  expect([...html.matchAll(/<(\w+)/g)].map(([, tag]) => tag).filter((tag) => !['h1', 'h2', 'p', 'ul', 'li', 'a', 'code', 'blockquote'].includes(tag as string))).toEqual([]);
+  expect([...html.matchAll(/<(\w+)/g)].map(([, tag]) => tag).filter((tag) => !['h1', 'h2', 'p', 'ul', 'li', 'a', 'em', 'code', 'blockquote'].includes(tag as string))).toEqual([]);
   expect([...html.matchAll(/href="([^"]*)"/g)].map(([, href]) => href)).toEqual(['file:///work/a%20%5Bb%5D.ts', 'file:///work/c.bin']);
   expect(html).toContain('<code>a*b</code>');
   expect(html).toContain('**bold**');

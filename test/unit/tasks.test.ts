@@ -266,6 +266,11 @@ describe('a summary', () => {
     expect(summarizeFolder(layout, 'src', files)).toEqual({ kind: 'text', text: '- src/a.ts: Adds numbers.\n- src/b.ts: no summary' });
     const reduced = summarizeFolder(general, 'src', files);
     expect(reduced.kind === 'request' && general.text.tokenizer.decode(reduced.request.promptIds)).toContain('Folder src:\n- src/a.ts: Adds numbers.');
+    // What was cut short says so where people read it, and nothing to a model.
+    const cut = files.map((file) => ({ ...file, note: 'cut' }));
+    expect(summarizeFolder(layout, 'src', cut)).toEqual({ kind: 'text', text: '- src/a.ts: Adds numbers. (cut)\n- src/b.ts: no summary (cut)' });
+    const reducedCut = summarizeFolder(general, 'src', cut);
+    expect(reducedCut.kind === 'request' && reduced.kind === 'request' && reducedCut.request).toMatchObject({ promptIds: reduced.kind === 'request' && reduced.request.promptIds, notes: ['src/a.ts: cut', 'src/b.ts: cut'] });
     expect(summarizeFolder(general, 'src', [])).toMatchObject({ kind: 'text' });
   });
 });
