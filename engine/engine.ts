@@ -12,19 +12,19 @@ import type { Block } from './cache/outline.ts';
 import type { KvWindow } from './cache/window.ts';
 import { kvBytesPerToken } from './cache/window.ts';
 import { RequestError } from './errors.ts';
+import { Journal } from './journal.ts';
 import { laneIds } from './laneIds.ts';
-import { Metrics } from './metrics.ts';
 import { ALL_POLICIES, type Policies } from './policies/policies.ts';
 import { StepCost } from './policies/stepCost.ts';
 import type { EngineStats, FinishReason, Tier, TreeNode } from './protocol.ts';
 import { sample } from './sampler.ts';
-import type { Scheduled } from './schedule.ts';
+import { numTokensOf, type Scheduled } from './schedule.ts';
 import { Scheduler } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
 import { ShiftedReuse } from './shiftedReuse.ts';
 import { Speculation } from './speculation/speculation.ts';
 import { type StepCosts, StepPlanner } from './stepPlanner.ts';
-import { StepTrace, type TracedSpan, type TracedStep } from './trace.ts';
+import type { TracedStep } from './trace.ts';
 
 export interface EngineOptions {
   runner: ModelRunner;
@@ -68,14 +68,13 @@ export class Engine {
   readonly #policies: Policies;
   readonly #maxContext: number;
   readonly #clock: () => number;
-  readonly #metrics: Metrics;
+  readonly #journal: Journal;
   readonly #prefillBytesPerToken: number;
   readonly #givenPrefill: number | undefined;
   /** Tokens for which the prefill lane has room. */
   #mostPrefill = 0;
   /** Ceiling of window, store and scratch. */
   #maxBytes = 0;
-  readonly #trace = new StepTrace();
   readonly #sequences = new Map<string, Sequence>();
   /** Sequences that are to end after the step under way: they get no more tokens. */
   readonly #ending = new Set<string>();
@@ -88,7 +87,6 @@ export class Engine {
     this.#window = options.window;
     this.#maxContext = options.maxContext;
     this.#clock = options.clock ?? (() => performance.now());
-    this.#metrics = new Metrics(this.#clock());
     const { window, softSlots = 2 * options.maxContext } = options;
     this.#prefillBytesPerToken = options.prefillBytesPerToken ?? 0;
     this.#givenPrefill = options.prefillTokens;
@@ -98,6 +96,7 @@ export class Engine {
     const shiftKeys = options.reuseShifted ? this.#runner.shiftKeys?.bind(this.#runner) : undefined;
     this.#shifted = shiftKeys ? new ShiftedReuse(this.#cache, shiftKeys) : null;
     this.#scheduler = new Scheduler(this.#cache, this.#policies, this.#speculation, this.#shifted);
+    this.#journal = new Journal(this.#cache, this.#scheduler, this.#clock());
     this.#planner = new StepPlanner(this.#policies, this.#clock, options.stepCosts ?? { window: new StepCost(), prefill: new StepCost() }, options.tokenBudget);
   }
 
@@ -151,15 +150,13 @@ export class Engine {
       if (batch.length > 0) {
         const logits = await this.#run(batch);
         const run = this.#clock();
-        this.#countPrompts(batch);
         const prefill = batch.find(({ lane }) => lane === 'prefill') ?? null;
-        this.#planner.learn(numTokens(batch) - (prefill?.count ?? 0), this.#runner.columns, prefill, run - scheduled);
-        if (batch.every(({ prefill }) => !prefill)) this.#speculation?.observe(numTokens(batch), run - scheduled, this.#planner.columnMs(this.#runner.columns));
-        const spans = batch.map(tracedSpan);
+        const numTokens = numTokensOf(batch);
+        this.#planner.learn(numTokens - (prefill?.count ?? 0), this.#runner.columns, prefill, run - scheduled);
+        if (batch.every(({ prefill }) => !prefill)) this.#speculation?.observe(numTokens, run - scheduled, this.#planner.columnMs(this.#runner.columns));
+        const entry = this.#journal.begin(batch);
         const numGenerated = this.#emit(batch, logits);
-        const end = this.#clock();
-        this.#metrics.recordStep({ startedAt: start, endedAt: end, numTokens: numTokens(batch), numGenerated, priorities: spans.map(({ priority }) => priority) });
-        this.#trace.add({ start, scheduled, run, end, spans, ...this.#tracedState() });
+        entry.finish(numGenerated, { start, scheduled, run, end: this.#clock() });
       } else if (ended.length === 0 && this.hasWork()) throw new Error('The scheduler makes no progress.');
     } finally {
       this.#stepping = false;
@@ -205,7 +202,7 @@ export class Engine {
 
   /** The last steps, oldest first. */
   trace(): TracedStep[] {
-    return this.#trace.steps();
+    return this.#journal.trace();
   }
 
   /** Ends all sequences with `onError`. After a failed step the engine must not be used any more. */
@@ -216,25 +213,16 @@ export class Engine {
   }
 
   stats(): CoreStats {
-    const { steps, tokens, requests } = this.#metrics;
+    const journal = this.#journal.stats(this.#clock());
     return {
+      ...journal,
+      tokens: { ...journal.tokens, promptShifted: this.#shifted?.numTokens ?? 0 },
       maxBytes: this.#maxBytes,
       windowBytes: this.#cache.windowBytes,
       storeBytes: this.#cache.storeBytes,
       scratchBytes: this.#runner.scratchBytes ?? 0,
       kvBytesPerToken: kvBytesPerToken(this.#window.shape),
       windowSlots: this.#cache.windowSlots,
-      requests: { ...this.#scheduler.counts(), ...requests },
-      tokens: { ...tokens, promptShifted: this.#shifted?.numTokens ?? 0 },
-      events: { ...this.#cache.events, preemptions: this.#scheduler.numPreemptions, steps },
-      tokensPerSecond: this.#metrics.tokensPerSecond(this.#clock()),
-      utilisation: this.#metrics.utilisation(this.#clock()),
-      busyMs: this.#metrics.busyMs,
-      stepMs: this.#metrics.stepMs(),
-      batchTokens: this.#metrics.meanBatchTokens(),
-      batchSequences: this.#metrics.meanBatchSequences(),
-      ttftMs: this.#metrics.ttftMs(),
-      classes: this.#metrics.classes(),
     };
   }
 
@@ -268,7 +256,7 @@ export class Engine {
         const sampled = sample(logits.subarray((row + i) * vocabSize, (row + i + 1) * vocabSize), sequence.sampling, sequence.tokenIds, sequence.tokenIds.length);
         reason = sequence.append(sampled, now);
         numNew++;
-        if (sequence.numGenerated === 1) this.#metrics.recordFirstToken(sequence.priority, sequence.timings().ttftMs);
+        if (sequence.numGenerated === 1) this.#journal.firstToken(sequence);
       }
       row += numLogits;
       numGenerated += numNew;
@@ -286,25 +274,15 @@ export class Engine {
     // One that ended, or was ended, says nothing of what would have come.
     const rejected = numNew > 0 && numNew <= draft.length && sequence.tokenIds.at(-1) !== draft[numNew - 1];
     this.#speculation?.verified(sequence, numAccepted, rejected);
-    this.#metrics.tokens.drafted += draft.length;
-    this.#metrics.tokens.accepted += numAccepted;
+    this.#journal.drafted(draft.length, numAccepted);
   }
 
   #end(sequence: Sequence, outcome: FinishReason | RequestError): void {
     this.#scheduler.remove(sequence);
     this.#sequences.delete(sequence.id);
-    const counters = this.#metrics;
-    if (sequence.priority !== 'idle') {
-      counters.tokens.prompt += sequence.numPromptTokens;
-      counters.tokens.promptCached += sequence.cachedTokens;
-      counters.requests[outcome instanceof RequestError ? 'failed' : outcome === 'abort' ? 'aborted' : 'done']++;
-    }
-    if (!(outcome instanceof RequestError)) {
-      // One that never ran has waited, too: leaving it out would hide who starves.
-      const queueMs = (Number.isNaN(sequence.startedAt) ? this.#clock() : sequence.startedAt) - sequence.arrivedAt;
-      counters.recordEnd(sequence.priority, queueMs, sequence.numGenerated > 1 ? sequence.timings().tpotMs : null);
-      sequence.finish(outcome);
-    } else sequence.fail(outcome);
+    this.#journal.ended(sequence, outcome, this.#clock());
+    if (outcome instanceof RequestError) sequence.fail(outcome);
+    else sequence.finish(outcome);
   }
 
   #refusal(sequence: Sequence): RequestError | null {
@@ -317,19 +295,6 @@ export class Engine {
     }
     const unknown = tokenIds.find((id) => !Number.isInteger(id) || id < 0 || id >= this.#runner.vocabSize);
     return unknown === undefined ? null : new RequestError('badRequest', `Token id ${unknown} is not in the vocabulary of ${this.#runner.vocabSize}.`);
-  }
-
-  #countPrompts(batch: readonly Scheduled[]): void {
-    const { tokens } = this.#metrics;
-    for (const { sequence, startIndex, count } of batch) {
-      const ofPrompt = Math.max(0, Math.min(count, sequence.numPromptTokens - startIndex));
-      tokens[sequence.priority === 'idle' ? 'idleComputed' : 'promptComputed'] += ofPrompt;
-    }
-  }
-
-  #tracedState(): Pick<TracedStep, 'events' | 'windowBytes' | 'storeBytes' | 'waiting'> {
-    const { windowBytes, storeBytes, events } = this.#cache;
-    return { events: { ...events, preemptions: this.#scheduler.numPreemptions }, windowBytes, storeBytes, waiting: this.#scheduler.counts().waiting };
   }
 
   /** A file block, or the beginning of one, as the cache knows it. */
@@ -358,13 +323,4 @@ export class Engine {
     if (this.#stepping) this.#afterStep.push(action);
     else action();
   }
-}
-
-function numTokens(batch: readonly Scheduled[]): number {
-  return batch.reduce((sum, { count, draft }) => sum + count + draft.length, 0);
-}
-
-function tracedSpan({ sequence, startIndex, count, draft, prefill, lane }: Scheduled): TracedSpan {
-  const { arrivalIndex, priority, arrivedAt, startedAt } = sequence;
-  return { arrivalIndex, priority, arrivedAt, startedAt, startIndex, tokens: count + draft.length, lane, phase: prefill ? 'prefill' : 'decode' };
 }

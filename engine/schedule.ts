@@ -53,3 +53,8 @@ export function numDrafted(drafts: ReadonlyMap<Sequence, readonly number[]>): nu
   for (const draft of drafts.values()) sum += draft.length;
   return sum;
 }
+
+/** Of a step, drafts included. */
+export function numTokensOf(batch: readonly Scheduled[]): number {
+  return batch.reduce((sum, { count, draft }) => sum + count + draft.length, 0);
+}
