@@ -5,8 +5,9 @@
  * template that belongs to another model) is said by the load.
  */
 import { type ModelInspection, inspectModel } from './model/importModel.ts';
+import { cacheBytesAtWork } from './memory.ts';
 import { ModelFolder } from './modelFolder.ts';
-import type { InspectedModel } from './protocol.ts';
+import type { InspectedModel, Precision } from './protocol.ts';
 import { ChatTemplate } from './text/chatTemplate.ts';
 import { readManifest } from './text/manifest.ts';
 import { offersOf } from './text/modelText.ts';
@@ -20,15 +21,19 @@ export async function inspectFolder(modelDir: string): Promise<FolderInspection>
   const { tokens, ...model } = await inspectModel(modelDir);
   const folder = await ModelFolder.open(modelDir);
   const manifest = await readManifest(folder, offersOf((token) => tokens.has(token), await ChatTemplate.exists(folder)));
+  const { residentBytes, kvBytesPerToken, contextTokens } = model;
+  // The rows go with the weights' form; a row of the scratch is a float32 one.
+  const atWork = (precision: Precision) => residentBytes[precision] + cacheBytesAtWork(kvBytesPerToken[precision === 'float32' ? 'float32' : 'int8'], kvBytesPerToken.float32, contextTokens);
   return {
     modelDir,
     name: manifest.name,
     architecture: model.architecture,
     parameters: model.parameters,
-    contextTokens: model.contextTokens,
+    contextTokens,
     weightsBytes: { ...model.weightsBytes },
-    residentBytes: { ...model.residentBytes },
-    kvBytesPerToken: { ...model.kvBytesPerToken },
+    residentBytes: { ...residentBytes },
+    kvBytesPerToken: { ...kvBytesPerToken },
+    memoryBytes: { int8: atWork('int8'), int4: atWork('int4'), float32: atWork('float32') },
     canComplete: manifest.can.complete,
     canChat: manifest.can.chat,
     canEdit: manifest.can.edit,

@@ -1,5 +1,6 @@
-/** How much memory there is, and how much of it the KV cache may take when the user has not said. */
+/** How much memory there is, how much of it the KV cache may take when the user has not said, and what of that it needs. */
 import { totalmem } from 'node:os';
+import { prefillRows, prefillTokensIn } from './batch.ts';
 import type { EngineStats } from './protocol.ts';
 
 /** 2 GB: above it a laptop's other programs notice before the assistant gains. */
@@ -12,6 +13,26 @@ const SHARE_OF_AVAILABLE = 0.6;
  */
 export function automaticCacheBytes(availableBytes: number = process.availableMemory()): number {
   return Math.floor(Math.min(availableBytes * SHARE_OF_AVAILABLE, MOST_BYTES));
+}
+
+/** Most of the ceiling that the prefill lane's scratch may take, as in engine.ts. */
+const PREFILL_SHARE = 0.25;
+
+/** Most tokens of a prompt that the prefill lane's scratch holds under this ceiling. */
+export function mostPrefillTokens(maxBytes: number, scratchBytesPerToken: number, maxContext: number): number {
+  return Math.min(maxContext, prefillTokensIn((maxBytes * PREFILL_SHARE) / scratchBytesPerToken));
+}
+
+/** Tokens of an ordinary file and conversation, for which a model's need of memory is told. */
+const USUAL_TOKENS = 8192;
+
+/**
+ * What the KV cache takes while a prompt of USUAL_TOKENS, or of the whole context, is read: its rows, and the scratch of
+ * the prefill lane, whose rows are float32. Under the ceiling of a machine with memory to spare.
+ */
+export function cacheBytesAtWork(bytesPerToken: number, scratchBytesPerToken: number, contextTokens: number): number {
+  const tokens = Math.min(USUAL_TOKENS, contextTokens);
+  return tokens * bytesPerToken + prefillRows(mostPrefillTokens(MOST_BYTES, scratchBytesPerToken, tokens)) * scratchBytesPerToken;
 }
 
 /** As it is now. `processBytes` is of the whole process: with the thread transport, the extension host and what else runs in it. */

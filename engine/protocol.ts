@@ -294,6 +294,8 @@ export interface InspectedModel {
   /** Of them: what writing a token reads and what stays in memory; all but the embedding, of which single rows are looked up. */
   residentBytes: Record<Precision, number>;
   kvBytesPerToken: { int8: number; float32: number };
+  /** What it takes at work: the resident weights, and the cache while an ordinary file and conversation are read. */
+  memoryBytes: Record<Precision, number>;
   canComplete: boolean;
   canChat: boolean;
   canEdit: boolean;

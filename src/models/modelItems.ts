@@ -3,7 +3,7 @@ import type { InspectedModel } from '../../engine/protocol.ts';
 import type { WeightPrecision } from '../config.ts';
 import { formatBytes, formatCount } from '../format.ts';
 import type { Translate } from '../translate.ts';
-import { memoryNeeded, type Recommendation } from './recommend.ts';
+import type { Recommendation } from './recommend.ts';
 
 export interface ModelLine {
   label: string;
@@ -29,9 +29,8 @@ interface Found {
 
 /** A model that can run. The line is as wide as the list: what it can do first, figures after that. */
 export function describeInspected(model: InspectedModel, { name, current, builtIn, availableBytes, precision }: Found, { t, language }: Speech): ModelLine {
-  const memoryBytes = (form: WeightPrecision) => memoryNeeded({ residentBytes: model.residentBytes[form], kvBytesPerToken: model.kvBytesPerToken.int8 }, model.contextTokens);
-  const [needed, least] = [precision, 'int4' as const].map((form) => formatBytes(memoryBytes(form), language));
-  const fits = (form: WeightPrecision) => availableBytes === null || current || memoryBytes(form) <= availableBytes;
+  const [needed, least] = [precision, 'int4' as const].map((form) => formatBytes(model.memoryBytes[form], language));
+  const fits = (form: WeightPrecision) => availableBytes === null || current || model.memoryBytes[form] <= availableBytes;
   return {
     label: `$(${current ? 'check' : 'circle-large-outline'}) ${builtIn ? model.name : name}`,
     description: [current ? t('in use') : '', builtIn ? t('built in') : '', formatParameters(model.parameters, t, language)].filter(Boolean).join(' · '),
@@ -39,8 +38,8 @@ export function describeInspected(model: InspectedModel, { name, current, builtI
       abilities(model, t),
       t('reads {0} tokens', formatCount(model.contextTokens, language)),
       fits(precision)
-        ? t('{0} for weights and cache', needed!)
-        : `$(warning) ${fits('int4') ? t('{0} for weights and cache, more than is free; {1} with kvasir.engine.precision = int4', needed!, least!) : t('{0} for weights and cache, more than is free', needed!)}`,
+        ? t('{0} of memory at work', needed!)
+        : `$(warning) ${fits('int4') ? t('{0} of memory at work, more than is free; {1} with kvasir.engine.precision = int4', needed!, least!) : t('{0} of memory at work, more than is free', needed!)}`,
     ].join(' · '),
   };
 }

@@ -14,21 +14,20 @@ export interface OpenModel {
   code: boolean;
   /** Of the engine's weights: what writing one token reads, and what stays in memory; all but the embedding, of which one row is looked up. */
   residentBytes: Record<WeightPrecision, number>;
-  kvBytesPerToken: number;
+  /** Of the cache while an ordinary file and conversation are read, as the engine counts it. */
+  cacheBytes: number;
 }
 
 /** Sizes are the import's own arithmetic over each model's config.json; a test holds them. Licences that forbid commercial use are left out (Qwen2.5-Coder-3B). */
 export const OPEN_MODELS: readonly OpenModel[] = [
-  { id: 'Qwen/Qwen2.5-Coder-0.5B-Instruct', parameters: 494_032_768, licence: 'Apache-2.0', code: true, residentBytes: { int8: 497_281_024, int4: 354_084_864 }, kvBytesPerToken: 6796 },
-  { id: 'Qwen/Qwen3-0.6B', parameters: 596_049_920, licence: 'Apache-2.0', code: false, residentBytes: { int8: 598_551_040, int4: 483_068_416 }, kvBytesPerToken: 59_144 },
-  { id: 'Qwen/Qwen2.5-Coder-1.5B-Instruct', parameters: 1_543_714_304, licence: 'Apache-2.0', code: true, residentBytes: { int8: 1_551_530_496, int4: 1_018_378_752 }, kvBytesPerToken: 15_308 },
-  { id: 'Qwen/Qwen3-1.7B', parameters: 1_720_574_976, licence: 'Apache-2.0', code: false, residentBytes: { int8: 1_724_168_704, int4: 1_246_546_432 }, kvBytesPerToken: 59_144 },
-  { id: 'Qwen/Qwen3-4B', parameters: 4_022_468_096, licence: 'Apache-2.0', code: false, residentBytes: { int8: 4_029_090_304, int4: 2_804_808_192 }, kvBytesPerToken: 76_040 },
-  { id: 'Qwen/Qwen2.5-Coder-7B-Instruct', parameters: 7_615_616_512, licence: 'Apache-2.0', code: true, residentBytes: { int8: 7_086_053_376, int4: 4_449_052_672 }, kvBytesPerToken: 30_092 },
+  { id: 'Qwen/Qwen2.5-Coder-0.5B-Instruct', parameters: 494_032_768, licence: 'Apache-2.0', code: true, residentBytes: { int8: 497_281_024, int4: 354_084_864 }, cacheBytes: 269_651_968 },
+  { id: 'Qwen/Qwen3-0.6B', parameters: 596_049_920, licence: 'Apache-2.0', code: false, residentBytes: { int8: 598_551_040, int4: 483_068_416 }, cacheBytes: 954_286_080 },
+  { id: 'Qwen/Qwen2.5-Coder-1.5B-Instruct', parameters: 1_543_714_304, licence: 'Apache-2.0', code: true, residentBytes: { int8: 1_551_530_496, int4: 1_018_378_752 }, cacheBytes: 624_594_944 },
+  { id: 'Qwen/Qwen3-1.7B', parameters: 1_720_574_976, licence: 'Apache-2.0', code: false, residentBytes: { int8: 1_724_168_704, int4: 1_246_546_432 }, cacheBytes: 954_286_080 },
+  { id: 'Qwen/Qwen3-4B', parameters: 4_022_468_096, licence: 'Apache-2.0', code: false, residentBytes: { int8: 4_029_090_304, int4: 2_804_808_192 }, cacheBytes: 1_075_916_800 },
+  { id: 'Qwen/Qwen2.5-Coder-7B-Instruct', parameters: 7_615_616_512, licence: 'Apache-2.0', code: true, residentBytes: { int8: 7_086_053_376, int4: 4_449_052_672 }, cacheBytes: 716_308_480 },
 ];
 
-/** Tokens of context that a memory need is told for. */
-const USUAL_TOKENS = 8192;
 /** Of the memory that is free now; the rest is the editor's and everybody else's. */
 const USABLE_SHARE = 0.8;
 /** Slower than people read. */
@@ -38,15 +37,10 @@ export interface Recommendation {
   model: OpenModel;
   /** That it would fit in, and be fast enough. */
   precision: WeightPrecision;
-  /** With the cache of USUAL_TOKENS. */
+  /** At work: the resident weights and the cache. */
   memoryBytes: number;
   /** At most; null where the speed of the memory is not known. */
   tokensPerSecond: number | null;
-}
-
-/** Weights in memory and the cache of an ordinary file and conversation. */
-export function memoryNeeded(model: { residentBytes: number; kvBytesPerToken: number }, contextTokens = USUAL_TOKENS): number {
-  return model.residentBytes + Math.min(USUAL_TOKENS, contextTokens) * model.kvBytesPerToken;
 }
 
 /** Every token reads the weights once, so no machine writes faster than this. */
@@ -61,7 +55,7 @@ function mostTokensPerSecond(residentBytes: number, readBytesPerSecond: number |
 export function recommend(machine: { availableBytes: number; readBytesPerSecond: number | null }, set: WeightPrecision, except: ReadonlySet<string> = new Set()): Recommendation[] {
   const inForm = (model: OpenModel, precision: WeightPrecision): Recommendation => {
     const residentBytes = model.residentBytes[precision];
-    return { model, precision, memoryBytes: memoryNeeded({ ...model, residentBytes }), tokensPerSecond: mostTokensPerSecond(residentBytes, machine.readBytesPerSecond) };
+    return { model, precision, memoryBytes: residentBytes + model.cacheBytes, tokensPerSecond: mostTokensPerSecond(residentBytes, machine.readBytesPerSecond) };
   };
   const suits = ({ memoryBytes, tokensPerSecond }: Recommendation) => memoryBytes <= machine.availableBytes * USABLE_SHARE && (tokensPerSecond === null || tokensPerSecond >= LEAST_TOKENS_PER_SECOND);
   return OPEN_MODELS.filter(({ id }) => !except.has(id))

@@ -5,6 +5,7 @@ import { parseConfig } from '../../engine/model/hfConfig.ts';
 import { kvShape } from '../../engine/model/importModel.ts';
 import { planWeights } from '../../engine/model/weightPlan.ts';
 import { inspectFolder } from '../../engine/inspection.ts';
+import { cacheBytesAtWork } from '../../engine/memory.ts';
 import { describeInspected, describeRecommended, describeRefused, formatParameters } from '../../src/models/modelItems.ts';
 import { fetchCommand, OPEN_MODELS, recommend } from '../../src/models/recommend.ts';
 import { t } from './translate.ts';
@@ -28,8 +29,18 @@ describe('the table', () => {
       return ['embedding', 'embedding.scales'].reduce((sum, name) => sum - plan.stored.get(name)!.length, plan.bytes);
     };
     const { parameters } = planWeights(config, 'int8', config.tied);
-    expect(model).toMatchObject({ parameters, residentBytes: { int8: resident('int8'), int4: resident('int4') }, kvBytesPerToken: kvBytesPerToken(kvShape(config, 'int8')) });
+    expect(model).toMatchObject({ parameters, residentBytes: { int8: resident('int8'), int4: resident('int4') }, cacheBytes: cacheBytesAtWork(kvBytesPerToken(kvShape(config, 'int8')), kvBytesPerToken(kvShape(config, 'float32')), 32_768) });
   });
+});
+
+it('a model at work takes its weights, the rows of its context, and the scratch in which a prompt is read', async () => {
+  const { memoryBytes, residentBytes, kvBytesPerToken: perToken, contextTokens } = await inspectFolder('model');
+  // The scratch has float32 rows, in steps of 512, with room for one of padding.
+  const cacheBytes = contextTokens * perToken.int8 + 2560 * perToken.float32;
+  expect(memoryBytes).toEqual({ int8: residentBytes.int8 + cacheBytes, int4: residentBytes.int4 + cacheBytes, float32: residentBytes.float32 + (contextTokens + 2560) * perToken.float32 });
+  // A long context is counted up to an ordinary file and conversation, and the scratch takes a quarter of the cache's ceiling at most.
+  expect(cacheBytesAtWork(1000, 4000, 1e6)).toBe(8192 * 1000 + 8704 * 4000);
+  expect(cacheBytesAtWork(100_000, 500_000, 1e6)).toBe(8192 * 100_000 + 512 * 500_000);
 });
 
 describe('a machine', () => {
@@ -45,8 +56,8 @@ describe('a machine', () => {
     expect(ids(32e9, 8e9)).toEqual(['Qwen2.5-Coder-0.5B-Instruct', 'Qwen3-0.6B']);
   });
   it('whose speed is not known is judged by its memory', () => {
-    expect(ids(2e9, null)).toEqual(['Qwen2.5-Coder-1.5B-Instruct in int4', 'Qwen2.5-Coder-0.5B-Instruct', 'Qwen3-0.6B']);
-    expect(recommend({ availableBytes: 2e9, readBytesPerSecond: null }, 'int8')[0]?.tokensPerSecond).toBeNull();
+    expect(ids(2.2e9, null)).toEqual(['Qwen2.5-Coder-1.5B-Instruct in int4', 'Qwen2.5-Coder-0.5B-Instruct', 'Qwen3-0.6B']);
+    expect(recommend({ availableBytes: 2.2e9, readBytesPerSecond: null }, 'int8')[0]?.tokensPerSecond).toBeNull();
   });
   it('of 0.5 GB is told of none', () => {
     expect(ids(0.5e9, 50e9)).toEqual([]);
@@ -57,7 +68,7 @@ describe('a machine', () => {
   it('writes at most what its memory reads', () => {
     const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 15_515_304_960 }, 'int8');
     expect(best?.tokensPerSecond).toBe(10);
-    expect(best?.memoryBytes).toBe(1_551_530_496 + 8192 * 15_308);
+    expect(best?.memoryBytes).toBe(1_551_530_496 + 624_594_944);
   });
 });
 
@@ -65,7 +76,7 @@ describe('in words', () => {
   const speech = { t, language: 'en' };
   it('the built-in model, in use', async () => {
     const line = describeInspected(await inspectFolder('model'), { name: 'x', current: true, builtIn: true, availableBytes: 1, precision: 'int8' }, speech);
-    expect(line).toEqual({ label: '$(check) kvasir-starter', description: 'in use · built in · 7.5 million parameters', detail: 'completions, chat, no edits · reads 2,048 tokens · 10.4 MB for weights and cache' });
+    expect(line).toEqual({ label: '$(check) kvasir-starter', description: 'in use · built in · 7.5 million parameters', detail: 'completions, chat, no edits · reads 2,048 tokens · 23.5 MB of memory at work' });
   });
   it('one that is too large for what is free', async () => {
     const line = describeInspected(await inspectFolder('test/fixtures/models/llama-mha-f16'), { name: 'a/b', current: false, builtIn: false, availableBytes: 1, precision: 'int8' }, speech);
@@ -74,19 +85,19 @@ describe('in words', () => {
     expect(line.detail).toContain('chat only, no completions');
   });
   it('one that is too large with 8 bits, but not with 4', async () => {
-    const model = { ...(await inspectFolder('model')), residentBytes: { int8: 3e9, int4: 2e9, float32: 12e9 }, contextTokens: 1000, kvBytesPerToken: { int8: 1e5, float32: 4e5 } };
+    const model = { ...(await inspectFolder('model')), memoryBytes: { int8: 3.1e9, int4: 2.1e9, float32: 12e9 } };
     const line = (precision: 'int8' | 'int4') => describeInspected(model, { name: 'a/b', current: false, builtIn: false, availableBytes: 2.5e9, precision }, speech).detail;
-    expect(line('int8')).toContain('$(warning) 3.1 GB for weights and cache, more than is free; 2.1 GB with kvasir.engine.precision = int4');
-    expect(line('int4')).toMatch(/ · 2.1 GB for weights and cache$/);
-    const [best] = recommend({ availableBytes: 2e9, readBytesPerSecond: null }, 'int8');
-    expect(describeRecommended(best!, 'int8', null, speech).detail).toBe('code · needs 1.1 GB with kvasir.engine.precision = int4');
+    expect(line('int8')).toContain('$(warning) 3.1 GB of memory at work, more than is free; 2.1 GB with kvasir.engine.precision = int4');
+    expect(line('int4')).toMatch(/ · 2.1 GB of memory at work$/);
+    const [best] = recommend({ availableBytes: 2.2e9, readBytesPerSecond: null }, 'int8');
+    expect(describeRecommended(best!, 'int8', null, speech).detail).toBe('code · needs 1.6 GB with kvasir.engine.precision = int4');
   });
   it('one that cannot run', () => {
     expect(describeRefused('config.json: hidden_size is missing', { name: 'a', current: false, builtIn: false, availableBytes: null, precision: 'int8' }, speech)).toEqual({ label: '$(error) a', description: '', detail: 'config.json: hidden_size is missing' });
   });
   it('a recommended one, with what the estimate was made from', () => {
     const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 20e9 }, 'int8');
-    expect(describeRecommended(best!, 'int8', 20e9, speech).detail).toBe('code · needs 1.7 GB · estimate: at most 13 tokens/s (20.0 GB/s ÷ 1.6 GB)');
+    expect(describeRecommended(best!, 'int8', 20e9, speech).detail).toBe('code · needs 2.2 GB · estimate: at most 13 tokens/s (20.0 GB/s ÷ 1.6 GB)');
     expect(describeRecommended({ ...best!, tokensPerSecond: null }, 'int8', null, speech).detail).not.toContain('estimate');
     expect(fetchCommand(best!.model.id)).toBe('hf download Qwen/Qwen2.5-Coder-1.5B-Instruct');
   });

@@ -68,7 +68,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
       return there;
     };
     await expect.poll(listed, { timeout: PATIENCE, interval: 500 }).toBe(1);
-    await expect.poll(() => row(/kvasir-starter/).innerText(), { timeout: PATIENCE }).toMatch(/in use · built in · 7\.5 million parameters[\s\S]*completions, chat, no edits · reads 2,048 tokens · [\d.]+ MB for weights and cache/);
+    await expect.poll(() => row(/kvasir-starter/).innerText(), { timeout: PATIENCE }).toMatch(/in use · built in · 7\.5 million parameters[\s\S]*completions, chat, no edits · reads 2,048 tokens · [\d.]+ MB of memory at work/);
     expect(await row(/tiny-qwen/).innerText()).toMatch(/0\.3 million parameters[\s\S]*completions, chat, edits/);
     expect(await row(/kvasir-test\/tiny-llama/).innerText()).toMatch(/chat only/);
     await window.screenshotThemes('choose-model');
