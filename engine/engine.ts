@@ -6,7 +6,7 @@
  * the step has ended. If `step` rejects, the engine has failed: `failAll`, then build another one.
  */
 import { t } from '@vscode/l10n';
-import { type ModelRunner, prefillRows, prefillTokensIn } from './batch.ts';
+import { type ModelRunner, prefillRows } from './batch.ts';
 import { KvCache } from './cache/kvCache.ts';
 import type { Block } from './cache/outline.ts';
 import type { KvWindow } from './cache/window.ts';
@@ -14,6 +14,7 @@ import { kvBytesPerToken } from './cache/window.ts';
 import { RequestError } from './errors.ts';
 import { Journal } from './journal.ts';
 import { laneIds } from './laneIds.ts';
+import { mostPrefillTokens } from './memory.ts';
 import { ALL_POLICIES, type Policies } from './policies/policies.ts';
 import { StepCost } from './policies/stepCost.ts';
 import type { EngineStats, FinishReason, Tier, TreeNode } from './protocol.ts';
@@ -53,9 +54,6 @@ export interface EngineOptions {
 }
 
 export type CoreStats = Omit<EngineStats, 'model' | 'files' | 'memory' | 'tree'>;
-
-/** Most of the ceiling that the prefill lane's scratch may take. Where it is full, a prompt goes on in the window lane. */
-const PREFILL_SHARE = 0.25;
 
 export class Engine {
   readonly #runner: ModelRunner;
@@ -306,7 +304,7 @@ export class Engine {
   #divide(maxBytes: number): number {
     this.#maxBytes = maxBytes;
     const perToken = this.#prefillBytesPerToken;
-    if (perToken > 0) this.#mostPrefill = this.#givenPrefill ?? Math.min(this.#maxContext, prefillTokensIn((maxBytes * PREFILL_SHARE) / perToken));
+    if (perToken > 0) this.#mostPrefill = this.#givenPrefill ?? mostPrefillTokens(maxBytes, perToken, this.#maxContext);
     return maxBytes - prefillRows(this.#mostPrefill) * perToken;
   }
 

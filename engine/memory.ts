@@ -15,7 +15,7 @@ export function automaticCacheBytes(availableBytes: number = process.availableMe
   return Math.floor(Math.min(availableBytes * SHARE_OF_AVAILABLE, MOST_BYTES));
 }
 
-/** Most of the ceiling that the prefill lane's scratch may take, as in engine.ts. */
+/** Most of the ceiling that the prefill lane's scratch may take. Where it is full, a prompt goes on in the window lane. */
 const PREFILL_SHARE = 0.25;
 
 /** Most tokens of a prompt that the prefill lane's scratch holds under this ceiling. */
