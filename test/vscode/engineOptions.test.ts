@@ -1,0 +1,67 @@
+/** Weights of 4 bits, and tokens taken over behind an edit, as the settings turn them on and the cache panel shows them. */
+import { writeFileSync } from 'node:fs';
+import type { FrameLocator } from 'playwright-core';
+import { afterAll, expect, test } from 'vitest';
+import { PATIENCE } from './editor.ts';
+import { editorSuite, INVENTORY } from './suite.ts';
+
+editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
+  const panel = (): FrameLocator => editor().page.frameLocator('iframe.webview').first().frameLocator('iframe#active-frame');
+  /** Opened after the panel. */
+  const chat = (): FrameLocator => editor().page.frameLocator('iframe.webview').last().frameLocator('iframe#active-frame');
+  const cell = (column: string) => panel().locator(`[data-file="src/inventory.ts"] .${column}`);
+  const about = () => panel().locator('[data-part="about"]').textContent();
+  afterAll(() => editor()?.configureMachine({ 'kvasir.engine.precision': undefined, 'kvasir.cache.reuseShifted': undefined }));
+
+  test('weights of 4 bits are loaded and complete; panel and hover say so', async () => {
+    const window = editor();
+    window.configureMachine({ 'kvasir.engine.precision': 'int4' });
+    await window.openFile('src/inventory.ts');
+    await window.runCommand('View: Keep Editor');
+    await window.runCommand('Kvasir: Show Cache');
+    await window.openFile('src/inventory.ts');
+    await window.goTo(62, 1);
+    await window.runCommand('Kvasir: Trigger Completion');
+    await expect.poll(about, { timeout: 2 * PATIENCE }).toMatch(/kvasir-starter · int4 · \d+ threads/);
+    await expect.poll(async () => (await cell('tokens').textContent()) ?? '', { timeout: PATIENCE }).toMatch(/^[1-9]/);
+    await window.screenshot('engine-int4');
+    const hover = await window.statusHover();
+    await window.screenshot('engine-int4-hover');
+    await window.unhover();
+    expect(hover).toMatch(/int4/);
+    expect(window.problems).toEqual([]);
+  });
+
+  test('behind an edit, tokens that are approximated are told apart until they are computed', async () => {
+    const window = editor();
+    window.configureMachine({ 'kvasir.engine.precision': undefined, 'kvasir.cache.reuseShifted': true });
+    await window.openFile('src/inventory.ts');
+    const ask = async (question: string) => {
+      const input = chat().getByRole('textbox', { name: 'Ask Kvasir' });
+      await input.fill(question);
+      await input.press('Enter');
+    };
+    await window.runCommand('Kvasir: Open Chat');
+    await ask('What does totalValue return?');
+    await expect.poll(about, { timeout: 2 * PATIENCE }).toMatch(/kvasir-starter · int8/);
+    await expect.poll(async () => (await cell('tokens').textContent()) ?? '', { timeout: PATIENCE }).toMatch(/^[\d,]{3,}$/);
+    await cell('tokens').scrollIntoViewIfNeeded();
+    const exact = await cell('tokens').textContent();
+    await window.openFile('src/inventory.ts');
+    await window.goTo(1, 1);
+    // As when a file is changed on disk: nothing is asked for before the question.
+    writeFileSync(window.file('src/inventory.ts'), INVENTORY.replace('export interface StockEntry', '// What is there.\nexport interface StockEntry'));
+    await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('What is there.');
+    await ask('What does count return?');
+    // For a second or more: idle time computes them.
+    await cell('tokens').filter({ hasText: /^[\d,]+ \+ ≈[\d,]+$/ }).waitFor({ timeout: PATIENCE });
+    const title = await cell('tokens').getAttribute('title');
+    await window.screenshot('engine-approximated');
+    await chat().locator('[data-role="assistant"] footer', { hasText: /\d approximated/ }).waitFor();
+    expect(title).toMatch(/^[\d,]+ tokens are approximated: computed before an edit/);
+    await expect.poll(() => cell('tokens').textContent(), { timeout: PATIENCE }).toMatch(/^[\d,]+$/);
+    expect(await cell('tokens').textContent()).not.toBe(exact);
+    expect(await cell('tokens').getAttribute('title')).toBe('');
+    expect(window.problems).toEqual([]);
+  });
+});
