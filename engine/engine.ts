@@ -142,7 +142,8 @@ export class Engine {
     this.#stepping = true;
     try {
       const start = this.#clock();
-      const { batch, ended } = this.#scheduler.schedule(this.#planner.budget(this.#sequences.values(), this.#scheduler.backlog()), start);
+      const budget = this.#planner.budget(this.#sequences.values(), this.#scheduler.backlog());
+      const { batch, ended } = this.#scheduler.schedule(budget, start);
       const scheduled = this.#clock();
       for (const { sequence, outcome } of ended) this.#end(sequence, outcome);
       if (batch.length > 0) {
@@ -151,7 +152,7 @@ export class Engine {
         const prefill = batch.find(({ lane }) => lane === 'prefill') ?? null;
         const numTokens = numTokensOf(batch);
         this.#planner.learn(numTokens - (prefill?.count ?? 0), this.#runner.columns, prefill, run - scheduled);
-        if (batch.every(({ prefill }) => !prefill)) this.#speculation?.observe(numTokens, run - scheduled, this.#planner.columnMs(this.#runner.columns));
+        if (batch.every(({ prefill }) => !prefill)) this.#speculation?.observe(numTokens, run - scheduled, budget.columnMs(this.#runner.columns));
         const entry = this.#journal.begin(batch);
         const numGenerated = this.#emit(batch, logits);
         entry.finish(numGenerated, { start, scheduled, run, end: this.#clock() });

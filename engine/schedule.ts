@@ -28,6 +28,8 @@ export interface Ended {
   readonly outcome: FinishReason | RequestError;
 }
 
+export type OnEnd = (sequence: Sequence, outcome: Ended['outcome']) => void;
+
 export interface Schedule {
   readonly batch: Scheduled[];
   readonly ended: Ended[];

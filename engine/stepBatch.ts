@@ -1,6 +1,6 @@
 /**
- * The step that is being put together: who has how many tokens in it, and which pages of the window it attends to.
- * Decides nothing; the scheduler asks it what another part would mean.
+ * The step that is being put together: who has how many tokens in it, what of the time budget they take, and which pages of
+ * the window it attends to. Decides nothing; the builder asks it what another part would mean.
  */
 import type { KvCache } from './cache/kvCache.ts';
 import type { Lease } from './cache/lease.ts';
@@ -9,17 +9,21 @@ import type { TokenBudget } from './policies/tokenBudget.ts';
 import type { Scheduled } from './schedule.ts';
 import type { Sequence } from './sequence.ts';
 
+/** What a part is counted as. */
+interface Weight {
+  /** Of the budget of tokens. */
+  readonly spent: number;
+  /** Tokens that a decode would draft in a step of its own. */
+  readonly wanted: number;
+}
+
 export class StepBatch {
   readonly #cache: KvCache;
-  readonly #parts = new Map<Sequence, Scheduled>();
-  /** Of those in the window lane. */
-  #pages = new Set<number>();
-  #windowTokens = 0;
-  /** Tokens of the time budget that are spent. */
-  spent = 0;
-  numDecodes = 0;
-  /** Tokens that its decodes would draft if each had a step of its own. */
-  numWanted = 0;
+  readonly #parts = new Map<Sequence, { part: Scheduled; weight: Weight }>();
+  /** Of those in the window lane, and of `others`; a part that is taken out leaves its own behind. */
+  readonly #pages = new Set<number>();
+  /** Tokens of drafts that are still to be added. */
+  drafted = 0;
 
   constructor(cache: KvCache) {
     this.#cache = cache;
@@ -29,14 +33,27 @@ export class StepBatch {
     return this.#parts.size;
   }
 
+  /** Pages of the window that it attends to. */
+  get pages(): ReadonlySet<number> {
+    return this.#pages;
+  }
+
   /** Columns of the window that it attends to. */
   get columns(): number {
     return columnsOf(this.#cache, null, this.#pages);
   }
 
-  /** Tokens in the window lane. */
-  get windowTokens(): number {
-    return this.#windowTokens;
+  /** Tokens of the budget that are spent. */
+  get spent(): number {
+    let spent = this.drafted;
+    for (const { weight } of this.#parts.values()) spent += weight.spent;
+    return spent;
+  }
+
+  get numDecodes(): number {
+    let count = 0;
+    for (const { part } of this.#parts.values()) if (!part.prefill) count++;
+    return count;
   }
 
   has(sequence: Sequence): boolean {
@@ -44,35 +61,32 @@ export class StepBatch {
   }
 
   get(sequence: Sequence): Scheduled | undefined {
-    return this.#parts.get(sequence);
+    return this.#parts.get(sequence)?.part;
   }
 
   sequences(): IterableIterator<Sequence> {
     return this.#parts.keys();
   }
 
-  /** Adds a part, or replaces that of its sequence by one with more tokens. */
-  set(part: Scheduled): void {
-    const { sequence, lease, lane, count, draft } = part;
-    const before = this.#parts.get(sequence);
-    this.#parts.set(sequence, part);
-    if (lane === 'prefill') return;
-    this.#windowTokens += count + draft.length - (before ? before.count + before.draft.length : 0);
-    if (!before) this.#cache.addPages(lease, this.#pages);
+  add(part: Scheduled, weight: Weight): void {
+    this.#parts.set(part.sequence, { part, weight });
+    if (part.lane === 'window') this.#cache.addPages(part.lease, this.#pages);
   }
 
-  /** Takes a part out, whose pages may go on to count. */
+  /** Puts a part with a draft in the place of the one without. */
+  replace(part: Scheduled): void {
+    this.#parts.get(part.sequence)!.part = part;
+  }
+
   delete(sequence: Sequence): Scheduled | null {
-    const part = this.#parts.get(sequence);
-    if (!part) return null;
+    const entry = this.#parts.get(sequence);
     this.#parts.delete(sequence);
-    if (part.lane === 'window') this.#windowTokens -= part.count + part.draft.length;
-    return part;
+    return entry?.part ?? null;
   }
 
   /** Whether the next token that a sequence needs is computed in this step. */
   computesFor(sequence: Sequence, at: number): boolean {
-    for (const leader of this.#parts.values()) if (leader.prefill && follows(sequence.cacheIds, at, leader)) return true;
+    for (const { part } of this.#parts.values()) if (part.prefill && follows(sequence.cacheIds, at, part)) return true;
     return false;
   }
 
@@ -83,26 +97,29 @@ export class StepBatch {
 
   /** Whether `tokens` of another sequence had better be in this step than in one of their own. */
   shares(lease: Lease, tokens: number, budget: TokenBudget): boolean {
-    if (this.#windowTokens === 0) return true;
-    return budget.shares({ tokens: this.#windowTokens + this.numWanted, columns: this.columns }, { tokens, columns: columnsOf(this.#cache, lease) }, this.columnsWith(lease));
+    let own = 0;
+    for (const { part, weight } of this.#parts.values()) if (part.lane === 'window') own += part.count + weight.wanted;
+    if (own === 0) return true;
+    return budget.shares({ tokens: own, columns: this.columns }, { tokens, columns: columnsOf(this.#cache, lease) }, this.columnsWith(lease));
   }
 
   /** What has been put together, in order; then it is empty. Slots may move. */
   take(): Scheduled[] {
-    const parts = [...this.#parts.values()];
-    const leases = parts.filter(({ lane }) => lane === 'window').map(({ lease }) => lease);
-    this.#cache.pack(leases, this.#windowTokens, parts.map(({ newSlots }) => newSlots));
-    this.clear();
+    const parts = Array.from(this.#parts.values(), ({ part }) => part);
+    const inWindow = parts.filter(({ lane }) => lane === 'window');
+    const numTokens = inWindow.reduce((sum, { count, draft }) => sum + count + draft.length, 0);
+    const [leases, added] = [inWindow.map(({ lease }) => lease), inWindow.map(({ newSlots }) => newSlots)];
+    this.#cache.pack(leases, added, numTokens, parts.map(({ newSlots }) => newSlots));
+    this.begin([]);
     return parts;
   }
 
-  clear(): void {
+  /** Empties it. `others`: whose columns it attends to in any case. */
+  begin(others: Iterable<Lease>): void {
     this.#parts.clear();
     this.#pages.clear();
-    this.#windowTokens = 0;
-    this.spent = 0;
-    this.numDecodes = 0;
-    this.numWanted = 0;
+    this.drafted = 0;
+    for (const lease of others) this.#cache.addPages(lease, this.#pages);
   }
 }
 

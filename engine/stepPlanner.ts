@@ -64,11 +64,6 @@ export class StepPlanner {
     return learntBudget(this.cost, this.#prefillCost, this.#target([...sequences], backlog));
   }
 
-  /** What a token of a step cost for these columns, ms. */
-  columnMs(columns: number): number {
-    return this.cost.known ? this.cost.coefficients.c * columns : 0;
-  }
-
   #target(sequences: readonly Sequence[], backlog: number): StepTarget {
     return stepTarget({
       completion: sequences.some((s) => s.priority === 'completion'),

@@ -75,7 +75,11 @@ export class KvCache {
 
   /** Adds the pages of the window that a lease's computed tokens lie in. */
   addPages(lease: Lease, pages: Set<number>): void {
-    this.#memory.window.addPages(this.slotsOf(lease), pages);
+    const { window } = this.#memory;
+    const slots = this.slotsOf(lease);
+    window.addPages(slots.subarray(lease.numPaged), lease.pages);
+    lease.numPaged = slots.length;
+    for (const page of lease.pages) pages.add(page);
   }
 
   get events(): Readonly<{ evictions: number; promotions: number; demotions: number }> {
@@ -92,7 +96,7 @@ export class KvCache {
 
   /** An empty lease. It must be given back by `release`. `tag` is what the monitor calls what it adds. */
   open(tag = ''): Lease {
-    const lease: Lease = { node: this.#memory.tree.root, tail: [], slots: new Int32Array(0), numKnown: 0, layout: 0, tag };
+    const lease: Lease = { node: this.#memory.tree.root, tail: [], slots: new Int32Array(0), numKnown: 0, pages: new Set(), numPaged: 0, layout: 0, tag };
     this.#leases.add(lease);
     return lease;
   }
@@ -119,9 +123,12 @@ export class KvCache {
     return endIndex(lease.node) - before;
   }
 
-  /** n slots for new tokens of a lease, with undefined contents, or null. They belong to the caller until `append` or `free`. */
-  allocate(n: number, lease?: Lease): Int32Array | null {
-    return this.#memory.allocate(n, lease && lastSlot(lease));
+  /**
+   * n slots for new tokens of a lease, with undefined contents, or null; near its last one, or else in the `preferred` pages. They
+   * belong to the caller until `append` or `free`.
+   */
+  allocate(n: number, lease?: Lease, preferred?: Iterable<number>): Int32Array | null {
+    return this.#memory.allocate(n, lease && lastSlot(lease), preferred);
   }
 
   /** n slots that are free as things are: nothing is evicted and the window does not grow for them. Null when there are fewer. */
@@ -183,6 +190,10 @@ export class KvCache {
     const { layout } = this.#memory;
     if (lease.layout !== layout) lease.numKnown = 0;
     lease.layout = layout;
+    if (lease.numKnown < lease.numPaged) {
+      lease.pages.clear();
+      lease.numPaged = 0;
+    }
     if (lease.slots.length < length) {
       const grown = new Int32Array(Math.max(2 * lease.slots.length, length + 64));
       grown.set(lease.slots);
@@ -198,12 +209,12 @@ export class KvCache {
   }
 
   /**
-   * `numTokens` tokens are about to attend to what these leases have computed: brings it into few pages where that pays.
-   * Slots move, also those of `inFlight`, which belong to a batch.
+   * `numTokens` tokens are about to attend to what these leases have computed: brings it, with the `added` slots that come to it,
+   * into few pages where that pays. Slots move, also those of `inFlight`, which belong to a batch.
    */
-  pack(leases: Iterable<Lease>, numTokens: number, inFlight: readonly Int32Array[]): void {
+  pack(leases: Iterable<Lease>, added: readonly Int32Array[], numTokens: number, inFlight: readonly Int32Array[]): void {
     const slots = Array.from(leases, (lease) => this.slotsOf(lease));
-    this.#memory.pack(slots, numTokens, [...this.#tails(), ...inFlight]);
+    this.#memory.pack([...slots, ...added], numTokens, [...this.#tails(), ...inFlight]);
   }
 
   /** Slots that must be released before `setMaxBytes(maxBytes)`; 0 or less when it can be called. */

@@ -1,13 +1,13 @@
 /**
  * Where K/V rows live: window and store under one ceiling in bytes. Hands out slots, and makes room for them by
- * growing the window, demoting runs to the store (lossless) or dropping them. Knows runs and reference counts, but no
- * sequence and no token. That something does not fit is a return value.
+ * growing the window, demoting runs to the store (lossless) or dropping them; brings what a step looks at into few pages.
+ * Knows runs and reference counts, but no sequence and no token. That something does not fit is a return value.
  *
  * Room is made in this order: free slots; growth up to `softSlots`; slots of unreferenced runs, least recently used
  * first; growth up to the ceiling. In the store, copies of runs that are also in the window go first, then old runs.
  */
 import { evictionOrder, firstToGo } from './eviction.ts';
-import { exchanges, scatterOf } from './packing.ts';
+import { packingOf, partnersOf } from './packing.ts';
 import { PrefixTree, type TreeNode } from './prefixTree.ts';
 import { SlotAllocator } from './slots.ts';
 import { KvStore } from './store.ts';
@@ -27,11 +27,8 @@ const LEAST_SHRINK = 2 * WINDOW_STEP;
 /** When all is quiet, runs unused for so long leave the window for the store. */
 const STALE_MS = 60_000;
 
-/**
- * What exchanging two slots costs, in tokens that attend to a page in vain. Measured on the shape of Qwen2.5-0.5B: 0.01 ms where
- * many lie side by side, 0.09 ms where each lies alone; a page in vain is 0.34 ms per token.
- */
-const EXCHANGE_TOKENS = 0.1;
+/** From step to step, of what was attended to in vain: who is gone has no claim. */
+const FADING = 0.97;
 
 const roundUp = (n: number, step: number): number => Math.ceil(n / step) * step;
 
@@ -43,7 +40,7 @@ export class KvMemory {
   readonly events = { evictions: 0, promotions: 0, demotions: 0 };
   readonly #slots = new SlotAllocator();
   readonly bytesPerSlot: number;
-  /** Changes whenever slots of runs or tails become others. */
+  /** Changes whenever slots of runs or tails become others, or lie in other pages. */
   layout = 0;
   #maxBytes: number;
   /** Slots of runs that nobody references. */
@@ -100,15 +97,15 @@ export class KvMemory {
     return this.#slots.numHeld - this.#evictable;
   }
 
-  /** n slots with undefined contents, behind `after` where there is room, or null when they cannot be had. May demote and drop unreferenced runs. */
-  allocate(n: number, after = -1): Int32Array | null {
+  /** n slots with undefined contents, or null when they cannot be had; `after`, `preferred`: see SlotAllocator. May demote and drop unreferenced runs. */
+  allocate(n: number, after = -1, preferred: Iterable<number> = []): Int32Array | null {
     if (n > this.available) return null;
     while (this.#slots.numFree < n) {
       const missing = n - this.#slots.numFree;
       const more = this.#grow(missing, this.softSlots) || this.#reclaim(missing, this.window.numSlots) || this.#grow(missing, this.maxSlots);
       if (!more) return null;
     }
-    return this.#slots.take(n, after);
+    return this.#slots.take(n, after, preferred);
   }
 
   /** n free slots, or null; moves nothing. */
@@ -185,13 +182,14 @@ export class KvMemory {
    */
   pack(slots: readonly Int32Array[], numTokens: number, tails: Iterable<number[] | Int32Array>): void {
     const { numSlots, pageSlots } = this.window;
-    const scatter = scatterOf(slots, numSlots, pageSlots);
-    this.#inVain += numTokens * (scatter.numPages - scatter.fewest);
-    if (scatter.numMoves === 0 || this.#inVain < EXCHANGE_TOKENS * scatter.numMoves) return;
-    this.#inVain = 0;
+    const packing = packingOf(slots, numSlots, pageSlots);
+    this.#inVain = FADING * this.#inVain + numTokens * packing.pagesInVain;
+    if (packing.from.length === 0 || this.#inVain < packing.price) return;
+    this.#inVain -= packing.price;
     const isIdle = new Uint8Array(numSlots);
     for (const node of this.tree.nodes()) if (node.refCount === 0) for (const slot of node.slots ?? []) isIdle[slot] = 1;
-    const { from, to } = exchanges(scatter, pageSlots, (slot) => !this.#slots.isHeld(slot), (slot) => isIdle[slot] === 1);
+    const from = Int32Array.from(packing.from).sort();
+    const to = partnersOf(packing, pageSlots, (slot) => !this.#slots.isHeld(slot), (slot) => isIdle[slot] === 1);
     this.window.exchange(from, to);
     this.#slots.exchange(from, to);
     this.#rewrite(from, to, tails);
@@ -220,8 +218,10 @@ export class KvMemory {
   }
 
   #resize(numSlots: number): void {
+    const { pageSlots } = this.window;
     this.#slots.resize(numSlots);
     this.window.resize(numSlots, this.maxSlots);
+    if (this.window.pageSlots !== pageSlots) this.layout++;
   }
 
   #shrinkTo(target: number, tails: Iterable<number[]>): void {

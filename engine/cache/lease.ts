@@ -9,6 +9,9 @@ export interface Lease {
   /** Window slots of the computed tokens, in order, as far as they are known: the first `numKnown`, as slots were laid out then. */
   slots: Int32Array;
   numKnown: number;
+  /** Pages of the first `numPaged` of them. */
+  readonly pages: Set<number>;
+  numPaged: number;
   layout: number;
   /** What the monitor calls the runs that this lease adds. */
   readonly tag: string;

@@ -1,7 +1,7 @@
 /**
  * Which window slots are free. Owns nothing but the flags; who holds a slot is known by the prefix tree and by the
  * sequences' tails. A sequence's slots are kept together, as a step is given whole pages of the window: the next one
- * follows the last, and what begins anew begins in the page that has most room.
+ * follows the last or lies in its page, and what begins anew begins in the page that has most room.
  */
 import { PAGE_SLOTS } from './window.ts';
 
@@ -22,21 +22,30 @@ export class SlotAllocator {
     return this.#held[slot] === 1;
   }
 
-  /** Takes n free slots, behind slot `after` if its page has them; null when there are fewer. */
-  take(n: number, after = -1): Int32Array | null {
+  /**
+   * Takes n free slots; null when there are fewer. As far as there are any: in the page of slot `after`, best behind it, then in
+   * the `preferred` pages.
+   */
+  take(n: number, after = -1, preferred: Iterable<number> = []): Int32Array | null {
     if (n > this.numFree) return null;
     const taken = new Int32Array(n);
     let count = 0;
-    const end = (Math.floor(after / PAGE_SLOTS) + 1) * PAGE_SLOTS;
-    if (after >= 0) for (let slot = after + 1; count < n && slot < end && this.#held[slot] === 0; slot++) taken[count++] = slot;
-    for (let i = 0; i < count; i++) this.#held[taken[i]!] = 1;
-    while (count < n) {
-      const page = this.#emptiestPage();
-      for (let slot = page * PAGE_SLOTS; count < n && slot < (page + 1) * PAGE_SLOTS; slot++) {
+    const takeFrom = (first: number, end: number): void => {
+      for (let slot = first; count < n && slot < Math.min(end, this.numSlots); slot++) {
         if (this.#held[slot] !== 0) continue;
         this.#held[slot] = 1;
         taken[count++] = slot;
       }
+    };
+    if (after >= 0) {
+      const start = Math.floor(after / PAGE_SLOTS) * PAGE_SLOTS;
+      takeFrom(after + 1, start + PAGE_SLOTS);
+      takeFrom(start, after);
+    }
+    for (const page of preferred) takeFrom(page * PAGE_SLOTS, (page + 1) * PAGE_SLOTS);
+    while (count < n) {
+      const page = this.#emptiestPage();
+      takeFrom(page * PAGE_SLOTS, (page + 1) * PAGE_SLOTS);
     }
     this.numFree -= n;
     return taken;

@@ -18,24 +18,37 @@ export function sharesStep({ a, c }: Coefficients, one: Part, other: Part, colum
   return c * (one.tokens * (columns - one.columns) + other.tokens * (columns - other.columns)) <= a;
 }
 
-interface Waiting {
+/** One that runs. */
+export interface Turn {
   readonly priority: Priority;
   readonly lastServedAt: number;
+  /** Its next step gives a token of its answer. */
+  readonly decodes: boolean;
+  /** It had something to compute, and the last step was not for it. */
+  readonly aside: boolean;
 }
 
+/** How long an answer that somebody reads may do without a token beside others, and how much longer all else may wait. */
+const READ_MS = 150;
+const OTHER_MS = 4 * READ_MS;
+
 /**
- * Of those that the last step left aside, the one that the next begins with: who has waited longest. Answers that somebody
- * reads along take turns. Of others only the first of its class in `active`, which is in order of standing: one after
- * another they end sooner on average, and the last one no later.
+ * With whom the next step begins: of those that were left aside the one whose wait is longest for its kind. Answers that
+ * somebody reads along take turns. Of prompts, and of what nobody reads, only the first of its class takes part: one after
+ * another they end sooner on average, and the last one no later. `running`: in order of standing.
  */
-export function nextTurn<S extends Waiting>(active: readonly S[], aside: ReadonlySet<S>): S | null {
+export function nextTurn<S extends Turn>(running: readonly S[], now: number): S | null {
   const seen = new Set<Priority>();
   let next: S | null = null;
-  for (const sequence of active) {
-    const { priority, lastServedAt } = sequence;
-    const mayTakeTurns = priority === 'completion' || priority === 'chat' || !seen.has(priority);
-    seen.add(priority);
-    if (mayTakeTurns && aside.has(sequence) && (!next || lastServedAt < next.lastServedAt)) next = sequence;
+  let most = 0;
+  for (const one of running) {
+    const isRead = one.decodes && (one.priority === 'completion' || one.priority === 'chat');
+    const takesPart = isRead || !seen.has(one.priority);
+    if (!isRead) seen.add(one.priority);
+    const wait = (now - one.lastServedAt) / (isRead ? READ_MS : OTHER_MS);
+    if (!takesPart || !one.aside || (next && wait <= most)) continue;
+    next = one;
+    most = wait;
   }
   return next;
 }

@@ -19,7 +19,7 @@ export interface Policies {
   readonly fairness: boolean;
   /** Prompt chunks as large as the learnt cost of a step allows. Off: chunks of a fixed size. */
   readonly stepTarget: boolean;
-  /** Summaries that have little of the window in common run one after another where that is quicker than together. */
+  /** Sequences that have little of the window in common have steps of their own where that is quicker than together, and take turns. Off: whoever has something to compute. */
   readonly grouping: boolean;
   /** A step waits some milliseconds for requests that are about to arrive. */
   readonly microBatch: boolean;

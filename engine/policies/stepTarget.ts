@@ -4,8 +4,8 @@
  */
 
 /**
- * While a completion waits or runs. Where completions have more to compute than so, a part of what that takes: one that comes
- * now has to wait in any case, and all of them end sooner in fewer, longer steps.
+ * While a completion waits or runs. Where several wait, a part of what those behind the first have to compute, within bounds:
+ * one that comes now waits for them in any case, and all of them end sooner in fewer, longer steps.
  */
 const URGENT_MS = 50;
 const BACKLOG_SHARE = 0.25;
@@ -27,7 +27,7 @@ const BESIDE = 1.4;
 export interface Attention {
   /** A completion waits or runs. */
   readonly completion: boolean;
-  /** What completions have to compute before they generate. */
+  /** What completions have to compute before they generate, the first one apart. */
   readonly backlogMs: number;
   /** Someone reads along: a chat answer is being generated. */
   readonly reading: boolean;
@@ -51,7 +51,7 @@ export function stepTarget(attention: Attention): StepTarget {
 }
 
 function wanted({ completion, backlogMs, reading, idleOnly, msSinceTyping }: Attention): StepTarget {
-  if (completion) return { ms: Math.min(NEAR_MS, Math.max(URGENT_MS, BACKLOG_SHARE * backlogMs)), leastTokens: 4 };
+  if (completion) return { ms: Math.min(ATTENTIVE_MS, Math.max(URGENT_MS, BACKLOG_SHARE * backlogMs)), leastTokens: 4 };
   if (reading || idleOnly || msSinceTyping < TYPING_MS) return { ms: ATTENTIVE_MS, leastTokens: 4 };
   return { ms: msSinceTyping < LATELY_MS ? NEAR_MS : RELAXED_MS, leastTokens: 16 };
 }

@@ -49,13 +49,19 @@ export class Acceptance {
     this.#hits = KINDS.map((_, kind) => ofClass.firstRate(kind) * FIRST_TRIALS);
   }
 
-  /** Probability that a token drafted from such a match is right, given that those before it are; and how many tokens to draft at most. */
-  expect(matchLength: number, most: number): { rate: number; most: number } {
+  /** Probability that a token drafted from such a match is right, given that those before it are; and how many tokens to draft at most. Probes apart. */
+  peek(matchLength: number, most: number): { rate: number; most: number } {
     const kind = kindOf(matchLength);
     if (kind < 0) return { rate: 0, most: 0 };
     const rate = this.#hits[kind]! / this.#trials[kind]!;
-    if (rate >= LEAST_RATE) return { rate, most };
-    if (++this.#skipped[kind]! < PROBE_EVERY) return { rate, most: 0 };
+    return { rate, most: rate >= LEAST_RATE ? most : 0 };
+  }
+
+  /** The same where a step is about to be drafted for. */
+  expect(matchLength: number, most: number): { rate: number; most: number } {
+    const kind = kindOf(matchLength);
+    const known = this.peek(matchLength, most);
+    if (kind < 0 || known.rate >= LEAST_RATE || ++this.#skipped[kind]! < PROBE_EVERY) return known;
     this.#skipped[kind] = 0;
     // Certain, for once: so that it is tried whatever a row costs.
     return { rate: 1, most: Math.min(1, most) };

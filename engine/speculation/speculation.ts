@@ -37,7 +37,7 @@ export class Speculation {
     const drafts = new Map<Sequence, number[]>();
     const most = Math.min(mostTokens, MOST_ROWS - sequences.length);
     if (most <= 0) return drafts;
-    const guesses = sequences.map((sequence) => this.#guess(sequence, most));
+    const guesses = sequences.map((sequence) => this.#guess(sequence, most, 'expect'));
     const lengths = draftLengths(guesses.map(({ chance }) => chance), sequences.length, this.#cost.fixedRows(columnMs), most);
     for (const [i, length] of lengths.entries()) if (length > 0) drafts.set(sequences[i]!, guesses[i]!.tokenIds.slice(0, length));
     return drafts;
@@ -46,7 +46,7 @@ export class Speculation {
   /** Tokens that would be drafted for a sequence in a step of its own. */
   numWanted(sequence: Sequence, columnMs: number): number {
     const most = MOST_ROWS - 1;
-    return draftLengths([this.#guess(sequence, most).chance], 1, this.#cost.fixedRows(columnMs), most)[0]!;
+    return draftLengths([this.#guess(sequence, most, 'peek').chance], 1, this.#cost.fixedRows(columnMs), most)[0]!;
   }
 
   /** A draft of this sequence has been verified: so many of its tokens were right, and the one after them was wrong if `rejected`. */
@@ -60,7 +60,7 @@ export class Speculation {
     this.#cost.observe(numRows, ms, columnMs);
   }
 
-  #guess(sequence: Sequence, most: number): Guess {
+  #guess(sequence: Sequence, most: number, how: 'peek' | 'expect'): Guess {
     const { tokenIds: known, priority, sampling, draftSources } = sequence;
     if (!draftSources) return NO_GUESS;
     let drafter = this.#drafters.get(sequence);
@@ -73,6 +73,6 @@ export class Speculation {
     drafter.matchLength = lookup.matchLength;
     // The row after the last drafted token gives one more.
     const tokenIds = lookup.guess(Math.min(most, sequence.numLeft - 1));
-    return { tokenIds, chance: tokenIds.length > 0 ? acceptance.expect(lookup.matchLength, tokenIds.length) : NO_GUESS.chance };
+    return { tokenIds, chance: tokenIds.length > 0 ? acceptance[how](lookup.matchLength, tokenIds.length) : NO_GUESS.chance };
   }
 }

@@ -2,7 +2,7 @@
  * The order in which a completion is looked for: what the user is typing through, past completions, the request that is
  * running, a new request. Waits for the engine as long as the editor does; what comes later is lateDisplay.ts.
  */
-import type * as vscode from 'vscode';
+import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
 import type { Done } from '../client/connection.ts';
 import type { Completion, CompletionCache } from './cache.ts';
@@ -80,8 +80,8 @@ export class Finder {
     for (;;) {
       const patience = this.#patience(record);
       const outcome = await run.settle(place, patience - (performance.now() - started), signal);
-      // On a busy machine the editor may have stopped waiting before we have noticed the time.
-      const isLate = outcome === 'deadline' || (outcome === 'cancelled' && document.version === version && performance.now() - started >= patience);
+      // On a busy machine the editor may have stopped waiting before we have noticed the time; who has moved on does not want it.
+      const isLate = outcome === 'deadline' || (outcome === 'cancelled' && performance.now() - started >= patience && isStillAt(question));
       if (isLate) return this.#part(run, question, record) ?? 'nothing decoded before the editor stops waiting; shown when it is ready';
       if (outcome === 'cancelled') {
         this.#runs.leave(run, document, version);
@@ -136,6 +136,12 @@ export class Finder {
   #patience(record: CompletionRecord): number {
     return record.trigger === 'explicit' ? EXPLICIT_DEADLINE_MS : DEADLINE_MS;
   }
+}
+
+/** Whether the text and the cursor are as they were when this was asked. */
+function isStillAt({ document, version, origin }: Question): boolean {
+  const editor = vscode.window.activeTextEditor;
+  return editor?.document === document && document.version === version && document.offsetAt(editor.selection.active) === origin.offset;
 }
 
 function noteCost(record: CompletionRecord, { usage, timings, diagnostics }: Done): void {

@@ -56,34 +56,3 @@ test('eight short texts: sharing the weights is worth more', async () => {
   expect(grouped.most).toBeGreaterThan(3);
   expect(grouped.last).toBeLessThan(1.1 * together.last);
 });
-
-/** An answer over a long file is being read while completions in another one come; products of tokens and columns, and what each was served. */
-async function completionsBeside(grouping: boolean): Promise<{ products: number; answered: number; ms: number }> {
-  const h = harness({ slots: 32768, maxContext: 8192, tokenBudget: undefined, policies: { grouping, speculation: false } });
-  let products = 0;
-  h.runner.beforeRun = (batch) => {
-    const numTokens = batch.reduce((n, span) => n + span.tokenIds.length, 0);
-    products += numTokens * (h.runner.columns + numTokens);
-    h.clock.now += 14 + numTokens * (0.8 + 0.001 * (h.runner.columns + numTokens));
-  };
-  const chat = ask(h.engine, tokens(6000, 1), { maxTokens: 2000 });
-  while (chat.tokenIds.length < 4) await h.engine.step();
-  products = 0;
-  const [before, start] = [chat.tokenIds.length, h.clock.now];
-  for (let i = 0; i < 10; i++) {
-    const completion = ask(h.engine, tokens(300, 10 + i), { priority: 'completion', maxTokens: 10 });
-    while (!completion.ended) await h.engine.step();
-  }
-  const served = { products, answered: chat.tokenIds.length - before, ms: h.clock.now - start };
-  h.engine.abort(chat.sequence.id);
-  return served;
-}
-
-test('completions in one file are not computed past the columns of an answer about another, which goes on all the same', async () => {
-  const together = await completionsBeside(false);
-  const grouped = await completionsBeside(true);
-  expect(grouped.products).toBeLessThan(0.25 * together.products);
-  expect(grouped.ms).toBeLessThan(0.5 * together.ms);
-  // A token at least so often as somebody who reads would miss it.
-  expect(grouped.answered).toBeGreaterThan(grouped.ms / 400);
-});

@@ -32,13 +32,18 @@ test('a prompt over little of its own is not computed past the columns of an ans
   expect(sharesStep(machine, { tokens: 100, columns: 4000 }, { tokens: 1, columns: 4000 }, 4128)).toBe(true);
 });
 
-test('of those left aside the one that waits longest has its turn; of what nobody reads along only the first of its class', () => {
-  const of = (priority: 'completion' | 'chat' | 'summary' | 'idle', lastServedAt: number) => ({ priority, lastServedAt });
-  const [chat, other, first, second] = [of('chat', 30), of('chat', 20), of('summary', 40), of('summary', 10)];
-  const active = [chat, other, first, second];
-  expect(nextTurn(active, new Set())).toBe(null);
-  expect(nextTurn(active, new Set([chat, other]))).toBe(other);
-  expect(nextTurn(active, new Set([chat, first, second]))).toBe(chat);
-  expect(nextTurn(active, new Set([first, second]))).toBe(first);
-  expect(nextTurn(active, new Set([second]))).toBe(null);
+test('turns: who has waited longest for its kind; of prompts, and of what nobody reads, only the first of its class', () => {
+  const one = (priority: 'completion' | 'chat' | 'summary' | 'idle', waited: number, decodes: boolean, aside = true) => ({ priority, lastServedAt: 10_000 - waited, decodes, aside });
+  const next = (...running: ReturnType<typeof one>[]): number => running.indexOf(nextTurn(running, 10_000)!);
+  expect(next()).toBe(-1);
+  expect(next(one('chat', 100, true, false))).toBe(-1);
+  expect(next(one('chat', 30, true), one('chat', 40, true))).toBe(1);
+  // An answer that is read before a prompt, unless that has waited four times as long.
+  expect(next(one('chat', 300, false), one('chat', 100, true))).toBe(1);
+  expect(next(one('chat', 500, false), one('chat', 100, true))).toBe(0);
+  expect(next(one('chat', 100, false), one('chat', 500, false))).toBe(0);
+  expect(next(one('summary', 100, true), one('summary', 500, true))).toBe(0);
+  // The first is served in any case.
+  expect(next(one('summary', 100, true, false), one('summary', 500, true))).toBe(-1);
+  expect(next(one('summary', 900, true), one('chat', 100, true))).toBe(0);
 });

@@ -130,8 +130,8 @@ test('targets: a completion, then typing, reading or idle work, then throughput'
   expect(besideMs(stepTarget({ ...calm, completion: true }), 45)).toBe(50);
   // Much to compute for completions: longer steps, up to a bound. Others' work does not count.
   expect(stepTarget({ ...calm, completion: true, backlogMs: 180 }).ms).toBe(50);
-  expect(stepTarget({ ...calm, completion: true, backlogMs: 600 }).ms).toBe(150);
-  expect(stepTarget({ ...calm, completion: true, backlogMs: 60_000 }).ms).toBe(300);
+  expect(stepTarget({ ...calm, completion: true, backlogMs: 400 }).ms).toBe(100);
+  expect(stepTarget({ ...calm, completion: true, backlogMs: 60_000 }).ms).toBe(150);
   expect(stepTarget({ ...calm, backlogMs: 60_000 }).ms).toBe(800);
   // A large model: a step of 50 ms would be little but reading its weights.
   expect(stepTarget({ ...calm, completion: true, weightsMs: 40 }).ms).toBe(120);

@@ -1,0 +1,301 @@
+/**
+ * Puts a step together. Owns the order in which sequences get tokens; who runs is the admission's.
+ *
+ * A step begins with whose turn it is, then, if completions wait or run, with those; then come all decodes, then prompt
+ * chunks in order of service up to the token budget.
+ *
+ * - Hop: before each chunk a prompt moves on to what the tree holds by now, whoever computed it.
+ * - Follow: a prompt whose next token another one computes in this very step waits for it.
+ * - Aside: who would make a step dearer than one of his own (see grouping) is left for another one.
+ */
+import { t } from '@vscode/l10n';
+import type { Admission } from './admission.ts';
+import type { Lane } from './batch.ts';
+import type { KvCache } from './cache/kvCache.ts';
+import { type Lease, numComputed } from './cache/lease.ts';
+import { RequestError } from './errors.ts';
+import type { VirtualTokens } from './policies/fairness.ts';
+import { nextTurn } from './policies/grouping.ts';
+import type { Policies } from './policies/policies.ts';
+import { byService, level, rank } from './policies/priorities.ts';
+import type { TokenBudget } from './policies/tokenBudget.ts';
+import { isDecode, likelyAnswer, numDrafted, type OnEnd, reusable, type Scheduled } from './schedule.ts';
+import type { Sequence } from './sequence.ts';
+import type { ShiftedReuse } from './shiftedReuse.ts';
+import type { Speculation } from './speculation/speculation.ts';
+import { columnsOf, type StepBatch } from './stepBatch.ts';
+
+/** Beside a completion, answers have a token, and one prompt goes on, at least so often. */
+const OVERDUE_MS = 150;
+/** Waiting sequences looked at per step. */
+const MAX_CANDIDATES = 32;
+/** Tokens that are put where others have left room. */
+const FEW = 16;
+const NO_DRAFT: readonly number[] = [];
+
+/** What a step is put together by. */
+export interface Frame {
+  /** Those that may have a part, in order of standing. */
+  readonly active: readonly Sequence[];
+  readonly budget: TokenBudget;
+  /** It serves completions, others only ride along. */
+  readonly urgent: boolean;
+  readonly now: number;
+  /** Who waits may start. */
+  readonly admits: boolean;
+}
+
+export interface StepParties {
+  readonly cache: KvCache;
+  readonly policies: Policies;
+  readonly speculation: Speculation | null;
+  readonly shifted: ShiftedReuse | null;
+  readonly admission: Admission;
+  readonly served: VirtualTokens;
+  readonly batch: StepBatch;
+  /** A sequence has ended without a step. */
+  readonly onEnd: OnEnd;
+}
+
+export class StepBuilder {
+  readonly #cache: KvCache;
+  readonly #policies: Policies;
+  readonly #speculation: Speculation | null;
+  readonly #shifted: ShiftedReuse | null;
+  readonly #admission: Admission;
+  readonly #served: VirtualTokens;
+  readonly #batch: StepBatch;
+  readonly #end: OnEnd;
+  /** Those that the last step left aside, and those that this one does. */
+  #wasAside: ReadonlySet<Sequence> = new Set();
+  #aside = new Set<Sequence>();
+  /** The last step that served completions began with another's turn. */
+  #gaveWay = false;
+  /** When a prompt has gone on last though the step had no room for it beside a completion. */
+  #besideAt = Number.NEGATIVE_INFINITY;
+  // Of the step under way:
+  #admits = true;
+  /** A prompt is in the prefill lane, whose scratch holds one. */
+  #prefilling = false;
+
+  constructor({ cache, policies, speculation, shifted, admission, served, batch, onEnd }: StepParties) {
+    this.#cache = cache;
+    this.#policies = policies;
+    this.#speculation = speculation;
+    this.#shifted = shifted;
+    this.#admission = admission;
+    this.#served = served;
+    this.#batch = batch;
+    this.#end = onEnd;
+  }
+
+  /** A new step: who was left aside by the last one has his turn now. */
+  next(): void {
+    this.#wasAside = this.#aside;
+  }
+
+  /** Puts decodes, drafts and prompt chunks into the batch, which is empty when there is nothing for this frame. */
+  build(frame: Frame): void {
+    const { active, budget, urgent, now, admits } = frame;
+    const admission = this.#admission;
+    const batch = this.#batch;
+    // Without grouping each step is reckoned to attend to all that runs.
+    batch.begin(this.#policies.grouping ? [] : admission.running.values());
+    this.#aside = new Set();
+    this.#admits = admits;
+    this.#prefilling = false;
+    const turn = this.#turn(frame);
+    if (turn) this.#serve(turn, frame);
+    if (urgent) {
+      this.#gaveWay = turn !== null && turn.priority !== 'completion' && batch.has(turn);
+      const completions = active.filter((s) => s.priority === 'completion');
+      for (const sequence of completions) if (admission.isRunningDecode(sequence)) this.#serve(sequence, frame);
+      for (const sequence of this.#prompts(completions, budget, now)) this.#serve(sequence, frame);
+    }
+    // Beside completions those first who have waited longest; in a step for all the order is that of standing.
+    const decodes = active.filter((s) => admission.isRunningDecode(s));
+    if (urgent) decodes.sort((a, b) => rank(a, this.#policies) - rank(b, this.#policies) || a.lastServedAt - b.lastServedAt);
+    const own = batch.spent;
+    for (const sequence of decodes) {
+      const isLate = urgent && batch.spent >= budget.beside(batch.columns, own) && !this.#isOverdue(sequence, now);
+      if (!isLate) this.#serve(sequence, frame);
+    }
+    // Prompts that wait are left half of it.
+    const drafted = [...batch.sequences()].filter((s) => admission.isRunningDecode(s) && this.#mayDraft(s, urgent));
+    const room = budget.tokens(batch.columns, batch.numDecodes) - batch.spent;
+    const most = active.length > batch.size ? Math.floor(room / 2) : Number.POSITIVE_INFINITY;
+    const drafts: ReadonlyMap<Sequence, readonly number[]> = this.#speculation?.propose(drafted, most, budget.columnMs(batch.columns)) ?? new Map();
+    batch.drafted = numDrafted(drafts);
+    for (const sequence of this.#prompts(active, budget, now)) this.#serve(sequence, frame, own);
+    this.#addDrafts(drafts);
+  }
+
+  /** Whose turn it is. Beside completions: of answers that are overdue and of prompts that have waited as long as makes them as urgent; never twice in a row. */
+  #turn({ active, urgent, now }: Frame): Sequence | null {
+    if (!this.#policies.grouping || (urgent && this.#gaveWay)) return null;
+    const { running } = this.#admission;
+    const candidates = active.filter((s) => running.has(s)).map((sequence) => {
+      const { priority, lastServedAt } = sequence;
+      return { sequence, priority, lastServedAt, decodes: this.#admission.isRunningDecode(sequence), aside: this.#wasAside.has(sequence) };
+    });
+    const isDue = ({ sequence, priority, decodes }: (typeof candidates)[number]): boolean =>
+      !urgent || priority === 'completion' || (decodes ? this.#isOverdue(sequence, now) : level(sequence, now, this.#policies) <= 0);
+    return nextTurn(candidates.filter(isDue), now)?.sequence ?? null;
+  }
+
+  /** Gives a sequence its part in the step, if it may have one. `own`: what the step spends on completions; what it has by now when left out. */
+  #serve(sequence: Sequence, frame: Frame, own = this.#batch.spent): void {
+    if (this.#batch.has(sequence) || !this.#admission.has(sequence)) return;
+    if (this.#admission.isRunningDecode(sequence)) this.#decode(sequence, frame);
+    else this.#continuePrompt(sequence, frame, own);
+  }
+
+  #decode(sequence: Sequence, { active, budget, urgent }: Frame): void {
+    const lease = this.#admission.running.get(sequence)!;
+    // Drafts make it dear to attend to others' columns.
+    const mayWant = this.#policies.grouping && active.length > 1 && this.#mayDraft(sequence, urgent);
+    const wanted = 1 + (mayWant ? this.#speculation!.numWanted(sequence, budget.columnMs(columnsOf(this.#cache, lease))) : 0);
+    if (!this.#isAside(sequence, lease, wanted, budget)) this.#take(sequence, lease, 1, { wanted });
+  }
+
+  #continuePrompt(sequence: Sequence, frame: Frame, own: number): void {
+    const batch = this.#batch;
+    const { budget, urgent, now } = frame;
+    const isUrgent = !urgent || level(sequence, now, this.#policies) <= 0;
+    const room = (columns: number): number => (isUrgent ? budget.tokens(columns, batch.numDecodes) : budget.beside(columns, own)) - batch.spent;
+    // Beside a completion one that waits too long has a few tokens all the same.
+    const isLate = room(batch.columns) <= 0;
+    if (isLate && (!urgent || now - this.#besideAt < OVERDUE_MS || !this.#isOverdue(sequence, now))) return;
+    const lease = this.#admission.running.get(sequence) ?? this.#admit(sequence, budget);
+    if (!lease) return;
+    this.#hop(sequence, lease);
+    const at = numComputed(lease);
+    if (at === sequence.tokenIds.length) this.#end(sequence, 'length');
+    else if (batch.computesFor(sequence, at)) return;
+    else if (at >= sequence.prefillEnd) {
+      const missing = sequence.tokenIds.length - at;
+      const most = Math.min(isLate ? budget.leastTokens : room(batch.columnsWith(lease)), missing);
+      // What a step of its own would have of it.
+      const alone = isLate ? most : Math.min(budget.tokens(columnsOf(this.#cache, lease), 0), missing);
+      if (!this.#isAside(sequence, lease, most > 0 ? alone : 0, budget)) this.#take(sequence, lease, most);
+    } else if (!this.#prefilling) {
+      const most = budget.prefill(at, batch.columns, batch.spent, isUrgent || isLate);
+      // In that lane tokens have another price: what it takes of the step's time is counted as so much of its tokens.
+      const worth = isLate ? budget.leastTokens : room(batch.columns);
+      if (most > 0) this.#prefilling = this.#take(sequence, lease, Math.min(most, sequence.prefillEnd - at, this.#shifted?.room(sequence, at) ?? most), { perToken: worth / most });
+    }
+    if (isLate && batch.has(sequence)) this.#besideAt = now;
+  }
+
+  /** Whether a sequence is left for another step: this one has no room for its tokens, or they would make it too dear. */
+  #isAside(sequence: Sequence, lease: Lease, tokens: number, budget: TokenBudget): boolean {
+    if (tokens > 0 && (!this.#policies.grouping || this.#batch.shares(lease, tokens, budget))) return false;
+    this.#aside.add(sequence);
+    return true;
+  }
+
+  /** Beside completions others have no drafts. */
+  #mayDraft({ priority }: Sequence, urgent: boolean): boolean {
+    return this.#speculation !== null && (!urgent || priority === 'completion');
+  }
+
+  #isOverdue({ lastServedAt }: Sequence, now: number): boolean {
+    return now - lastServedAt >= OVERDUE_MS;
+  }
+
+  /** Prompts that may get a chunk, in order of service. */
+  #prompts(active: readonly Sequence[], budget: TokenBudget, now: number): Sequence[] {
+    const { running, waiting } = this.#admission;
+    const started = active.filter((s) => running.has(s) && !this.#batch.has(s) && !this.#admission.isRunningDecode(s));
+    const others = active.filter((s) => waiting.has(s)).sort(this.service(now, () => false));
+    const candidates = [...started, ...others.slice(0, MAX_CANDIDATES)];
+    const room = budget.tokens(this.#batch.columns, this.#batch.numDecodes) - this.#batch.spent;
+    const missing = new Map(candidates.map((s) => [s, s.tokenIds.length - this.#admission.lookUp(s)]));
+    return candidates.sort(this.service(now, (s) => !s.promptOnly && missing.get(s)! <= room));
+  }
+
+  /** Order of service. */
+  service(now: number, givesToken: (sequence: Sequence) => boolean): (a: Sequence, b: Sequence) => number {
+    const served = (s: Sequence): number => this.#served.counter(s.clientId, this.#admission.running.has(s));
+    return byService(now, { givesToken, served }, this.#policies);
+  }
+
+  #admit(sequence: Sequence, budget: TokenBudget): Lease | null {
+    if (!this.#joins(sequence, budget) || !this.#admits) return null;
+    const numTokens = sequence.tokenIds.length;
+    if (numTokens > this.#cache.capacity) {
+      this.#end(sequence, sequence.numGenerated > 0 ? 'length' : this.#tooLarge(numTokens));
+      return null;
+    }
+    const lease = this.#admission.admit(sequence);
+    if (lease) this.#shifted?.plan(sequence);
+    // What does not fit now must not be overtaken for ever by smaller ones.
+    else if (!this.#batch.computesFor(sequence, this.#admission.lookUp(sequence))) this.#admits = false;
+    return lease;
+  }
+
+  /** Whether a waiting sequence does well to run beside others of its class. Chats and completions are read along: they do not wait. */
+  #joins(sequence: Sequence, budget: TokenBudget): boolean {
+    if (!this.#policies.grouping || sequence.priority === 'completion' || sequence.priority === 'chat') return true;
+    const numRunning = [...this.#admission.running.keys()].filter(({ priority }) => priority === sequence.priority).length;
+    if (numRunning === 0) return true;
+    // As things will be when all of them generate.
+    const { numReferenced } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
+    const columns = sequence.tokenIds.length + likelyAnswer(sequence) / 2;
+    const running = { tokens: numRunning, columns: this.#cache.numReferenced };
+    return budget.shares(running, { tokens: 1, columns }, running.columns + columns - numReferenced);
+  }
+
+  #hop(sequence: Sequence, lease: Lease): void {
+    do this.#cache.advance(lease, sequence.cacheIds, reusable(sequence));
+    while (this.#shifted?.takeOver(sequence, lease));
+    const reached = Math.min(numComputed(lease), sequence.numPromptTokens);
+    sequence.cachedTokens += Math.max(0, reached - sequence.numReached);
+    sequence.numReached = Math.max(sequence.numReached, reached);
+  }
+
+  /**
+   * Puts the next tokens of a running sequence into the step, `most` of them or what there are slots for; false when none.
+   * `wanted`: see StepBatch; `perToken`: what each takes of the budget of tokens.
+   */
+  #take(sequence: Sequence, lease: Lease, most: number, { wanted = most, perToken = 1 } = {}): boolean {
+    const lane: Lane = numComputed(lease) < sequence.prefillEnd ? 'prefill' : 'window';
+    const { running } = this.#admission;
+    for (; running.has(sequence); ) {
+      const count = Math.min(most, this.#cache.available);
+      // A single token in a page of its own would be a page more for everybody; many begin one of theirs.
+      const newSlots = count > 0 ? this.#cache.allocate(count, lease, count <= FEW ? this.#batch.pages : []) : null;
+      if (newSlots) {
+        const startIndex = numComputed(lease);
+        const isLast = startIndex + count === sequence.tokenIds.length;
+        const prefill = !isDecode(sequence, lease);
+        const numLogits = isLast && !sequence.promptOnly ? 1 : 0;
+        const part: Scheduled = { sequence, lease, tokenIds: sequence.cacheIds, startIndex, count, lane, newSlots, draft: NO_DRAFT, prefill, numLogits };
+        this.#batch.add(part, { spent: Math.ceil(count * perToken), wanted: Math.max(wanted, count) - count });
+        return true;
+      }
+      const victim = this.#admission.lowest()!;
+      if (victim !== sequence) this.#admission.preempt(victim);
+      else if (running.size > 1) return false;
+      else this.#end(sequence, sequence.numGenerated > 0 ? 'length' : this.#tooLarge(sequence.tokenIds.length));
+    }
+    return false;
+  }
+
+  /** Puts drafts into the step, as far as slots are free by themselves. */
+  #addDrafts(drafts: ReadonlyMap<Sequence, readonly number[]>): void {
+    for (const [sequence, draft] of drafts) {
+      const scheduled = this.#batch.get(sequence);
+      const slots = scheduled && this.#cache.takeFree(draft.length, scheduled.newSlots.at(-1)!);
+      if (slots) this.#batch.replace({ ...scheduled, draft, newSlots: Int32Array.of(...scheduled.newSlots, ...slots), numLogits: 1 + draft.length });
+    }
+  }
+
+  #tooLarge(numTokens: number): RequestError {
+    const { capacity, maxBytes } = this.#cache;
+    return new RequestError(
+      'outOfMemory',
+      t('The request has {0} tokens; {1} fit into the KV cache of {2} bytes. Raise the memory limit of the cache or send less text.', numTokens, capacity, maxBytes),
+    );
+  }
+}

@@ -1,0 +1,146 @@
+/** Sequences with windows of their own take turns: what each has of a machine with known costs, and how long nobody waits. */
+import { expect, test, vi } from 'vitest';
+import { KvWindow } from '../../engine/cache/window.ts';
+import type { Policies } from '../../engine/policies/policies.ts';
+import { ask, drain, type Harness, harness, tokens } from './harness.ts';
+
+const SMALL = { a: 14, b: 0.8, c: 0.001 };
+const BIG = { a: 70, b: 4, c: 0.003 };
+
+function machine({ a, b, c }: typeof SMALL, policies: Partial<Policies> = {}): Harness & { sum: { products: number } } {
+  const h = harness({ slots: 65536, maxContext: 16384, tokenBudget: undefined, policies: { speculation: false, ...policies } });
+  const sum = { products: 0 };
+  h.runner.beforeRun = (batch) => {
+    const numTokens = batch.reduce((n, span) => n + span.tokenIds.length, 0);
+    sum.products += numTokens * (h.runner.columns + numTokens);
+    h.clock.now += a + numTokens * (b + c * (h.runner.columns + numTokens));
+  };
+  return { ...h, sum };
+}
+
+/** Steps of all sizes, so that the costs are known. */
+async function learn(h: Harness): Promise<void> {
+  ask(h.engine, tokens(1500, 63), { maxTokens: 8 });
+  await drain(h.engine);
+  h.clock.now += 5000;
+}
+
+test('completions in one file are not computed past the columns of an answer about another, which goes on all the same', async () => {
+  const run = async (grouping: boolean): Promise<{ products: number; answered: number; ms: number }> => {
+    const h = machine(SMALL, { grouping });
+    await learn(h);
+    const chat = ask(h.engine, tokens(6000, 1), { maxTokens: 2000 });
+    while (chat.tokenIds.length < 4) await h.engine.step();
+    h.sum.products = 0;
+    const [before, start] = [chat.tokenIds.length, h.clock.now];
+    for (let i = 0; i < 10; i++) {
+      const completion = ask(h.engine, tokens(300, 10 + i), { priority: 'completion', maxTokens: 10 });
+      while (!completion.ended) await h.engine.step();
+    }
+    return { products: h.sum.products, answered: chat.tokenIds.length - before, ms: h.clock.now - start };
+  };
+  const together = await run(false);
+  const grouped = await run(true);
+  expect(grouped.products).toBeLessThan(0.5 * together.products);
+  expect(grouped.ms).toBeLessThan(0.7 * together.ms);
+  // A token at least so often as somebody who reads would miss it.
+  expect(grouped.answered).toBeGreaterThan(grouped.ms / 400);
+});
+
+test.each([['small', SMALL], ['big', BIG]] as const)('a completion is hardly slower beside a prompt that is computed in the window lane, which goes on as well (%s)', async (_, costs) => {
+  const ttft = async (beside: boolean): Promise<{ ms: number; computed: number }> => {
+    const h = machine(costs);
+    await learn(h);
+    const chat = beside ? ask(h.engine, tokens(8000, 1), { maxTokens: 4 }) : null;
+    for (let i = 0; i < 3 && chat; i++) await h.engine.step();
+    const before = chat?.sequence.numReached ?? 0;
+    const start = h.clock.now;
+    const completion = ask(h.engine, tokens(1500, 2), { priority: 'completion', maxTokens: 4 });
+    while (completion.tokenIds.length === 0) await h.engine.step();
+    return { ms: h.clock.now - start, computed: (chat?.sequence.numReached ?? 0) - before };
+  };
+  const alone = await ttft(false);
+  const beside = await ttft(true);
+  expect(beside.ms).toBeLessThan(1.5 * alone.ms);
+  expect(beside.computed).toBeGreaterThan(0);
+});
+
+test('summaries whose windows differ are not starved by a chat, whichever of them came first', async () => {
+  const h = machine(SMALL);
+  await learn(h);
+  const chat = ask(h.engine, tokens(12_000, 1), { maxTokens: 3000 });
+  while (chat.tokenIds.length < 2) await h.engine.step();
+  const summaries = [2, 3].map((seed) => ask(h.engine, tokens(9000, seed), { priority: 'summary', maxTokens: 30 }));
+  const start = h.clock.now;
+  while (summaries.some(({ ended }) => !ended) && h.clock.now - start < 180_000) await h.engine.step();
+  expect(summaries.map(({ ended }) => ended)).toEqual(['length', 'length']);
+  expect(chat.ended).toBeNull();
+});
+
+test.each([['small', SMALL, 500], ['big', BIG, 900]] as const)('eight chats about eight files: whoever reads an answer does not wait for the prompts of all the others (%s)', async (_, costs, most) => {
+  const h = machine(costs);
+  await learn(h);
+  const chats = Array.from({ length: 8 }, (_, i) => ask(h.engine, tokens(2000, i), { maxTokens: 60 }));
+  const last = new Map<(typeof chats)[number], { at: number; count: number }>();
+  let gap = 0;
+  while (h.engine.hasWork()) {
+    await h.engine.step();
+    for (const chat of chats) {
+      const known = last.get(chat);
+      const count = chat.tokenIds.length;
+      if (known && count > known.count) gap = Math.max(gap, h.clock.now - known.at);
+      if (count > (known?.count ?? 0)) last.set(chat, { at: h.clock.now, count });
+    }
+  }
+  expect(gap).toBeLessThan(most);
+});
+
+test('a completion waits for one of others at a time, however many answers are being read', async () => {
+  const ttft = async (numChats: number): Promise<number> => {
+    const h = machine(BIG);
+    await learn(h);
+    const chats = Array.from({ length: numChats }, (_, i) => ask(h.engine, tokens(4000, i), { maxTokens: 4000 }));
+    while (chats.some(({ tokenIds }) => tokenIds.length < 2)) await h.engine.step();
+    const start = h.clock.now;
+    const completion = ask(h.engine, tokens(600, 60), { priority: 'completion', maxTokens: 4 });
+    while (completion.tokenIds.length === 0) await h.engine.step();
+    return h.clock.now - start;
+  };
+  const alone = await ttft(0);
+  expect(await ttft(1)).toBeLessThan(1.8 * alone);
+  expect(await ttft(4)).toBeLessThan(2.2 * alone);
+});
+
+test('without classes a completion that generates is served as everybody is', async () => {
+  const run = async (classes: boolean): Promise<number> => {
+    const h = machine(SMALL, { classes });
+    await learn(h);
+    const completion = ask(h.engine, tokens(200, 1), { priority: 'completion', maxTokens: 30 });
+    while (completion.tokenIds.length === 0) await h.engine.step();
+    ask(h.engine, tokens(3000, 2), { maxTokens: 2 });
+    const start = h.clock.now;
+    while (!completion.ended) await h.engine.step();
+    return h.clock.now - start;
+  };
+  // Each token beside a chunk of the prompt, at most.
+  expect(await run(false)).toBeLessThan(30 * 330);
+});
+
+test('answers that go on side by side are not packed again at each step', async () => {
+  const exchange = vi.spyOn(KvWindow.prototype, 'exchange');
+  try {
+    const h = harness({ slots: 16384, maxContext: 8192, tokenBudget: 256, policies: { speculation: false } });
+    // Room everywhere: the pages of what has gone.
+    for (const seed of [40, 41, 42]) ask(h.engine, tokens(3000, seed), { maxTokens: 1 });
+    await drain(h.engine);
+    h.engine.evict();
+    const prefix = tokens(1000, 1);
+    for (let i = 0; i < 8; i++) ask(h.engine, [...prefix, i, 2, 3], { maxTokens: 150 });
+    exchange.mockClear();
+    const numSteps = await drain(h.engine);
+    expect(numSteps).toBeGreaterThan(150);
+    expect(exchange.mock.calls.length).toBeLessThan(12);
+  } finally {
+    exchange.mockRestore();
+  }
+});
