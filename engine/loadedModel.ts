@@ -61,6 +61,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
       contextTokens,
       vocabSize: imported.config.vocabSize,
       weightsBytes: imported.weightsBytes,
+      residentBytes: imported.residentBytes,
       kvBytesPerToken: kvBytesPerToken(shape),
       threads: runner.threads,
       loadMs: performance.now() - started,

@@ -157,6 +157,8 @@ export interface ModelInfo {
   contextTokens: number;
   vocabSize: number;
   weightsBytes: number;
+  /** Of them, what stays in memory: all but an embedding of which rows are looked up in the file. */
+  residentBytes: number;
   kvBytesPerToken: number;
   /** That a step runs on. */
   threads: number;

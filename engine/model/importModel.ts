@@ -45,6 +45,8 @@ export interface ImportedModel {
   readonly biased: readonly number[];
   readonly parameters: number;
   readonly weightsBytes: number;
+  /** Of them, what stays in memory (see ModelInspection). */
+  readonly residentBytes: number;
   /** SHA-256 of the tensors, the same for both precisions and wherever the folder lies. */
   readonly contentHash: string;
   /** False when the files were already in the cache folder. */
@@ -211,6 +213,7 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
       biased,
       parameters: plan.parameters,
       weightsBytes: plan.bytes,
+      residentBytes: residentBytes(plan),
       contentHash,
       imported: !entry.reused,
     };

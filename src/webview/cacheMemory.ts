@@ -36,7 +36,7 @@ export class Memory {
     fill(this.#legend, ...parts.map(([kind, name, bytes, more]) => element('li', { class: kind }, element('span', { class: `swatch ${kind}` }), `${name} ${formatBytes(bytes)}${more}`)));
     const { memory, model } = stats;
     const rows: [string, string][] = [
-      [s.weights, `${formatBytes(model?.weightsBytes ?? 0)}${model ? ` · ${model.precision}` : ''}`],
+      [s.weights, `${formatBytes(model?.residentBytes ?? 0)}${model ? ` · ${model.precision}` : ''}`],
       [s.process, formatBytes(memory.processBytes)],
       [s.machine, fillIn(s.available, formatBytes(memory.availableBytes), formatBytes(memory.totalBytes))],
       [s.graphics, machine ? this.#graphics(machine.gpus) : '…'],

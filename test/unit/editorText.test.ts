@@ -21,7 +21,7 @@ test('bytes and shares', () => {
 
 test('the status line and the hover', () => {
   const stats = {
-    model: { name: 'kvasir-starter', precision: 'int8', kv: 'int8', weightsBytes: 11_600_000, contextTokens: 2048, threads: 2 },
+    model: { name: 'kvasir-starter', precision: 'int8', kv: 'int8', weightsBytes: 11_600_000, residentBytes: 7_600_000, contextTokens: 2048, threads: 2 },
     memory: { processBytes: 3e8, totalBytes: 16e9, availableBytes: 9e9 },
     maxBytes: 2e9, windowBytes: 1.4e6, storeBytes: 0, scratchBytes: 0, kvBytesPerToken: 1400, tokensPerSecond: 44.4,
     windowSlots: { total: 1024, free: 100, held: 0 }, requests: { waiting: 0, running: 1, done: 2, failed: 0, aborted: 0 },
@@ -33,6 +33,8 @@ test('the status line and the hover', () => {
   const hover = hoverMarkdown(stats, undefined, t);
   expect(hover).toContain('**kvasir\\-starter** · int8 · 2,048 tokens of context · 2 threads');
   expect(hover).toContain('| me/a\\|b\\.ts | 500 | 700 kB | window | 96% |');
+  // Of the file, what stays in memory.
+  expect(hover).toContain('Memory: weights 7.6 MB, ');
   expect(hover).not.toContain('pproximated');
   // Asked for: how much of it there was, or why there is none.
   const measured = (klMean: number) => ({ ...stats, model: { ...stats.model, shifted: { klMean, bound: 5e-3 } }, tokens: { ...stats.tokens, promptShifted: 1234 } }) as EngineStats;
