@@ -18,7 +18,7 @@ import type { VirtualTokens } from './policies/fairness.ts';
 import { nextTurn } from './policies/grouping.ts';
 import type { Policies } from './policies/policies.ts';
 import { byService, level, rank } from './policies/priorities.ts';
-import type { TokenBudget } from './policies/tokenBudget.ts';
+import type { PromptStanding, TokenBudget } from './policies/tokenBudget.ts';
 import { isDecode, likelyAnswer, numDrafted, type OnEnd, reusable, type Scheduled } from './schedule.ts';
 import type { Sequence } from './sequence.ts';
 import type { ShiftedReuse } from './shiftedReuse.ts';
@@ -161,11 +161,13 @@ export class StepBuilder {
   #continuePrompt(sequence: Sequence, frame: Frame, own: number): void {
     const batch = this.#batch;
     const { budget, urgent, now } = frame;
-    const isUrgent = !urgent || level(sequence, now, this.#policies) <= 0;
-    const room = (columns: number): number => (isUrgent ? budget.tokens(columns, batch.numDecodes) : budget.beside(columns, own)) - batch.spent;
-    // Beside a completion one that waits too long has a few tokens all the same.
+    const standing = this.#standing(sequence, frame);
+    const room = (columns: number): number => (standing === 'beside' ? budget.beside(columns, own) : budget.tokens(columns, batch.numDecodes)) - batch.spent;
+    // Beside a completion one that waits too long has some tokens all the same: a few in the window lane, many but seldom in the other.
     const isLate = room(batch.columns) <= 0;
-    if (isLate && (!urgent || now - this.#besideAt < OVERDUE_MS || !this.#isOverdue(sequence, now))) return;
+    const inPrefill = this.#admission.lookUp(sequence) < sequence.prefillEnd;
+    const mayBeLate = inPrefill ? standing === 'aged' : urgent && this.#isOverdue(sequence, now) && now - this.#besideAt >= OVERDUE_MS;
+    if (isLate && !mayBeLate) return;
     const lease = this.#admission.running.get(sequence) ?? this.#admit(sequence, budget);
     if (!lease) return;
     this.#hop(sequence, lease);
@@ -179,12 +181,17 @@ export class StepBuilder {
       const alone = isLate ? most : Math.min(budget.tokens(columnsOf(this.#cache, lease), 0), missing);
       if (!this.#isAside(sequence, lease, most > 0 ? alone : 0, budget)) this.#take(sequence, lease, most);
     } else if (!this.#prefilling) {
-      const most = budget.prefill(at, batch.columns, batch.spent, isUrgent || isLate);
+      const most = budget.prefill(at, batch.columns, batch.spent, standing);
       // In that lane tokens have another price: what it takes of the step's time is counted as so much of its tokens.
       const worth = isLate ? budget.leastTokens : room(batch.columns);
       if (most > 0) this.#prefilling = this.#take(sequence, lease, Math.min(most, sequence.prefillEnd - at, this.#shifted?.room(sequence, at) ?? most), { perToken: worth / most });
     }
     if (isLate && batch.has(sequence)) this.#besideAt = now;
+  }
+
+  #standing(sequence: Sequence, { urgent, now }: Frame): PromptStanding {
+    if (!urgent || sequence.priority === 'completion') return 'own';
+    return level(sequence, now, this.#policies) <= 0 ? 'aged' : 'beside';
   }
 
   /** Whether a sequence is left for another step: this one has no room for its tokens, or they would make it too dear. */

@@ -3,6 +3,9 @@ import { type Part, sharesStep } from './grouping.ts';
 import type { StepCost } from './stepCost.ts';
 import { besideMs, type StepTarget } from './stepTarget.ts';
 
+/** How a prompt stands to a step: it is for prompts like this one; it serves a completion; so too, but this one has waited so long that it is served all the same. */
+export type PromptStanding = 'own' | 'beside' | 'aged';
+
 /** `columns`: of the window, those that the step attends to. */
 export interface TokenBudget {
   /** Most tokens of a step, decodes included, of which it has `numDecodes`. */
@@ -12,7 +15,7 @@ export interface TokenBudget {
   /** What a prompt gets in any case when it has waited too long. */
   readonly leastTokens: number;
   /** Most tokens of a prompt in the prefill lane, whose first stands at `startIndex`, in a step with `windowTokens` in the other lane. */
-  prefill(startIndex: number, columns: number, windowTokens: number, isUrgent: boolean): number;
+  prefill(startIndex: number, columns: number, windowTokens: number, standing: PromptStanding): number;
   /** What a token costs for the columns that it attends to, ms; 0 where nothing is learnt. */
   columnMs(columns: number): number;
   /** Whether two parts had better be one step over `columns` than two. */
@@ -26,6 +29,8 @@ const MOST_TOKENS = 512;
 const MOST_PRODUCTS = 2 ** 21;
 /** Fewest tokens that are worth a step of the prefill lane. */
 const LEAST_PREFILL = 16;
+/** A step that a prompt of the prefill lane gets after a long wait: a few tokens cost nearly as much as many there, so many but seldom. */
+const AGED_MS = 150;
 /** Of the first step, before anything has been measured. */
 const FIRST_TOKENS = 32;
 
@@ -45,12 +50,12 @@ export function learntBudget(cost: StepCost, prefillCost: StepCost, target: Step
     tokens: (columns, numDecodes) => Math.max(within(target.ms, columns), numDecodes + target.leastTokens),
     beside: (columns, ownTokens) => within(besideMs(target, cost.predict(ownTokens, columns + ownTokens)), columns),
     leastTokens: target.leastTokens,
-    prefill: (startIndex, columns, windowTokens, isUrgent) => {
+    prefill: (startIndex, columns, windowTokens, standing) => {
       if (!prefillCost.known) return FIRST_TOKENS;
-      const ms = isUrgent ? target.ms : besideMs(target, cost.predict(windowTokens, columns + windowTokens));
+      const ms = { own: target.ms, aged: Math.max(target.ms, AGED_MS), beside: besideMs(target, cost.predict(windowTokens, columns + windowTokens)) }[standing];
       const tokens = Math.min(MOST_TOKENS, prefillCost.tokensWithin(ms - besideWeights(cost, windowTokens, columns + windowTokens), startIndex));
       // A few tokens cost nearly as much as many here: rather none, until waiting makes the prompt urgent.
-      return tokens >= LEAST_PREFILL ? tokens : isUrgent || windowTokens === 0 ? LEAST_PREFILL : 0;
+      return tokens >= LEAST_PREFILL ? tokens : standing !== 'beside' || windowTokens === 0 ? LEAST_PREFILL : 0;
     },
     columnMs: (columns) => (cost.known ? cost.coefficients.c * columns : 0),
     shares: (one, other, columns) => !cost.known || sharesStep(cost.coefficients, one, other, columns),

@@ -65,6 +65,37 @@ test.each([['small', SMALL], ['big', BIG]] as const)('a completion is hardly slo
   expect(beside.computed).toBeGreaterThan(0);
 });
 
+test('completions one after another are hardly slower beside a prompt of the prefill lane, which goes on in few large parts', async () => {
+  const run = async (beside: boolean): Promise<{ ms: number; chunks: number[] }> => {
+    const h = harness({ slots: 65536, maxContext: 16384, tokenBudget: undefined, prefillBytesPerToken: 1, policies: { speculation: false } });
+    const chunks: number[] = [];
+    h.runner.beforeRun = (batch) => {
+      const numTokens = (lane: string): number => batch.filter((span) => (span.lane ?? 'window') === lane).reduce((n, span) => n + span.tokenIds.length, 0);
+      const [window, prefill] = [numTokens('window'), numTokens('prefill')];
+      if (prefill > 0) chunks.push(prefill);
+      // Few tokens cost nearly as much as many in that lane.
+      h.clock.now += 28 + window * (1.3 + 0.001 * h.runner.columns) + (prefill > 0 ? 60 + prefill : 0);
+    };
+    for (const prefillTokens of [1500, 0]) ask(h.engine, tokens(1500, 60), { priority: 'summary', maxTokens: 4, prefillTokens });
+    await drain(h.engine);
+    h.clock.now += 5000;
+    if (beside) ask(h.engine, tokens(8000, 1), { priority: 'summary', maxTokens: 4, prefillTokens: 8000 });
+    if (beside) await h.engine.step();
+    chunks.length = 0;
+    const start = h.clock.now;
+    for (let i = 0; i < 40; i++) {
+      const completion = ask(h.engine, tokens(100, 2 + i), { priority: 'completion', maxTokens: 8 });
+      while (!completion.ended) await h.engine.step();
+    }
+    return { ms: h.clock.now - start, chunks };
+  };
+  const alone = await run(false);
+  const beside = await run(true);
+  expect(beside.ms).toBeLessThan(1.25 * alone.ms);
+  expect(beside.chunks.length).toBeGreaterThan(2);
+  expect(Math.min(...beside.chunks)).toBeGreaterThan(16);
+});
+
 test('summaries whose windows differ are not starved by a chat, whichever of them came first', async () => {
   const h = machine(SMALL);
   await learn(h);
