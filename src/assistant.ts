@@ -6,8 +6,6 @@ import * as vscode from './vscode.ts';
 import { registerChatCommands } from './chat/chatCommands.ts';
 import { CHAT_VIEW, ChatView } from './chat/chatView.ts';
 import { registerChatCodeActions } from './chat/codeActions.ts';
-import type { Memento } from './chat/conversationStore.ts';
-import { JsonFiles } from './chat/jsonFiles.ts';
 import { DOCUMENTS } from './completion/filter.ts';
 import { ACCEPTED_COMMAND, CompletionProvider } from './completion/provider.ts';
 import { explain } from './completion/record.ts';
@@ -50,7 +48,7 @@ export class Assistant {
     const completion = new CompletionProvider({ client: host.client, mirror, settings, log, snooze, snippets: (document, offset) => snippets.gather(document, offset) });
     const edits = new EditPreview();
     const summaries = new Summaries(context, host, mirror, settings, log);
-    const chat = new ChatView(context, host, mirror, settings, edits, log, conversationsOf(context, log));
+    const chat = new ChatView(context, host, mirror, settings, edits, log);
     const explanation = new Explanation(() => explain(completion.last, vscode.l10n.t));
     const participant = new Participant(context.extensionUri, host, mirror, settings);
     const languageModel = new LanguageModelProvider(context.extensionPath, host, settings, log);
@@ -111,13 +109,4 @@ export class Assistant {
     await this.#host.stop();
     await written;
   }
-}
-
-/** Where conversations are kept: in files of the workspace. A window without one has its state alone, which other such windows do not share. */
-function conversationsOf({ storageUri, workspaceState }: vscode.ExtensionContext, log: Log): Memento {
-  if (!storageUri) return workspaceState;
-  return new JsonFiles(storageUri.fsPath, workspaceState, (reason) => {
-    log.error(`conversations could not be kept: ${reason}`);
-    void vscode.window.showWarningMessage(vscode.l10n.t('Kvasir cannot keep its conversations across a reload: {0}', reason));
-  });
 }

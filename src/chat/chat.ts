@@ -10,7 +10,7 @@ import type { EngineHost } from '../client/engineHost.ts';
 import { ChatContext, type ChipSizes } from './chatContext.ts';
 import type { ContextRef, Meter, UserTurn } from './chatMessages.ts';
 import { type Ask, Conversation, type ConversationChange, type SavedConversation } from './conversation.ts';
-import { ConversationStore, type Memento } from './conversationStore.ts';
+import { ConversationStore } from './conversationStore.ts';
 import { type Measured, TokenMeter } from './meter.ts';
 import { QuestionTasks } from './questionTask.ts';
 import { parseSlash } from './slash.ts';
@@ -39,12 +39,12 @@ export class Chat implements vscode.Disposable {
   meter: Meter | null = null;
   sizes: ChipSizes = new Map();
 
-  constructor(conversations: Memento, host: EngineHost, mirror: DocumentMirror, settings: Settings) {
+  constructor(workspaceState: vscode.Memento, host: EngineHost, mirror: DocumentMirror, settings: Settings) {
     this.#host = host;
     this.#settings = settings;
     this.context = new ChatContext(settings);
     this.#tasks = new QuestionTasks({ client: host.client, mirror, settings, editor: () => this.context.editor });
-    this.#store = new ConversationStore(conversations);
+    this.#store = new ConversationStore(workspaceState);
     this.#current = this.#open(this.#store.current ?? empty());
     this.#meter = new TokenMeter({
       measure: () => this.#measure(),

@@ -14,7 +14,6 @@ import { Chat, type ChatChange } from './chat.ts';
 import type { ContextRef, ToHost, ToPage } from './chatMessages.ts';
 import { chatPage } from './chatPage.ts';
 import { CodeBlocks } from './codeBlocks.ts';
-import type { Memento } from './conversationStore.ts';
 import { pickContext } from './contextPicker.ts';
 import { fileRef, openRef } from './contextRefs.ts';
 import { FileFinder } from './fileFinder.ts';
@@ -39,13 +38,13 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
   /** What the folder of the setting's model says of itself. */
   #described: { setting: string; name: string; note: string } | undefined;
 
-  constructor(context: vscode.ExtensionContext, host: EngineHost, mirror: DocumentMirror, settings: Settings, edits: EditPreview, log: Log, conversations: Memento) {
+  constructor(context: vscode.ExtensionContext, host: EngineHost, mirror: DocumentMirror, settings: Settings, edits: EditPreview, log: Log) {
     this.#context = context;
     this.#host = host;
     this.#mirror = mirror;
     this.#settings = settings;
     this.#log = log;
-    this.chat = new Chat(conversations, host, mirror, settings);
+    this.chat = new Chat(context.workspaceState, host, mirror, settings);
     this.#codeBlocks = new CodeBlocks(edits);
     this.#finder = new FileFinder(settings);
     host.shownElsewhere = () => this.chat.current.busy && this.#view?.visible === true;

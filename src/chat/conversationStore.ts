@@ -5,7 +5,7 @@
  */
 import type { SavedConversation } from './conversation.ts';
 
-/** Where it is kept: files (see jsonFiles.ts), or the editor's workspace state. */
+/** Where it is kept: the editor's workspace state, or a stand-in. */
 export interface Memento {
   get(key: string): unknown;
   update(key: string, value: unknown): PromiseLike<void>;
@@ -15,7 +15,7 @@ const KEY = 'kvasir.chat.conversations';
 /** Of its own: a few typed words are no reason to make all conversations anew. */
 const DRAFT_KEY = 'kvasir.chat.draft';
 const MAX_CONVERSATIONS = 40;
-/** Characters of JSON; they are written all at once each time. */
+/** Characters of JSON; the workbench rewrites an extension's whole state each time. */
 const MAX_CHARACTERS = 600_000;
 const MAX_CHARACTERS_OF_ONE = 300_000;
 /** Between two writes. */

@@ -88,7 +88,7 @@ const client = new EngineClient({
 });
 afterAll(() => client.dispose('the test is over'));
 const settings = { current: { completion: { exclude: [] }, chat: { maxTokens: 0 } } } as never;
-const newChat = () => new Chat({ get: () => undefined, update: async () => {} }, { client, onState: (listener: never) => { listeners.add(listener); return { dispose() {} }; } } as never, new DocumentMirror(client), settings);
+const newChat = () => new Chat({ get: () => undefined, update: async () => {}, keys: () => [] }, { client, onState: (listener: never) => { listeners.add(listener); return { dispose() {} }; } } as never, new DocumentMirror(client), settings);
 
 const footer = (text: string | undefined) => {
   const [, reused, prompt] = /^([\d,]+) of ([\d,]+) tokens reused/.exec(text ?? '') ?? [];

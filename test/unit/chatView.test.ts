@@ -79,7 +79,7 @@ function chatOf(workspaceState: Map<string, unknown>, options: { state?: unknown
   const mirror = { sync: (document: { uri: unknown }) => String(document.uri) };
   const settings = { current: { completion: { exclude: [] }, chat: { maxTokens: options.maxTokens ?? 0 }, model: '' }, onDidChange: event };
   const context = { extensionUri: {}, extensionPath: '', workspaceState: { get: (key: string) => workspaceState.get(key), update: async (key: string, value: unknown) => void workspaceState.set(key, structuredClone(value)) } };
-  const view = new ChatView(context as never, host as never, mirror as never, settings as never, {} as never, {} as never, context.workspaceState);
+  const view = new ChatView(context as never, host as never, mirror as never, settings as never, {} as never, {} as never);
   const posted: ToPage[] = [];
   let send = (_: ToHost): void => {};
   let hide = (): void => {};
