@@ -9,7 +9,7 @@ const isCaption = (block) => /^\*[^*][\s\S]*[^*]\*$/.test(block);
 /** @param readme Markdown, pictures in paragraphs or tables of their own. Throws where a picture stands within other text. */
 export function readmeForPackage(readme) {
   // Code blocks stay whole, whatever is in them.
-  const blocks = readme.trim().split(/(^```[\s\S]*?^```$)|\n{2,}/m).filter((block) => block?.trim()).map((block) => block.replace(/^\n+|\n+$/g, ''));
+  const blocks = readme.replace(/\r\n/g, '\n').trim().split(/(^```[\s\S]*?^```$)|\n{2,}/m).filter((block) => block?.trim()).map((block) => block.replace(/^\n+|\n+$/g, ''));
   const kept = blocks.filter((block, i) => {
     if (block.startsWith('```')) return true;
     if (isPictures(block) || isTableOfPictures(block)) return false;

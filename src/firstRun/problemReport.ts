@@ -82,7 +82,7 @@ function describeModel({ builtIn, state, stats }: ReportFacts): string {
   const model: ModelInfo | null = state.kind === 'ready' ? state.model : (stats?.model ?? null);
   if (!model) return `${kind}, not loaded`;
   const can = [model.canComplete && 'complete', model.canChat && 'chat', model.canEdit && 'edit'].filter((word) => word !== false);
-  return `${kind}, ${model.architecture}, ${formatCount(model.parameters)} parameters, ${formatCount(model.contextTokens)} tokens, weights ${model.precision} ${formatBytes(model.weightsBytes)}, KV ${model.kv} ${model.kvBytesPerToken} B a token, can ${can.join(', ') || 'nothing'}; loaded in ${Math.round(model.loadMs)} ms${model.imported ? ' with an import' : ''}`;
+  return `${kind}, ${model.architecture}, ${formatCount(model.parameters)} parameters, ${formatCount(model.contextTokens)} tokens, weights ${model.precision} ${formatBytes(model.residentBytes)}, KV ${model.kv} ${model.kvBytesPerToken} B a token, can ${can.join(', ') || 'nothing'}; loaded in ${Math.round(model.loadMs)} ms${model.imported ? ' with an import' : ''}`;
 }
 
 /** Numbers, switches and fixed words as they are; free text and lists may name files, so only that they are changed. */

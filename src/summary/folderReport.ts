@@ -52,7 +52,7 @@ export function linkTo(uri: vscode.Uri): string {
 export function reportOf(name: string, result: FolderResult, notes: readonly string[], link: (path: string) => string): string {
   const t = vscode.l10n.t;
   const files = result.files.map(({ path, summary, notes: known }) => `- [${plain(path)}](<${link(path)}>): ${plain(summary.replace(/\s+/g, ' ').trim())}${known.length ? ` *(${plain(known.join('; '))})*` : ''}`);
-  const skipped = result.skipped.map(({ path, reason }) => `- [${plain(path)}](<${link(path)}>): ${plain(reason)}`);
+  const skipped = result.skipped.map(({ path, reason }) => `- [${plain(path)}](<${link(path)}>): ${plain(reason || t('the model gave no summary'))}`);
   const parts = [`# ${plain(t('Summary of {0}', name))}`];
   if (result.overview) parts.push(result.overview.split(/\n{2,}/).map(plain).join('\n\n'));
   if (notes.length) parts.push(notes.map((note) => `> ${plain(note)}`).join('\n>\n'));

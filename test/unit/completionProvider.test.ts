@@ -452,6 +452,24 @@ describe('an answer that comes after the editor’s patience', () => {
     }
   });
 
+  test.each([[true, 'the cursor is where it was: it is shown when it is ready'], [false, 'the cursor has moved: it is given up']])('a busy machine, where the editor stops waiting before we have noticed the time (%s: %s)', async (stays) => {
+    const h = harness('f(|)\n');
+    const question = h.ask();
+    await wait(60);
+    // The clock has gone on, and no timer has come yet.
+    const now = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 800);
+    if (!stays) editor.select(h.document, 0);
+    question.cancel();
+    await wait(0);
+    now.mockRestore();
+    await wait(100);
+    expect(h.engine.running.length).toBe(stays ? 1 : 0);
+    if (!stays) return;
+    h.engine.running[0]!.done('xyz');
+    await wait(1);
+    expect(editor.commands).toEqual([['editor.action.inlineSuggest.trigger']]);
+  });
+
   test('nothing at all: the reason says so in the end', async () => {
     const h = harness('f(|)\n');
     h.ask();

@@ -4,6 +4,7 @@ import { readmeForPackage } from '../../scripts/packageReadme.mjs';
 
 it.each([
   ['a picture with its caption', 'A\n\n![x](m/x.png)\n\n*What it\nshows.*\n\nB\n', 'A\n\nB\n'],
+  ['a checkout with Windows line ends', 'A\r\n\r\n![x](m/x.png)\r\n\r\nB\r\n', 'A\n\nB\n'],
   ['a table of pictures with what introduces it', 'A\n\nLook here:\n\n| a | b |\n|---|---|\n| ![x](m/x.png) | ![y](m/y.png) |\n\nB\n', 'A\n\nB\n'],
   ['links within the repository', 'See [docs](docs/a.md), [below](#b) and [there](https://example.org).\n', 'See docs, [below](#b) and [there](https://example.org).\n'],
   ['code', '```md\n![x](m/x.png)\n\n*as it is*\n\n[y](z.md)\n```\n', '```md\n![x](m/x.png)\n\n*as it is*\n\n[y](z.md)\n```\n'],
