@@ -71,6 +71,8 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await expect.poll(() => row(/kvasir-starter/).innerText(), { timeout: PATIENCE }).toMatch(/in use · built in · 7\.5 million parameters[\s\S]*completions, chat, no edits · reads 2,048 tokens · [\d.]+ MB of memory at work/);
     expect(await row(/tiny-qwen/).innerText()).toMatch(/0\.3 million parameters[\s\S]*completions, chat, edits/);
     expect(await row(/kvasir-test\/tiny-llama/).innerText()).toMatch(/chat only/);
+    // Away from the input, whose tip would stand before the list.
+    await window.page.mouse.move(1200, 600);
     await window.screenshotThemes('choose-model');
     await window.page.locator('.quick-input-widget input').fill('broken');
     expect(await row(/broken/).innerText()).toMatch(/config\.json: hidden_size is missing/);
