@@ -37,7 +37,7 @@ test('a driver that dies is told with what it printed', async () => {
 });
 
 const at = places('.cache');
-const formats = { llama: 'q4_0.gguf', openvino: 'openvino', transformers: 'transformers' } as const;
+const formats = { llama: 'q4_0-head.gguf', openvino: 'openvino', transformers: 'transformers' } as const;
 for (const peer of PEERS) {
   test.skipIf(!existsSync(modelFile(at, 'tiny', formats[peer])))(`${peer} computes the same function`, async () => {
     const { samples, participants } = await peersBench({ ...options(at), peers: [peer] });

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { Weights } from '../../engine/model/safetensors.ts';
 import { ModelFolder } from '../../engine/modelFolder.ts';
-import { type BlockFormat, halfBits, writeGguf } from '../bench/peers/gguf.ts';
+import { type BlockFormat, BLOCKS, halfBits, headType, writeGguf } from '../bench/peers/gguf.ts';
 import { tensorsOf, SHAPES } from '../bench/shapes.ts';
 import { shapeFolder } from '../bench/writeShape.ts';
 import { temporaryFolder } from '../model/fixtures.ts';
@@ -43,7 +43,7 @@ function readGguf(file: string) {
   const metadata = Object.fromEntries(Array.from({ length: numEntries }, () => [text(), value(u32())]));
   const infos = Array.from({ length: numTensors }, () => ({ name: text(), dims: Array.from({ length: u32() }, u64), type: u32(), offset: u64() }));
   const start = Math.ceil(at / 32) * 32;
-  const tensors = new Map(infos.map(({ name, dims, type, offset }) => [name, { dims, ...decode(bytes, start + offset, dims.reduce((a, b) => a * b, 1), type) }]));
+  const tensors = new Map(infos.map(({ name, dims, type, offset }) => [name, { dims, type, ...decode(bytes, start + offset, dims.reduce((a, b) => a * b, 1), type) }]));
   return { metadata, tensors };
 }
 
@@ -75,7 +75,7 @@ function decode(bytes: Buffer, start: number, count: number, type: number): { va
   return { values, allowed };
 }
 
-test.each<BlockFormat>(['q8_0', 'q4_0'])('%s holds every tensor of the folder, each value within its step', async (format) => {
+test.each<[BlockFormat, number]>([['q8_0', 8], ['q4_0', 2]])('%s holds every tensor of the folder, each value within its step', async (format, ggmlType) => {
   const modelDir = await shapeFolder('tiny', temporary.dir);
   const file = path.join(temporary.dir, `${format}.gguf`);
   await writeGguf(modelDir, file, format);
@@ -91,7 +91,9 @@ test.each<BlockFormat>(['q8_0', 'q4_0'])('%s holds every tensor of the folder, e
     const { shape } = sources.find((tensor) => tensor.name === source)!;
     weights.check(source, shape);
     const expected = await weights.rows(source, 0, shape.length === 1 ? 1 : shape[0]!, new Float32Array(shape.reduce((a, b) => a * b, 1)));
-    const { dims, values, allowed } = tensors.get(name)!;
+    const { dims, type, values, allowed } = tensors.get(name)!;
+    // The head is in a better type.
+    expect(type, name).toBe(shape.length === 1 ? 0 : name === 'token_embd.weight' ? 8 : ggmlType);
     expect(dims).toEqual([...shape].reverse());
     const over = values.findIndex((value, i) => !(Math.abs(value - expected[i]!) <= allowed[i]! + 1e-9));
     expect(over, `${name}[${over}]`).toBe(-1);
@@ -102,4 +104,56 @@ test.each<BlockFormat>(['q8_0', 'q4_0'])('%s holds every tensor of the folder, e
 test('float16 bits are the nearest, ties to even, through subnormals to infinity', () => {
   const cases: [number, number][] = [[0, 0], [1, 0x3c00], [-2, 0xc000], [65_504, 0x7bff], [65_520, 0x7c00], [2 ** -24, 1], [2 ** -25, 0], [1.5 * 2 ** -24, 2], [1 + 2 ** -11, 0x3c00], [1 + 3 * 2 ** -11, 0x3c02], [2 - 2 ** -11, 0x4000], [2 ** -14 - 2 ** -25, 0x0400]];
   for (const [value, bits] of cases) expect(halfBits(value), String(value)).toBe(bits);
+});
+
+test('a head that is the embedding is Q6_K in a Q4_0 file, and Q8_0 where its rows are not whole blocks', () => {
+  expect([headType('q4_0', 1536), headType('q4_0', 896), headType('q8_0', 1536)]).toEqual(['q6_K', 'q8_0', 'q8_0']);
+});
+
+/** Values of a Q6_K block, from the format's definition. */
+function decodeQ6(block: DataView): number[] {
+  const values: number[] = [];
+  for (let half128 = 0; half128 < 2; half128++) {
+    for (let l = 0; l < 32; l++) {
+      const [first, second, upper] = [block.getUint8(64 * half128 + l), block.getUint8(64 * half128 + 32 + l), block.getUint8(128 + 32 * half128 + l)];
+      const codes = [(first & 15) | ((upper & 3) << 4), (second & 15) | (((upper >> 2) & 3) << 4), (first >> 4) | (((upper >> 4) & 3) << 4), (second >> 4) | ((upper >> 6) << 4)];
+      for (const [quarter, code] of codes.entries()) {
+        const i = 128 * half128 + 32 * quarter + l;
+        values[i] = half(block.getUint16(208, true)) * block.getInt8(192 + (i >> 4)) * (code - 32);
+      }
+    }
+  }
+  return values;
+}
+
+const random = (() => {
+  let state = 12_345;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+})();
+
+test('Q6_K brings values back that it can hold exactly', () => {
+  const scales = Array.from({ length: 16 }, (_, g) => (g === 5 ? -128 : Math.floor(random() * 255) - 127));
+  // The extreme of each group is what has the lowest code.
+  const values = Float32Array.from({ length: 256 }, (_, i) => 2 ** -12 * scales[i >> 4]! * ((i % 16 === i >> 4 ? 0 : Math.floor(random() * 64)) - 32));
+  const out = new DataView(new ArrayBuffer(2 * BLOCKS.q6_K.bytes));
+  BLOCKS.q6_K.encode(Float32Array.of(...values, ...new Float32Array(256)), out);
+  expect(decodeQ6(out).map((value) => value + 0)).toEqual([...values].map((value) => value + 0));
+  expect(scales.map((_, g) => out.getInt8(192 + g))).toEqual(scales);
+  expect(decodeQ6(new DataView(out.buffer, BLOCKS.q6_K.bytes)).every((value) => value === 0)).toBe(true);
+});
+
+test('Q6_K keeps other values within a step of their group', () => {
+  const values = Float32Array.from({ length: 256 }, (_, i) => (random() - 0.5) * 0.02 * (1 + (i >> 4)));
+  const out = new DataView(new ArrayBuffer(BLOCKS.q6_K.bytes));
+  BLOCKS.q6_K.encode(values, out);
+  const unit = Math.abs(half(out.getUint16(208, true)));
+  const errors = decodeQ6(out).map((value, i) => Math.abs(value - values[i]!));
+  // Half a step and roundings of d; at the ends one step, and 32 times half a unit by which the scale was rounded.
+  const over = errors.findIndex((error, i) => error > 1.02 * Math.abs(out.getInt8(192 + (i >> 4))) * unit + 16 * unit);
+  expect(over).toBe(-1);
+  const rms = Math.sqrt(errors.reduce((sum, error) => sum + error * error, 0) / errors.reduce((sum, _, i) => sum + values[i]! ** 2, 0));
+  expect(rms).toBeLessThan(0.02);
 });

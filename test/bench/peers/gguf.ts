@@ -1,6 +1,7 @@
 /**
- * A Qwen2 folder written as GGUF, all matrices in one block format: Q8_0 or Q4_0 as llama.cpp quantises them (see
- * quantize_row_q8_0_ref and quantize_row_q4_0_ref of ggml-quants.c), vectors in float32. Token texts are made up.
+ * A Qwen2 folder written as GGUF with the types that llama.cpp's own quantiser would give each matrix as Q8_0 or Q4_0 (see
+ * headType), values coded as ggml-quants.c has it (quantize_row_q8_0_ref, quantize_row_q4_0_ref; Q6_K without its search for
+ * the best scales), vectors in float32. Token texts are made up.
  */
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { parseConfig, type ModelConfig } from '../../../engine/model/hfConfig.ts';
@@ -9,10 +10,28 @@ import { ModelFolder } from '../../../engine/modelFolder.ts';
 
 export type BlockFormat = 'q8_0' | 'q4_0';
 
-/** Values of one block. */
-const BLOCK = 32;
+/** How a matrix is stored. */
+export type BlockType = BlockFormat | 'q6_K';
+
 const ALIGNMENT = 32;
-const FORMATS = { q8_0: { ggmlType: 8, fileType: 7, bytes: 34, encode: encodeQ8 }, q4_0: { ggmlType: 2, fileType: 2, bytes: 18, encode: encodeQ4 } } as const;
+/** As general.file_type has it. */
+const FILE_TYPES: Record<BlockFormat, number> = { q8_0: 7, q4_0: 2 };
+/** Values and bytes of one block, and whole blocks of values as bytes. */
+export const BLOCKS = {
+  q8_0: { ggmlType: 8, values: 32, bytes: 34, encode: encodeQ8 },
+  q4_0: { ggmlType: 2, values: 32, bytes: 18, encode: encodeQ4 },
+  q6_K: { ggmlType: 14, values: 256, bytes: 210, encode: encodeQ6 },
+} as const;
+
+/**
+ * The type of a head that is the embedding as well. In a Q4_0 file llama.cpp's quantiser (src/llama-quant.cpp) gives such a
+ * token_embd the type of the output matrix, Q6_K (llama_tensor_get_type_impl), and where its rows are not whole blocks of 256
+ * what stands in for that, Q8_0 (tensor_type_fallback). All other matrices are Q4_0 when it has no importance matrix.
+ */
+export function headType(format: BlockFormat, width: number): BlockType {
+  if (format === 'q8_0') return 'q8_0';
+  return width % BLOCKS.q6_K.values === 0 ? 'q6_K' : 'q8_0';
+}
 
 /** Bits of the nearest float16, ties to even. Infinite above its range. */
 export function halfBits(value: number): number {
@@ -34,26 +53,69 @@ function roundEven(value: number): number {
 
 /** d = max|x| / 127 as float16, then 32 signed bytes of x / d. */
 function encodeQ8(values: Float32Array, out: DataView): void {
-  for (let block = 0, at = 0; block < values.length; block += BLOCK, at += FORMATS.q8_0.bytes) {
+  const { values: size, bytes } = BLOCKS.q8_0;
+  for (let block = 0, at = 0; block < values.length; block += size, at += bytes) {
     let most = 0;
-    for (let i = 0; i < BLOCK; i++) most = Math.max(most, Math.abs(values[block + i]!));
+    for (let i = 0; i < size; i++) most = Math.max(most, Math.abs(values[block + i]!));
     const scale = most / 127;
     const inverse = scale ? 1 / scale : 0;
     out.setUint16(at, halfBits(scale), true);
-    for (let i = 0; i < BLOCK; i++) out.setInt8(at + 2 + i, Math.round(values[block + i]! * inverse));
+    for (let i = 0; i < size; i++) out.setInt8(at + 2 + i, Math.round(values[block + i]! * inverse));
   }
 }
 
 /** d = (value of greatest size) / -8 as float16, then 16 bytes: value i in the low half of byte i, value i + 16 in the high half. */
 function encodeQ4(values: Float32Array, out: DataView): void {
-  for (let block = 0, at = 0; block < values.length; block += BLOCK, at += FORMATS.q4_0.bytes) {
-    let extreme = 0;
-    for (let i = 0; i < BLOCK; i++) if (Math.abs(values[block + i]!) > Math.abs(extreme)) extreme = values[block + i]!;
-    const scale = extreme / -8;
+  const { values: size, bytes } = BLOCKS.q4_0;
+  for (let block = 0, at = 0; block < values.length; block += size, at += bytes) {
+    const scale = extremeOf(values, block, size) / -8;
     const inverse = scale ? 1 / scale : 0;
     const code = (i: number): number => Math.min(15, Math.floor(values[block + i]! * inverse + 8.5));
     out.setUint16(at, halfBits(scale), true);
-    for (let i = 0; i < BLOCK / 2; i++) out.setUint8(at + 2 + i, code(i) | (code(i + BLOCK / 2) << 4));
+    for (let i = 0; i < size / 2; i++) out.setUint8(at + 2 + i, code(i) | (code(i + size / 2) << 4));
+  }
+}
+
+/** The value of greatest size. */
+function extremeOf(values: Float32Array, from: number, count: number): number {
+  let extreme = 0;
+  for (let i = from; i < from + count; i++) if (Math.abs(values[i]!) > Math.abs(extreme)) extreme = values[i]!;
+  return extreme;
+}
+
+/** Values that have one scale in Q6_K. */
+const GROUP = 16;
+
+/**
+ * 256 values d * scale * (code - 32), one scale (signed byte) for 16 of them, codes of 6 bits: 128 bytes of their low halves,
+ * 64 of their upper bits, 16 scales, d as float16. Of 128 values, value 32 q + l has its low half in byte l of the first
+ * (q 0, 2: low and high) or the second 32 (q 1, 3) and its upper bits in bits 2 q of byte l.
+ */
+function encodeQ6(values: Float32Array, out: DataView): void {
+  const { values: size, bytes } = BLOCKS.q6_K;
+  const steps = new Float64Array(size / GROUP);
+  for (let block = 0, at = 0; block < values.length; block += size, at += bytes) {
+    let greatest = 0;
+    for (let g = 0; g < steps.length; g++) {
+      steps[g] = extremeOf(values, block + g * GROUP, GROUP) / -32;
+      if (Math.abs(steps[g]!) > Math.abs(greatest)) greatest = steps[g]!;
+    }
+    const unit = greatest / -128;
+    for (let i = 0; i < 192; i++) out.setUint8(at + i, 0);
+    for (let g = 0; g < steps.length; g++) {
+      const scale = unit ? Math.min(127, Math.round(steps[g]! / unit)) : 0;
+      out.setInt8(at + 192 + g, scale);
+      const inverse = scale ? 1 / (unit * scale) : 0;
+      for (let i = g * GROUP; i < (g + 1) * GROUP; i++) {
+        const code = Math.max(0, Math.min(63, Math.round(values[block + i]! * inverse) + 32));
+        const [half, quarter, l] = [i >> 7, (i >> 5) & 3, i & 31];
+        const low = at + 64 * half + 32 * (quarter & 1) + l;
+        const upper = at + 128 + 32 * half + l;
+        out.setUint8(low, out.getUint8(low) | ((code & 15) << (quarter < 2 ? 0 : 4)));
+        out.setUint8(upper, out.getUint8(upper) | ((code >> 4) << (2 * quarter)));
+      }
+    }
+    out.setUint16(at + 208, halfBits(unit), true);
   }
 }
 
@@ -101,6 +163,7 @@ interface Tensor {
   source: string;
   /** [rows, width] or [width]. */
   shape: number[];
+  type: BlockType | 'f32';
   bytes: number;
 }
 
@@ -109,31 +172,31 @@ function tensorsOf(config: ModelConfig, format: BlockFormat): Tensor[] {
   const { hiddenSize: hidden, ffnSize: ffn } = config;
   const queries = config.numHeads * config.headSize;
   const kv = config.kvHeads * config.headSize;
-  const tensor = (name: string, source: string, ...shape: number[]): Tensor => {
-    const width = shape.at(-1)!;
-    if (shape.length > 1 && width % BLOCK !== 0) throw new Error(`${source} has rows of ${width} values; ${format} needs a multiple of ${BLOCK}`);
-    const count = shape.reduce((a, b) => a * b, 1);
-    return { name, source, shape, bytes: shape.length === 1 ? 4 * count : (count / BLOCK) * FORMATS[format].bytes };
+  const vector = (name: string, source: string, size: number): Tensor => ({ name, source, shape: [size], type: 'f32', bytes: 4 * size });
+  const matrix = (name: string, source: string, rows: number, width: number, type: BlockType = format): Tensor => {
+    const { values, bytes } = BLOCKS[type];
+    if (width % values !== 0) throw new Error(`${source} has rows of ${width} values; ${type} needs a multiple of ${values}`);
+    return { name, source, shape: [rows, width], type, bytes: rows * (width / values) * bytes };
   };
   const layers = Array.from({ length: config.numLayers }, (_, l) => {
     const [to, from] = [`blk.${l}.`, `model.layers.${l}.`];
     const linear = (name: string, source: string, rows: number, width: number, bias: boolean): Tensor[] => [
-      tensor(`${to}${name}.weight`, `${from}${source}.weight`, rows, width),
-      ...(bias ? [tensor(`${to}${name}.bias`, `${from}${source}.bias`, rows)] : []),
+      matrix(`${to}${name}.weight`, `${from}${source}.weight`, rows, width),
+      ...(bias ? [vector(`${to}${name}.bias`, `${from}${source}.bias`, rows)] : []),
     ];
     return [
-      tensor(`${to}attn_norm.weight`, `${from}input_layernorm.weight`, hidden),
+      vector(`${to}attn_norm.weight`, `${from}input_layernorm.weight`, hidden),
       ...linear('attn_q', 'self_attn.q_proj', queries, hidden, true),
       ...linear('attn_k', 'self_attn.k_proj', kv, hidden, true),
       ...linear('attn_v', 'self_attn.v_proj', kv, hidden, true),
       ...linear('attn_output', 'self_attn.o_proj', hidden, queries, false),
-      tensor(`${to}ffn_norm.weight`, `${from}post_attention_layernorm.weight`, hidden),
+      vector(`${to}ffn_norm.weight`, `${from}post_attention_layernorm.weight`, hidden),
       ...linear('ffn_gate', 'mlp.gate_proj', ffn, hidden, false),
       ...linear('ffn_up', 'mlp.up_proj', ffn, hidden, false),
       ...linear('ffn_down', 'mlp.down_proj', hidden, ffn, false),
     ];
   }).flat();
-  return [tensor('token_embd.weight', 'model.embed_tokens.weight', config.vocabSize, hidden), tensor('output_norm.weight', 'model.norm.weight', hidden), ...layers];
+  return [matrix('token_embd.weight', 'model.embed_tokens.weight', config.vocabSize, hidden, headType(format, hidden)), vector('output_norm.weight', 'model.norm.weight', hidden), ...layers];
 }
 
 const aligned = (bytes: number): number => Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
@@ -162,28 +225,28 @@ export async function writeGguf(modelDir: string, target: string, format: BlockF
 }
 
 async function writeAll(file: FileHandle, weights: Weights, config: ModelConfig, format: BlockFormat): Promise<void> {
-  const { ggmlType, fileType, bytes: blockBytes, encode } = FORMATS[format];
   const tensors = tensorsOf(config, format);
-  const entries = metadata(config, fileType);
+  const entries = metadata(config, FILE_TYPES[format]);
   let offset = 0;
-  const infos = tensors.map(({ name, shape, bytes }) => {
+  const infos = tensors.map(({ name, shape, type, bytes }) => {
     // Dimensions fastest first.
-    const info = Buffer.concat([text(name), u32(shape.length), ...[...shape].reverse().map(u64), u32(shape.length === 1 ? 0 : ggmlType), u64(offset)]);
+    const info = Buffer.concat([text(name), u32(shape.length), ...[...shape].reverse().map(u64), u32(type === 'f32' ? 0 : BLOCKS[type].ggmlType), u64(offset)]);
     offset += aligned(bytes);
     return info;
   });
   const head = Buffer.concat([Buffer.from('GGUF'), u32(3), u64(tensors.length), u64(entries.length), ...entries, ...infos]);
   await file.writeFile(Buffer.concat([head, Buffer.alloc(aligned(head.length) - head.length)]));
-  for (const { source, shape, bytes } of tensors) {
+  for (const { source, shape, type, bytes } of tensors) {
     weights.check(source, shape);
     const [rows, width] = shape.length === 1 ? [1, shape[0]!] : [shape[0]!, shape[1]!];
     const step = rowsPerRead(width);
     const values = new Float32Array(Math.min(step, rows) * width);
     for (let first = 0; first < rows; first += step) {
       const part = await weights.rows(source, first, Math.min(step, rows - first), values);
-      if (shape.length === 1) await file.writeFile(new Uint8Array(part.buffer, part.byteOffset, part.byteLength));
+      if (type === 'f32') await file.writeFile(new Uint8Array(part.buffer, part.byteOffset, part.byteLength));
       else {
-        const out = new DataView(new ArrayBuffer((part.length / BLOCK) * blockBytes));
+        const { values: size, bytes: blockBytes, encode } = BLOCKS[type];
+        const out = new DataView(new ArrayBuffer((part.length / size) * blockBytes));
         encode(part, out);
         await file.writeFile(new Uint8Array(out.buffer));
       }

@@ -33,7 +33,10 @@ export function pythonProgram({ python }: Places): string {
   return process.platform === 'win32' ? path.join(python, 'Scripts/python.exe') : path.join(python, 'bin/python');
 }
 
-export function modelFile({ models }: Places, shape: ShapeName, format: 'q8_0.gguf' | 'q4_0.gguf' | 'openvino' | 'transformers'): string {
+/** Names of what the set-up step writes. It keeps what is there, so another content needs another name. */
+export type ModelFile = 'q8_0.gguf' | 'q4_0-head.gguf' | 'openvino' | 'transformers';
+
+export function modelFile({ models }: Places, shape: ShapeName, format: ModelFile): string {
   return path.join(models, `${shape}-seed${SEED}`, format);
 }
 
@@ -53,7 +56,7 @@ const OPENVINO_SETTINGS = { scheduler: { max_num_batched_tokens: 1024 }, propert
 /** Kvasir first, then the forms of the peers asked for. @throws Error naming what is not set up. */
 export async function participants(peers: readonly PeerName[], shape: ShapeName, at: Places): Promise<Participant[]> {
   const node = (driver: string): string[] => [process.execPath, '--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', path.join(import.meta.dirname, driver)];
-  const llama = (id: string, label: string, file: 'q8_0.gguf' | 'q4_0.gguf'): Participant => ({ id, label, peer: 'llama', command: node('llamaDriver.ts'), model: modelFile(at, shape, file), installed: at.node, settings: {} });
+  const llama = (id: string, label: string, file: ModelFile): Participant => ({ id, label, peer: 'llama', command: node('llamaDriver.ts'), model: modelFile(at, shape, file), installed: at.node, settings: {} });
   const shapeDir = await shapeFolder(shape, at.shapes, SEED);
   const kvasir = (id: string, precision: string): Participant => ({ id, label: `Kvasir ${precision}`, peer: 'kvasir', command: node('kvasirDriver.ts'), model: shapeDir, installed: at.imported, settings: { precision } });
   const all: Participant[] = [
@@ -61,7 +64,7 @@ export async function participants(peers: readonly PeerName[], shape: ShapeName,
     // Against the form of llama.cpp's with as many bits.
     ...(peers.includes('llama') ? [kvasir('kvasir-int4', 'int4')] : []),
     llama('llama-q8', 'llama.cpp Q8_0', 'q8_0.gguf'),
-    llama('llama-q4', 'llama.cpp Q4_0', 'q4_0.gguf'),
+    llama('llama-q4', 'llama.cpp Q4_0', 'q4_0-head.gguf'),
     { id: 'openvino', label: 'OpenVINO GenAI int8', peer: 'openvino', command: [pythonProgram(at), path.join(import.meta.dirname, 'openvinoDriver.py')], model: modelFile(at, shape, 'openvino'), installed: at.python, settings: OPENVINO_SETTINGS },
     { id: 'transformers', label: 'transformers.js q8', peer: 'transformers', command: node('transformersDriver.ts'), model: modelFile(at, shape, 'transformers'), installed: at.node, settings: {} },
   ];

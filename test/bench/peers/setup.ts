@@ -18,7 +18,8 @@ export async function setUp(peers: readonly PeerName[], shape: ShapeName, at: Pl
   const steps: Record<PeerName, () => Promise<void> | void> = {
     llama: async () => {
       installNode(at.node);
-      for (const format of ['q8_0', 'q4_0'] as const) await gguf(modelDir, modelFile(at, shape, `${format}.gguf`), format);
+      await gguf(modelDir, modelFile(at, shape, 'q8_0.gguf'), 'q8_0');
+      await gguf(modelDir, modelFile(at, shape, 'q4_0-head.gguf'), 'q4_0');
     },
     openvino: () => {
       installPython(at);
