@@ -40,7 +40,7 @@ export async function soakSuite({ requests = '10000' }: SoakArguments): Promise<
     const run = await soakProcess(options);
     result.runs.push({ name, result: run, growthPer1000: 1000 * slope(run.samples), seconds: (performance.now() - started) / 1000 });
   }
-  return { result, report: soakReport(result), charts: { 'soak-memory.svg': barChart(memoryChart(result)) } };
+  return { result, report: soakReport(result), charts: soakCharts(result) };
 }
 
 /** @throws Error with what the process had to say when it fails. */
@@ -75,6 +75,11 @@ export function soakReport({ seed, runs }: SoakBench): string {
     table(['runner', 'requests', 'aborted', 'refused', 'steps', 'tokens compared', 'differing within rounding', 'evictions', 'preemptions', 'resident at the end, MB', 'growth over the last half, MB per 1,000 requests', 'seconds'], rows),
     `Target: growth below ${MOST_GROWTH_BYTES / 1e6} MB per 1,000 requests.`,
   ].join('\n\n');
+}
+
+/** SVG texts by file name. */
+export function soakCharts(bench: SoakBench): { [file: string]: string } {
+  return { 'soak-memory.svg': barChart(memoryChart(bench)) };
 }
 
 function memoryChart({ runs }: SoakBench): BarChart {

@@ -1,0 +1,44 @@
+/**
+ * `node test/bench/performanceDoc.ts DIR [--out docs] [--amx]`: writes OUT/performance.md and OUT/performance/*.svg from the
+ * results in DIR (engine.json, engine-int4.json or int4/engine.json, ...). Notes written by hand into the document stay.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { COMMANDS, type Measured, performanceDoc } from './performanceText.ts';
+
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { out: { type: 'string', default: 'docs' }, amx: { type: 'boolean', default: false } } });
+const [from] = positionals;
+if (from === undefined || positionals.length !== 1) {
+  console.error('usage: node test/bench/performanceDoc.ts DIR [--out docs] [--amx: the processor that was measured on has it]');
+  process.exit(2);
+}
+
+const measured: Record<string, unknown> = {};
+const missing: string[] = [];
+for (const name of Object.keys(COMMANDS)) {
+  const [suite, form] = name.split(/-(.*)/);
+  const file = [`${name}.json`, ...(form ? [`${form}/${suite}.json`] : [])].map((candidate) => path.join(from, candidate)).find((candidate) => existsSync(candidate));
+  if (!file) {
+    missing.push(name);
+    continue;
+  }
+  // JSON has no NaN: what could not be measured is null there.
+  const { machine, ...result } = JSON.parse(readFileSync(file, 'utf8'), (key, value) => (value === null && key !== 'shares' ? Number.NaN : value));
+  measured[name] = { machine, result };
+}
+if (Object.keys(measured).length === 0) {
+  console.error(`${from} has no results; one is made by: ${COMMANDS.engine}`);
+  process.exit(1);
+}
+
+const document = path.join(values.out, 'performance.md');
+const { text, charts, withoutNote } = performanceDoc(measured as Measured, { before: existsSync(document) ? readFileSync(document, 'utf8') : '', amx: values.amx });
+const folder = path.join(values.out, 'performance');
+mkdirSync(folder, { recursive: true });
+for (const file of readdirSync(folder)) if (file.endsWith('.svg') && !charts[file]) rmSync(path.join(folder, file));
+for (const [file, svg] of Object.entries(charts)) writeFileSync(path.join(folder, file), svg);
+writeFileSync(document, text);
+console.log(`${document}, ${Object.keys(charts).length} charts`);
+if (missing.length) console.log(`no results of: ${missing.join(', ')}`);
+if (withoutNote.length) console.log(`not reached, and no note says what holds it: ${withoutNote.join(', ')}`);
