@@ -13,9 +13,19 @@ export function prefillRows(tokens: number): number {
   return tokens === 0 ? 0 : Math.ceil((tokens + 1) / PREFILL_STEP) * PREFILL_STEP;
 }
 
-/** The most tokens for which so many rows are enough. */
+/** Rows of a scratch of their own, for short prompts: a completion between two parts of a long one must not drive that one's rows out. */
+export const SHORT_ROWS = PREFILL_STEP;
+
+/** Rows of both scratches where prompts have up to `tokens` in the prefill lane. */
+export function scratchRows(tokens: number): number {
+  const rows = prefillRows(tokens);
+  return rows > SHORT_ROWS ? rows + SHORT_ROWS : rows;
+}
+
+/** The most tokens for which so many rows of both scratches are enough. */
 export function prefillTokensIn(rows: number): number {
-  return Math.max(0, Math.floor(rows / PREFILL_STEP) * PREFILL_STEP - 1);
+  const steps = Math.floor(rows / PREFILL_STEP);
+  return Math.max(0, (steps > 2 ? steps - 1 : Math.min(steps, 1)) * PREFILL_STEP - 1);
 }
 
 /** Consecutive tokens of one sequence. */

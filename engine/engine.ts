@@ -6,17 +6,17 @@
  * the step has ended. If `step` rejects, the engine has failed: `failAll`, then build another one.
  */
 import { t } from '@vscode/l10n';
-import { type ModelRunner, prefillRows } from './batch.ts';
+import { type ModelRunner, scratchRows } from './batch.ts';
 import { KvCache } from './cache/kvCache.ts';
 import type { Block } from './cache/outline.ts';
 import type { KvWindow } from './cache/window.ts';
 import { kvBytesPerToken } from './cache/window.ts';
 import { RequestError } from './errors.ts';
 import { Journal } from './journal.ts';
-import { laneIds } from './laneIds.ts';
+import { clipped, laneIds, type TokenRange } from './laneIds.ts';
 import { mostPrefillTokens } from './memory.ts';
 import { ALL_POLICIES, type Policies } from './policies/policies.ts';
-import { StepCost } from './policies/stepCost.ts';
+import { StepCost, TYPICAL_PREFILL } from './policies/stepCost.ts';
 import type { EngineStats, FinishReason, Tier, TreeNode } from './protocol.ts';
 import { sample } from './sampler.ts';
 import { numTokensOf, type Scheduled } from './schedule.ts';
@@ -95,7 +95,7 @@ export class Engine {
     this.#shifted = shiftKeys ? new ShiftedReuse(this.#cache, shiftKeys) : null;
     this.#scheduler = new Scheduler(this.#cache, this.#policies, this.#speculation, this.#shifted);
     this.#journal = new Journal(this.#cache, this.#scheduler, this.#clock());
-    this.#planner = new StepPlanner(this.#policies, this.#clock, options.stepCosts ?? { window: new StepCost(), prefill: new StepCost() }, options.tokenBudget);
+    this.#planner = new StepPlanner(this.#policies, this.#clock, options.stepCosts ?? { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) }, options.tokenBudget);
   }
 
   /** Takes a sequence in. One that can never run ends with `onError` at once. Ids must differ among unfinished ones. */
@@ -183,9 +183,9 @@ export class Engine {
     this.#betweenSteps(() => this.#cache.evict(prefix && this.#blockIds(prefix)));
   }
 
-  /** What is cached of a prefix: a file block, or a prompt with as many tokens for the prefill lane. */
-  describe(tokenIds: readonly number[], prefillTokens = tokenIds.length): { tokens: number; bytes: number; tier: Tier; codec: string; shiftedTokens: number } {
-    const ids = laneIds(tokenIds, Math.min(prefillTokens, this.#mostPrefill));
+  /** What is cached of a prefix: a file block, or a prompt with its tokens for the prefill lane. */
+  describe(tokenIds: readonly number[], prefill: readonly TokenRange[] = [[0, tokenIds.length]]): { tokens: number; bytes: number; tier: Tier; codec: string; shiftedTokens: number } {
+    const ids = laneIds(tokenIds, clipped(prefill, this.#mostPrefill));
     return { ...this.#cache.describe(ids), codec: this.#window.shape.kv, shiftedTokens: this.#shifted ? this.#cache.shifted.standingIn(ids) : 0 };
   }
 
@@ -298,7 +298,7 @@ export class Engine {
 
   /** A file block, or the beginning of one, as the cache knows it. */
   #blockIds(tokenIds: readonly number[]): number[] {
-    return laneIds(tokenIds, this.#mostPrefill);
+    return laneIds(tokenIds, [[0, this.#mostPrefill]]);
   }
 
   /** Sets the scratch's share of the ceiling aside; returns what is left for window and store. */
@@ -306,7 +306,7 @@ export class Engine {
     this.#maxBytes = maxBytes;
     const perToken = this.#prefillBytesPerToken;
     if (perToken > 0) this.#mostPrefill = this.#givenPrefill ?? mostPrefillTokens(maxBytes, perToken, this.#maxContext);
-    return maxBytes - prefillRows(this.#mostPrefill) * perToken;
+    return maxBytes - scratchRows(this.#mostPrefill) * perToken;
   }
 
   #endBetweenSteps(id: string, reason: FinishReason): void {

@@ -53,7 +53,7 @@ export class IdleWork {
           id: sequenceId,
           priority: 'idle',
           promptIds,
-          prefillTokens: promptIds.length,
+          prefill: [[0, promptIds.length]],
           sampling: { maxTokens: 0 },
           eosIds: [],
           detokenizer: model.text.tokenizer.createDetokenizer(),

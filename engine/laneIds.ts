@@ -8,9 +8,19 @@
 const PREFILL = 2 ** 24;
 const SHIFTED = 2 ** 25;
 
-/** Ids of tokens of which the first `prefillEnd` are computed in the prefill lane. */
-export function laneIds(tokenIds: readonly number[], prefillEnd: number): number[] {
-  return tokenIds.map((id, i) => (i < prefillEnd ? id + PREFILL : id));
+/** Tokens of a sequence, by their places: from the first up to, but not including, the second. */
+export type TokenRange = readonly [from: number, to: number];
+
+/** Ids of tokens of which those in the ranges, which are in order, are computed in the prefill lane. */
+export function laneIds(tokenIds: readonly number[], prefill: readonly TokenRange[]): number[] {
+  const ids = [...tokenIds];
+  for (const [from, to] of prefill) for (let i = from; i < Math.min(to, ids.length); i++) ids[i]! += PREFILL;
+  return ids;
+}
+
+/** The ranges' tokens before `end`. */
+export function clipped(ranges: readonly TokenRange[], end: number): TokenRange[] {
+  return ranges.filter(([from, to]) => from < Math.min(to, end)).map(([from, to]) => [from, Math.min(to, end)]);
 }
 
 /** Of a token that was computed, in the prefill lane. */

@@ -6,7 +6,7 @@ import { automaticCacheBytes } from './memory.ts';
 import { importModel, kvShape, usualKv } from './model/importModel.ts';
 import { OnnxRunner } from './model/runner.ts';
 import { shiftQuality } from './model/shiftQuality.ts';
-import { StepCost } from './policies/stepCost.ts';
+import { StepCost, TYPICAL_PREFILL } from './policies/stepCost.ts';
 import type { LoadOptions, ModelInfo } from './protocol.ts';
 import { Layout } from './text/layout.ts';
 import { type Faults, ModelText } from './text/modelText.ts';
@@ -49,7 +49,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   progress('session', 1);
   // After the weights are in memory: they are not available any more.
   let maxBytes = options.maxBytes || automaticCacheBytes();
-  const stepCosts = { window: new StepCost(), prefill: new StepCost() };
+  const stepCosts = { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) };
   const makeEngine = () => new Engine({ runner, stepCosts, window, maxBytes, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken, reuseShifted });
   const model = {
     info: {

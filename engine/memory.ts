@@ -1,6 +1,6 @@
 /** How much memory there is, how much of it the KV cache may take when the user has not said, and what of that it needs. */
 import { totalmem } from 'node:os';
-import { prefillRows, prefillTokensIn } from './batch.ts';
+import { prefillTokensIn, scratchRows } from './batch.ts';
 import type { EngineStats } from './protocol.ts';
 
 /** 2 GB: above it a laptop's other programs notice before the assistant gains. */
@@ -32,7 +32,7 @@ const USUAL_TOKENS = 8192;
  */
 export function cacheBytesAtWork(bytesPerToken: number, scratchBytesPerToken: number, contextTokens: number): number {
   const tokens = Math.min(USUAL_TOKENS, contextTokens);
-  return tokens * bytesPerToken + prefillRows(mostPrefillTokens(MOST_BYTES, scratchBytesPerToken, tokens)) * scratchBytesPerToken;
+  return tokens * bytesPerToken + scratchRows(mostPrefillTokens(MOST_BYTES, scratchBytesPerToken, tokens)) * scratchBytesPerToken;
 }
 
 /** As it is now. `processBytes` is of the whole process: with the thread transport, the extension host and what else runs in it. */

@@ -166,7 +166,7 @@ export class Requests {
         clientId: live.requestId,
         priority,
         promptIds: prepared.promptIds,
-        prefillTokens: prepared.prefillTokens,
+        prefill: prepared.prefill,
         sampling: prepared.sampling,
         eosIds: prepared.stopTokenIds,
         ...(prepared.draftSources ? { draftSources: prepared.draftSources } : {}),

@@ -67,7 +67,7 @@ export class Scheduler {
     for (const sequence of this.sequences()) {
       if (sequence.priority !== 'completion') continue;
       if (prompts.some((other) => hasSamePrompt(sequence, other))) continue;
-      if (prompts.push(sequence) > 1) numTokens += Math.max(0, sequence.tokenIds.length - Math.max(this.#admission.lookUp(sequence), sequence.prefillEnd));
+      if (prompts.push(sequence) > 1) numTokens += Math.max(0, sequence.tokenIds.length - this.#admission.lookUp(sequence));
     }
     return numTokens;
   }

@@ -3,7 +3,8 @@
  * ends it. Owns its tokens, its stop conditions, its text and its times; knows neither cache nor queue.
  */
 import { RequestError } from './errors.ts';
-import { isShifted, laneIds } from './laneIds.ts';
+import type { Lane } from './batch.ts';
+import { clipped, isShifted, laneIds, type TokenRange } from './laneIds.ts';
 import type { FinishReason, Priority, SamplingParams, Timings, TokenLogprob } from './protocol.ts';
 import type { Sampled } from './sampler.ts';
 import { StopStrings } from './stopStrings.ts';
@@ -39,8 +40,8 @@ export interface SequenceOptions extends SequenceEvents {
   clientId?: string;
   priority: Priority;
   promptIds: readonly number[];
-  /** How many leading tokens of the prompt are for the prefill lane; none when left out. */
-  prefillTokens?: number;
+  /** What of the prompt is for the prefill lane, in order and apart; none when left out. */
+  prefill?: readonly TokenRange[];
   sampling?: SamplingParams;
   /** Tokens that end the generation; they count as generated and have no text. */
   eosIds: Iterable<number>;
@@ -94,8 +95,6 @@ export class Sequence {
   readonly numPromptTokens: number;
   /** `tokenIds` as the cache knows them. */
   readonly cacheIds: number[];
-  /** Tokens before it are computed in the prefill lane, those from it on in the window lane, whoever shares the step. */
-  prefillEnd: number;
   readonly sampling: Required<SamplingParams>;
   readonly draftSources: (() => readonly (readonly number[])[]) | null;
   status: SequenceStatus = 'waiting';
@@ -114,6 +113,8 @@ export class Sequence {
   cachedTokens = 0;
   /** Prompt tokens that have had K/V rows at some time; preemption does not lower it. */
   numReached = 0;
+  /** What of the prompt is for the prefill lane, in order and apart. */
+  #prefill: readonly TokenRange[];
   readonly #eosIds: ReadonlySet<number>;
   readonly #detokenizer: Detokenizer;
   readonly #stops: StopStrings;
@@ -126,8 +127,8 @@ export class Sequence {
     this.priority = options.priority;
     this.tokenIds = [...options.promptIds];
     this.numPromptTokens = this.tokenIds.length;
-    this.prefillEnd = Math.min(options.prefillTokens ?? 0, this.numPromptTokens);
-    this.cacheIds = laneIds(this.tokenIds, this.prefillEnd);
+    this.#prefill = clipped(options.prefill ?? [], this.numPromptTokens);
+    this.cacheIds = laneIds(this.tokenIds, this.#prefill);
     this.sampling = resolveSampling(options.sampling);
     this.draftSources = options.draftSources === undefined ? () => [] : options.draftSources;
     this.#eosIds = new Set(options.eosIds);
@@ -139,8 +140,27 @@ export class Sequence {
   /** The engine's bound on the tokens for the prefill lane. Before the sequence is scheduled. */
   limitPrefill(most: number): void {
     if (this.prefillEnd <= most) return;
-    this.prefillEnd = most;
-    this.cacheIds.splice(0, this.cacheIds.length, ...laneIds(this.tokenIds, most));
+    this.#prefill = clipped(this.#prefill, most);
+    for (const [i, id] of laneIds(this.tokenIds, this.#prefill).entries()) this.cacheIds[i] = id;
+  }
+
+  /** No token from it on is computed in the prefill lane. */
+  get prefillEnd(): number {
+    return this.#prefill.at(-1)?.[1] ?? 0;
+  }
+
+  /** The lane that computes the token at `index`, whoever shares the step. */
+  laneAt(index: number): Lane {
+    return this.#prefill.some(([from, to]) => from <= index && index < to) ? 'prefill' : 'window';
+  }
+
+  /** First token behind `index` that is for the other lane, or the number of tokens. */
+  laneEnd(index: number): number {
+    for (const [from, to] of this.#prefill) {
+      if (index < from) return from;
+      if (index < to) return to;
+    }
+    return this.tokenIds.length;
   }
 
   get numGenerated(): number {

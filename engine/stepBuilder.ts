@@ -10,7 +10,6 @@
  */
 import { t } from '@vscode/l10n';
 import type { Admission } from './admission.ts';
-import type { Lane } from './batch.ts';
 import type { KvCache } from './cache/kvCache.ts';
 import { type Lease, numComputed } from './cache/lease.ts';
 import { RequestError } from './errors.ts';
@@ -27,6 +26,9 @@ import { columnsOf, type StepBatch } from './stepBatch.ts';
 
 /** Beside a completion, answers have a token, and one prompt goes on, at least so often. */
 const OVERDUE_MS = 150;
+/** A part of a prompt in the prefill lane that is worth its step, in tokens; shorter ones are put together to one that comes not more often than this. */
+const LONG_PART = 64;
+const BETWEEN_PARTS_MS = 450;
 /** Waiting sequences looked at per step. */
 const MAX_CANDIDATES = 32;
 /** Tokens that are put where others have left room. */
@@ -73,6 +75,8 @@ export class StepBuilder {
   #gaveWay = false;
   /** When a prompt has gone on last though the step had no room for it beside a completion. */
   #besideAt = Number.NEGATIVE_INFINITY;
+  /** When a prompt has gone on last by a part that others had to wait for. */
+  #partAt = Number.NEGATIVE_INFINITY;
   // Of the step under way:
   #admits = true;
   /** A prompt is in the prefill lane, whose scratch holds one. */
@@ -165,8 +169,8 @@ export class StepBuilder {
     const room = (columns: number): number => (standing === 'beside' ? budget.beside(columns, own) : budget.tokens(columns, batch.numDecodes)) - batch.spent;
     // Beside a completion one that waits too long has some tokens all the same: a few in the window lane, many but seldom in the other.
     const isLate = room(batch.columns) <= 0;
-    const inPrefill = this.#admission.lookUp(sequence) < sequence.prefillEnd;
-    const mayBeLate = inPrefill ? standing === 'aged' : urgent && this.#isOverdue(sequence, now) && now - this.#besideAt >= OVERDUE_MS;
+    const inPrefill = sequence.laneAt(this.#admission.lookUp(sequence)) === 'prefill';
+    const mayBeLate = inPrefill ? standing === 'late' : urgent && this.#isOverdue(sequence, now) && now - this.#besideAt >= OVERDUE_MS;
     if (isLate && !mayBeLate) return;
     const lease = this.#admission.running.get(sequence) ?? this.#admit(sequence, budget);
     if (!lease) return;
@@ -174,24 +178,40 @@ export class StepBuilder {
     const at = numComputed(lease);
     if (at === sequence.tokenIds.length) this.#end(sequence, 'length');
     else if (batch.computesFor(sequence, at)) return;
-    else if (at >= sequence.prefillEnd) {
-      const missing = sequence.tokenIds.length - at;
+    else if (sequence.laneAt(at) === 'window') {
+      const missing = sequence.laneEnd(at) - at;
       const most = Math.min(isLate ? budget.leastTokens : room(batch.columnsWith(lease)), missing);
       // What a step of its own would have of it.
       const alone = isLate ? most : Math.min(budget.tokens(columnsOf(this.#cache, lease), 0), missing);
       if (!this.#isAside(sequence, lease, most > 0 ? alone : 0, budget)) this.#take(sequence, lease, most);
     } else if (!this.#prefilling) {
-      const most = budget.prefill(at, batch.columns, batch.spent, standing);
+      const left = sequence.laneEnd(at) - at;
+      const most = this.#part(at, left, frame, standing);
       // In that lane tokens have another price: what it takes of the step's time is counted as so much of its tokens.
       const worth = isLate ? budget.leastTokens : room(batch.columns);
-      if (most > 0) this.#prefilling = this.#take(sequence, lease, Math.min(most, sequence.prefillEnd - at, this.#shifted?.room(sequence, at) ?? most), { perToken: worth / most });
+      if (most > 0) this.#prefilling = this.#take(sequence, lease, Math.min(most, this.#shifted?.room(sequence, at) ?? most), { perToken: worth / most });
     }
     if (isLate && batch.has(sequence)) this.#besideAt = now;
   }
 
   #standing(sequence: Sequence, { urgent, now }: Frame): PromptStanding {
     if (!urgent || sequence.priority === 'completion') return 'own';
-    return level(sequence, now, this.#policies) <= 0 ? 'aged' : 'beside';
+    return level(sequence, now, this.#policies) <= 0 ? 'late' : 'beside';
+  }
+
+  /** How many tokens of the prefill lane a prompt, of which `left` are still for it, has of the step. Beside answers that somebody may read: seldom, but many. */
+  #part(at: number, left: number, { budget, urgent, now }: Frame, standing: PromptStanding): number {
+    const { columns, spent, numDecodes } = this.#batch;
+    const part = (as: PromptStanding): number => {
+      const most = budget.prefill(at, columns, spent, as);
+      // A small rest would cost a step that is hardly shorter.
+      return left <= 1.5 * most ? left : most;
+    };
+    const tokens = part(standing);
+    if (urgent || numDecodes === 0 || tokens >= Math.min(left, LONG_PART)) return tokens;
+    if (now - this.#partAt < BETWEEN_PARTS_MS) return 0;
+    this.#partAt = now;
+    return part('late');
   }
 
   /** Whether a sequence is left for another step: this one has no room for its tokens, or they would make it too dear. */
@@ -266,7 +286,7 @@ export class StepBuilder {
    * `wanted`: see StepBatch; `perToken`: what each takes of the budget of tokens.
    */
   #take(sequence: Sequence, lease: Lease, most: number, { wanted = most, perToken = 1 } = {}): boolean {
-    const lane: Lane = numComputed(lease) < sequence.prefillEnd ? 'prefill' : 'window';
+    const lane = sequence.laneAt(numComputed(lease));
     const { running } = this.#admission;
     for (; running.has(sequence); ) {
       const count = Math.min(most, this.#cache.available);

@@ -12,6 +12,9 @@ import type { Sequence } from './sequence.ts';
 /** Columns that a completion's tokens are taken to attend to where it is reckoned how long they will take. */
 const BACKLOG_COLUMNS = 512;
 
+/** Of a step's time what the window lane may have had where the prefill lane's cost is learnt from it. */
+const MOST_BESIDE = 0.25;
+
 /** What has been learnt, by lane: of steps without the prefill lane, and of the prefill lane by itself. */
 export interface StepCosts {
   readonly window: StepCost;
@@ -77,7 +80,15 @@ export class StepPlanner {
 
   /** A step took `ms`, all else left out: `numTokens` over a window of `columns`, and a prompt's next tokens in the prefill lane. */
   learn(numTokens: number, columns: number, prefill: { startIndex: number; count: number } | null, ms: number): void {
-    if (!prefill) this.cost.observe(numTokens, columns + numTokens, ms);
-    else this.#prefillCost.observe(prefill.count, prefill.startIndex + prefill.count, ms - besideWeights(this.cost, numTokens, columns + numTokens));
+    if (!prefill) return this.cost.observe(numTokens, columns + numTokens, ms);
+    const cost = this.#prefillCost;
+    const { count, startIndex } = prefill;
+    const window = besideWeights(this.cost, numTokens, columns + numTokens);
+    // Of a lane that is unknown yet, what it would have of the step in usual proportions.
+    const share = ms / (window + cost.predict(count, startIndex + count));
+    // Of a larger part beside it the error would be taken for what the prompt costs.
+    if (!cost.known) cost.observe(count, startIndex + count, ms - share * window);
+    else if (window < MOST_BESIDE * ms) cost.observe(count, startIndex + count, ms - window);
+    if (!this.cost.known && numTokens > 0) this.cost.observe(numTokens, columns + numTokens, share * (window + this.cost.coefficients.a));
   }
 }

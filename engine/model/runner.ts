@@ -4,7 +4,7 @@
  */
 import path from 'node:path';
 import type * as Ort from 'onnxruntime-node';
-import type { BatchSpan, ModelRunner } from '../batch.ts';
+import { type BatchSpan, type ModelRunner, prefillRows, SHORT_ROWS } from '../batch.ts';
 import type { KvRows, KvWindow } from '../cache/window.ts';
 import { RequestError } from '../errors.ts';
 import { type ImportedModel, graphFile, readKeyBiases } from './importModel.ts';
@@ -51,15 +51,16 @@ export class OnnxRunner implements ModelRunner {
   private windowTurns = new Float32Array(0);
   private turnedPositions = new Int32Array(0);
   private maskBuffer = new Float32Array(0);
-  /** Of the prefill lane, which an int8 window's graph has. */
-  readonly scratch: PrefillScratch | null;
+  /** Of the prefill lane, which an int8 window's graph has: for short prompts and for long ones. */
+  readonly scratches: readonly PrefillScratch[];
   /** Of the scratch; 0 where the graph has no prefill lane. */
   readonly prefillBytesPerToken: number;
   private readonly biases: ReadonlyMap<number, Float32Array>;
   private scratchFeeds: Record<string, Ort.Tensor> = {};
   /** What is wanted back: new arrays (null), or the scratch's, in place. */
   private readonly fetches: Record<string, Ort.Tensor | null>;
-  private boundScratch = Number.NaN;
+  /** What the feeds are of: a scratch, and the arrays that it had. */
+  private bound: { scratch: PrefillScratch | null; generation: number } | null = null;
 
   private constructor(model: ImportedModel, window: KvWindow, ort: OnnxRuntime, session: Ort.InferenceSession, threads: number, rowMultiple: number, biases: ReadonlyMap<number, Float32Array>) {
     this.model = model;
@@ -74,7 +75,7 @@ export class OnnxRunner implements ModelRunner {
     this.biases = biases;
     const quantised = window.shape.kv === 'int8';
     this.prefillBytesPerToken = quantised ? scratchBytesPerToken(window.shape) : 0;
-    this.scratch = quantised ? new PrefillScratch(window, this.rope, biases) : null;
+    this.scratches = quantised ? [new PrefillScratch(window, this.rope, biases), new PrefillScratch(window, this.rope, biases)] : [];
     this.fetches = Object.fromEntries(Object.values(FETCHES).filter((name) => quantised || !name.endsWith('Scales')).map((name) => [name, null]));
   }
 
@@ -91,8 +92,8 @@ export class OnnxRunner implements ModelRunner {
   }
 
   releaseScratch(): void {
-    this.scratch?.release();
-    if (this.scratch) this.bindScratch(false);
+    for (const scratch of this.scratches) scratch.release();
+    if (this.scratches.length > 0) this.bindScratch(null);
   }
 
   shiftKeys(rows: KvRows, by: number): void {
@@ -100,7 +101,7 @@ export class OnnxRunner implements ModelRunner {
   }
 
   get scratchBytes(): number {
-    return this.scratch?.bytes ?? 0;
+    return this.scratches.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
   async dispose(): Promise<void> {
@@ -132,11 +133,12 @@ export class OnnxRunner implements ModelRunner {
     }
     feeds[FEEDS.pastShape] = shape(1, kvHeads, (numHeads / kvHeads) * W, P);
     feeds[FEEDS.pages] = shape(kvHeads, -1, this.numPlaces, window.pageSlots);
-    if (this.scratch) {
+    let scratch: PrefillScratch | null = null;
+    if (this.scratches.length > 0) {
       feeds[FEEDS.hasPrefill] = new ort.Tensor('bool', [prefill !== undefined], []);
       feeds[FEEDS.hasWindow] = new ort.Tensor('bool', [W > 0], []);
       feeds[FEEDS.lanes] = shape(T - W, W);
-      this.bindPrefill(feeds, prefill);
+      scratch = this.bindPrefill(feeds, prefill);
     }
     if (this.withTurns) {
       this.updateWindowTurns();
@@ -155,7 +157,7 @@ export class OnnxRunner implements ModelRunner {
       window.write(span.newSlots, rows, from, span.startIndex);
       from += span.tokenIds.length;
     }
-    if (prefill) this.scratch!.added(prefill.newSlots);
+    scratch?.added(prefill!.newSlots);
     return this.inOrder(spans, batch, (result[FETCHES.logits]!.data as Float32Array).subarray(0, numLogits * this.vocabSize));
   }
 
@@ -177,33 +179,32 @@ export class OnnxRunner implements ModelRunner {
     return result;
   }
 
-  /** Feeds and fetches the scratch's arrays, or else arrays of one row, which nothing looks at. */
-  private bindScratch(isUsed: boolean): void {
-    const scratch = this.scratch!;
+  /** Feeds and fetches a scratch's arrays, or else arrays of one row, which nothing looks at. */
+  private bindScratch(scratch: PrefillScratch | null): void {
     const { numLayers, kvHeads, headSize } = this.window.shape;
-    const bound = isUsed ? scratch.generation : -1;
-    if (this.boundScratch === bound) return;
-    const C = isUsed ? scratch.capacity : 1;
+    const generation = scratch?.generation ?? 0;
+    if (this.bound?.scratch === scratch && this.bound.generation === generation) return;
     const none = new Float32Array(kvHeads * headSize);
     for (let l = 0; l < numLayers; l++) {
-      for (const [side, arrays] of [['k', scratch.keys], ['v', scratch.values]] as const) {
-        const tensor = new this.ort.Tensor('float32', isUsed ? arrays[l]! : none, [1, kvHeads, C, headSize]);
+      for (const [side, array] of [['k', scratch?.keys[l]], ['v', scratch?.values[l]]] as const) {
+        const tensor = new this.ort.Tensor('float32', array ?? none, [1, kvHeads, scratch?.capacity ?? 1, headSize]);
         this.scratchFeeds[`p${side}${l}`] = tensor;
         this.fetches[`n${side}${l}`] = tensor;
       }
     }
-    this.boundScratch = bound;
+    this.bound = { scratch, generation };
   }
 
-  /** Feeds of the prefill lane for its span, if there is one, with its context in the scratch. */
-  private bindPrefill(feeds: Record<string, Ort.Tensor>, span: BatchSpan | undefined): void {
+  /** Feeds of the prefill lane for its span, if there is one, with its context in a scratch, which is returned. */
+  private bindPrefill(feeds: Record<string, Ort.Tensor>, span: BatchSpan | undefined): PrefillScratch | null {
     const { ort, rope } = this;
-    const scratch = this.scratch!;
     const { kvHeads, headSize } = this.window.shape;
     const n = span?.tokenIds.length ?? 0;
     const start = span?.startIndex ?? 0;
-    if (span) scratch.prepare(span.contextSlots, span.prefillEnd ?? start + n);
-    this.bindScratch(span !== undefined);
+    const prefillEnd = span?.prefillEnd ?? start + n;
+    const scratch = span ? this.scratches[prefillRows(prefillEnd) <= SHORT_ROWS ? 0 : 1]! : null;
+    scratch?.prepare(span!.contextSlots, prefillEnd);
+    this.bindScratch(scratch);
     Object.assign(feeds, this.scratchFeeds);
     feeds[FEEDS.lastRow] = new ort.Tensor('int32', Int32Array.of(start + n), [1]);
     feeds[FEEDS.numRows] = new ort.Tensor('int32', Int32Array.of(start + n + 1), []);
@@ -212,6 +213,7 @@ export class OnnxRunner implements ModelRunner {
       for (let h = 0; h < kvHeads; h++) for (let i = 0; i < n; i++) rotateBias(bias, h * headSize, rope, start + i, turned, (h * n + i) * headSize);
       feeds[`kb${l}`] = new ort.Tensor('float32', turned, [1, kvHeads, n, headSize]);
     }
+    return scratch;
   }
 
   /** The rows in some of the window's places as feeds, without a copy: they stay valid until the window replaces its arrays. */

@@ -14,8 +14,9 @@ export interface Part {
 }
 
 /** Whether two parts had better be one step over `columns`, those of both, than two steps. */
-export function sharesStep({ a, c }: Coefficients, one: Part, other: Part, columns: number): boolean {
-  return c * (one.tokens * (columns - one.columns) + other.tokens * (columns - other.columns)) <= a;
+export function sharesStep({ a, c, d }: Coefficients, one: Part, other: Part, columns: number): boolean {
+  const inVain = one.tokens * (columns - one.columns) + other.tokens * (columns - other.columns);
+  return c * inVain <= a + d * (one.columns + other.columns - columns);
 }
 
 /** One that runs. */

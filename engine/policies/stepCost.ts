@@ -1,7 +1,8 @@
 /**
- * What a step costs, learnt from the steps that have run: ms = a + b * tokens + c * tokens * columns. Every step reads
- * all weights once (a), every token passes through the linear layers (b) and attends to every column, those of the
- * window and the step's own (c). One instance per way of computing tokens.
+ * What a step costs, learnt from the steps that have run: ms = a + b * tokens + c * tokens * columns + d * columns. Every
+ * step reads all weights once (a), every token passes through the linear layers (b) and attends to every column, those of
+ * the window and the step's own (c), which are made ready for the products once a step (d: in the prefill lane as dear as
+ * some forty tokens that attend to them). One instance per way of computing tokens.
  *
  * Robust on a machine that does other things as well: steps of about one size share a cell, which keeps the last few and
  * speaks with their median, so single slow steps count for nothing. A cell that is not refreshed fades, but is not
@@ -17,10 +18,18 @@ export interface Coefficients {
   readonly b: number;
   /** ms per token and column. */
   readonly c: number;
+  /** ms per column. */
+  readonly d: number;
 }
 
-/** Proportions of a small model on two cores. What has not been measured yet is scaled from these to what has. */
-const TYPICAL: Coefficients = { a: 14, b: 0.8, c: 0.001 };
+/**
+ * Proportions of small models on two cores, of the window lane and of the prefill lane. What has not been measured yet is
+ * scaled from these to what has. In the window lane steps have so few tokens that c and d could not be told apart: no d.
+ */
+const TYPICAL: Coefficients = { a: 14, b: 0.8, c: 0.001, d: 0 };
+export const TYPICAL_PREFILL: Coefficients = { a: 14, b: 0.45, c: 0.00025, d: 0.01 };
+/** Coefficients. */
+const N = 4;
 /** Weight of the proportions above, beside 1 for a fresh cell. */
 const PRIOR_WEIGHT = 0.01;
 /** Tokens of a step that may be tried without having been approached: one far too long would be felt. */
@@ -50,17 +59,23 @@ const logBucket = (n: number): number => Math.ceil(Math.log2(Math.max(1, n)));
 
 export class StepCost {
   readonly #cells = new Map<number, Cell>();
-  #fitted: Coefficients = TYPICAL;
+  readonly #typical: Coefficients;
+  #fitted: Coefficients;
   /** Of the last steps, oldest first: how much longer than fitted they took. */
   readonly #recent: number[] = [];
   #slowness = 1;
   #numSteps = 0;
   #mostTokens = 0;
 
+  constructor(typical = TYPICAL) {
+    this.#typical = typical;
+    this.#fitted = typical;
+  }
+
   /** As learnt so far; typical proportions before anything has been. */
   get coefficients(): Coefficients {
-    const { a, b, c } = this.#fitted;
-    return { a: a * this.#slowness, b: b * this.#slowness, c: c * this.#slowness };
+    const { a, b, c, d } = this.#fitted;
+    return { a: a * this.#slowness, b: b * this.#slowness, c: c * this.#slowness, d: d * this.#slowness };
   }
 
   /** Whether anything has been observed. */
@@ -94,31 +109,33 @@ export class StepCost {
    * more than have been measured.
    */
   tokensWithin(ms: number, columns: number): number {
-    const { a, b, c } = this.coefficients;
-    if (ms <= a) return 0;
-    // c t^2 + (b + c columns) t - (ms - a) = 0, in the form that stands c = 0.
-    const linear = b + c * columns;
-    const tokens = Math.floor((2 * (ms - a)) / (linear + Math.sqrt(linear * linear + 4 * c * (ms - a))));
+    const { a, b, c, d } = this.coefficients;
+    const left = ms - a - d * columns;
+    if (left <= 0) return 0;
+    // c t^2 + (b + d + c columns) t - left = 0, in the form that stands c = 0.
+    const linear = b + d + c * columns;
+    const tokens = Math.floor((2 * left) / (linear + Math.sqrt(linear * linear + 4 * c * left)));
     return Math.min(tokens, Math.max(TRUSTED_TOKENS, 2 * this.#mostTokens));
   }
 
   #fit(): void {
+    const typical = this.#typical;
     const points = [...this.#cells.values()].map((cell) => ({ ...this.#median(cell.last), weight: Math.max(LEAST_WEIGHT, 0.5 ** ((this.#numSteps - cell.step) / HALF_LIFE)) }));
     // How much slower this machine and model are than the typical ones.
-    const scale = weightedMedian(points.map(({ tokens, columns, ms, weight }) => ({ value: ms / evaluate(TYPICAL, tokens, columns), weight })));
-    const unit = [scale * TYPICAL.a, scale * TYPICAL.b, scale * TYPICAL.c] as const;
+    const scale = weightedMedian(points.map(({ tokens, columns, ms, weight }) => ({ value: ms / evaluate(typical, tokens, columns), weight })));
+    const unit = [typical.a, typical.b, typical.c, typical.d].map((x) => scale * x);
     // Normal equations of sum weight * (features . x / ms - 1)^2 + PRIOR_WEIGHT * |x - 1|^2, with x in units of `unit`.
-    const matrix = [PRIOR_WEIGHT, 0, 0, 0, PRIOR_WEIGHT, 0, 0, 0, PRIOR_WEIGHT];
-    const right = [PRIOR_WEIGHT, PRIOR_WEIGHT, PRIOR_WEIGHT];
+    const matrix = Array.from({ length: N * N }, (_, i) => (i % (N + 1) === 0 ? PRIOR_WEIGHT : 0));
+    const right = new Array<number>(N).fill(PRIOR_WEIGHT);
     for (const { tokens, columns, ms, weight } of points) {
-      const features = [unit[0] / ms, (unit[1] * tokens) / ms, (unit[2] * tokens * columns) / ms];
-      for (let i = 0; i < 3; i++) {
+      const features = [1, tokens, tokens * columns, columns].map((x, i) => (unit[i]! * x) / ms);
+      for (let i = 0; i < N; i++) {
         right[i]! += weight * features[i]!;
-        for (let j = 0; j < 3; j++) matrix[3 * i + j]! += weight * features[i]! * features[j]!;
+        for (let j = 0; j < N; j++) matrix[N * i + j]! += weight * features[i]! * features[j]!;
       }
     }
-    const x = solveNonNegative(matrix, right);
-    this.#fitted = { a: x[0]! * unit[0], b: x[1]! * unit[1], c: x[2]! * unit[2] };
+    const [a, b, c, d] = solveNonNegative(matrix, right).map((x, i) => x * unit[i]!) as [number, number, number, number];
+    this.#fitted = { a, b, c, d };
   }
 
   /** The one whose time is the median in proportion to what is predicted. */
@@ -128,8 +145,8 @@ export class StepCost {
   }
 }
 
-function evaluate({ a, b, c }: Coefficients, tokens: number, columns: number): number {
-  return a + tokens * (b + c * columns);
+function evaluate({ a, b, c, d }: Coefficients, tokens: number, columns: number): number {
+  return a + tokens * (b + c * columns) + d * columns;
 }
 
 function weightedMedian(items: { value: number; weight: number }[]): number {
@@ -142,13 +159,13 @@ function weightedMedian(items: { value: number; weight: number }[]): number {
   return 1;
 }
 
-/** The x >= 0 that minimises x' matrix x / 2 - right' x; `matrix` [3, 3] is positive definite. */
+/** The x >= 0 that minimises x' matrix x / 2 - right' x; `matrix` [N, N] is positive definite. */
 function solveNonNegative(matrix: readonly number[], right: readonly number[]): number[] {
-  let best = [0, 0, 0];
+  let best = new Array<number>(N).fill(0);
   let least = 0;
-  // Three unknowns have seven sets of positive ones.
-  for (let set = 1; set < 8; set++) {
-    const x = solveSubset(matrix, right, [0, 1, 2].filter((i) => (set >> i) & 1));
+  // Four unknowns have fifteen sets of positive ones.
+  for (let set = 1; set < 1 << N; set++) {
+    const x = solveSubset(matrix, right, best.map((_, i) => i).filter((i) => (set >> i) & 1));
     if (x.some((value) => !(value >= 0))) continue;
     // At a solution of its subset the objective is -right' x / 2.
     const value = -right.reduce((sum, r, i) => sum + r * x[i]!, 0) / 2;
@@ -159,7 +176,7 @@ function solveNonNegative(matrix: readonly number[], right: readonly number[]): 
 
 /** Solves for the unknowns in `set`, the others 0; Gaussian elimination, which needs no pivoting here. */
 function solveSubset(matrix: readonly number[], right: readonly number[], set: readonly number[]): number[] {
-  const rows = set.map((i) => [...set.map((j) => matrix[3 * i + j]!), right[i]!]);
+  const rows = set.map((i) => [...set.map((j) => matrix[N * i + j]!), right[i]!]);
   for (const [k, pivot] of rows.entries()) {
     for (const row of rows) {
       if (row === pivot) continue;
@@ -167,7 +184,7 @@ function solveSubset(matrix: readonly number[], right: readonly number[], set: r
       for (let j = k; j < row.length; j++) row[j]! -= factor * pivot[j]!;
     }
   }
-  const x = [0, 0, 0];
+  const x = new Array<number>(N).fill(0);
   for (const [k, i] of set.entries()) x[i] = rows[k]!.at(-1)! / rows[k]![k]!;
   return x;
 }

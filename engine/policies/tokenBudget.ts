@@ -3,8 +3,8 @@ import { type Part, sharesStep } from './grouping.ts';
 import type { StepCost } from './stepCost.ts';
 import { besideMs, type StepTarget } from './stepTarget.ts';
 
-/** How a prompt stands to a step: it is for prompts like this one; it serves a completion; so too, but this one has waited so long that it is served all the same. */
-export type PromptStanding = 'own' | 'beside' | 'aged';
+/** How a prompt stands to a step: it has the step's time; it rides along with a completion; it has waited and goes on by a long part now. */
+export type PromptStanding = 'own' | 'beside' | 'late';
 
 /** `columns`: of the window, those that the step attends to. */
 export interface TokenBudget {
@@ -27,10 +27,14 @@ export const FIXED_TOKENS = 512;
 const MOST_TOKENS = 512;
 /** Most products of tokens and columns: attention writes intermediates of that size for each query head. */
 const MOST_PRODUCTS = 2 ** 21;
+/** Of the prefill lane: more gain nothing, their intermediates are no longer in the processor's cache. */
+const MOST_PREFILL = 256;
 /** Fewest tokens that are worth a step of the prefill lane. */
 const LEAST_PREFILL = 16;
-/** A step that a prompt of the prefill lane gets after a long wait: a few tokens cost nearly as much as many there, so many but seldom. */
-const AGED_MS = 150;
+/** A few tokens cost nearly as much as many there. So what a prompt has of a step is at least so long, */
+const OWN_MS = 150;
+/** and where others have to wait for it, it is longer still, up to this, but seldom. */
+const LATE_MS = 300;
 /** Of the first step, before anything has been measured. */
 const FIRST_TOKENS = 32;
 
@@ -52,8 +56,10 @@ export function learntBudget(cost: StepCost, prefillCost: StepCost, target: Step
     leastTokens: target.leastTokens,
     prefill: (startIndex, columns, windowTokens, standing) => {
       if (!prefillCost.known) return FIRST_TOKENS;
-      const ms = { own: target.ms, aged: Math.max(target.ms, AGED_MS), beside: besideMs(target, cost.predict(windowTokens, columns + windowTokens)) }[standing];
-      const tokens = Math.min(MOST_TOKENS, prefillCost.tokensWithin(ms - besideWeights(cost, windowTokens, columns + windowTokens), startIndex));
+      const window = besideWeights(cost, windowTokens, columns + windowTokens);
+      const own = Math.max(OWN_MS, target.ms - window);
+      const ms = { own, beside: besideMs(target, cost.predict(windowTokens, columns + windowTokens)) - window, late: Math.max(own, Math.min(LATE_MS, 2 * target.ms)) }[standing];
+      const tokens = Math.min(MOST_PREFILL, prefillCost.tokensWithin(ms, startIndex));
       // A few tokens cost nearly as much as many here: rather none, until waiting makes the prompt urgent.
       return tokens >= LEAST_PREFILL ? tokens : standing !== 'beside' || windowTokens === 0 ? LEAST_PREFILL : 0;
     },

@@ -5,7 +5,7 @@ import type { ChatMessage, PromptSize, SamplingParams, Snippet } from '../protoc
 import { type ChatPrompt, chatPrompt } from '../text/chatPrompt.ts';
 import type { Layout } from '../text/layout.ts';
 import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
-import { prefillTokens } from './prefillTokens.ts';
+import { prefillRanges } from './prefillRanges.ts';
 import { type PreparedRequest, type Shaped, answerRoom, samplingFor } from './preparedRequest.ts';
 import { runaway } from './repetition.ts';
 
@@ -35,7 +35,7 @@ export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: Sa
   return {
     promptIds: prompt.promptIds,
     blockTokens: prompt.numBlockTokens,
-    prefillTokens: prefillTokens(prompt.numBlockTokens, prompt.numLastingTokens()),
+    prefill: prefillRanges(prompt.numBlockTokens, prompt.userTexts()),
     docId: options.docs[0]?.docId ?? null,
     sampling: samplingFor(sampling, defaults, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.chatStopIds,

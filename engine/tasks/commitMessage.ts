@@ -6,7 +6,7 @@ import { chatPrompt } from '../text/chatPrompt.ts';
 import type { Layout } from '../text/layout.ts';
 import { blockContent, fenceFor, openingIds } from './codeBlock.ts';
 import { diffExcerpt } from './diffExcerpt.ts';
-import { prefillTokens } from './prefillTokens.ts';
+import { prefillRanges } from './prefillRanges.ts';
 import { type PreparedRequest, type Shaped, answerRoom, samplingFor } from './preparedRequest.ts';
 import { runaway } from './repetition.ts';
 
@@ -40,7 +40,7 @@ export function prepareCommitMessage(layout: Layout, { diff, subjects = [] }: Co
   return {
     promptIds: ids,
     blockTokens: 0,
-    prefillTokens: prefillTokens(0, ids.length),
+    prefill: prefillRanges(0, [[0, ids.length]]),
     docId: null,
     sampling: samplingFor(sampling, { maxTokens: MAX_TOKENS, temperature: 0 }, ids.length, layout.contextTokens),
     stopTokenIds: layout.text.chatStopIds,

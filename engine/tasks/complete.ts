@@ -7,6 +7,7 @@ import type { Layout } from '../text/layout.ts';
 import type { SourceDocument } from '../text/sourceDocument.ts';
 import type { PlaceSyntax, Syntax } from '../text/syntax.ts';
 import { type CursorContext, shapeCompletion } from './completionText.ts';
+import { prefillRanges } from './prefillRanges.ts';
 import { type PreparedRequest, answerRoom, samplingFor } from './preparedRequest.ts';
 
 /** Lines above the cursor that the prompt shows at most. */
@@ -32,7 +33,8 @@ export function prepareComplete(layout: Layout, doc: SourceDocument, options: Co
   return {
     promptIds: prompt.promptIds,
     blockTokens: prompt.numBlockTokens,
-    prefillTokens: prompt.numBlockTokens,
+    // Behind a block there is little new at a time, over many rows that the prefill lane would have to be given first.
+    prefill: prefillRanges(prompt.numBlockTokens, prompt.numBlockTokens > 0 ? [] : [[0, prompt.promptIds.length]]),
     docId: doc.docId,
     sampling: samplingFor(sampling, { maxTokens, temperature: 0 }, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.completionStopIds,

@@ -9,7 +9,7 @@ import { chatPrompt } from '../text/chatPrompt.ts';
 import type { Layout } from '../text/layout.ts';
 import type { SourceDocument } from '../text/sourceDocument.ts';
 import { blockContent, fenceFor, languageOf, openingIds } from './codeBlock.ts';
-import { prefillTokens } from './prefillTokens.ts';
+import { prefillRanges } from './prefillRanges.ts';
 import { type PreparedRequest, type Shaped, samplingFor } from './preparedRequest.ts';
 import { runaway } from './repetition.ts';
 
@@ -49,7 +49,7 @@ export function prepareEdit(layout: Layout, doc: SourceDocument, { range, instru
   return {
     promptIds,
     blockTokens: prompt.numBlockTokens,
-    prefillTokens: prefillTokens(prompt.numBlockTokens, promptIds.length - prompt.numBlockTokens),
+    prefill: prefillRanges(prompt.numBlockTokens, [[0, promptIds.length - prompt.numBlockTokens]]),
     docId: doc.docId,
     sampling: samplingFor(sampling, { maxTokens: wanted, temperature: 0 }, promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.chatStopIds,

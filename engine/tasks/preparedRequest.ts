@@ -1,6 +1,7 @@
 /** What a task becomes before it reaches the scheduler: token ids, resolved sampling, and how its raw text is shown. */
 import { t } from '@vscode/l10n';
 import { RequestError } from '../errors.ts';
+import type { TokenRange } from '../laneIds.ts';
 import type { SamplingParams } from '../protocol.ts';
 
 export interface Shaped {
@@ -16,8 +17,8 @@ export interface PreparedRequest {
   promptIds: number[];
   /** How many of the first ids are the document's file block. */
   blockTokens: number;
-  /** How many of the first ids are for the prefill lane (see prefillTokens). */
-  prefillTokens: number;
+  /** Which of the ids are for the prefill lane (see prefillRanges). */
+  prefill: TokenRange[];
   /** The document whose block it is; null when there is none. */
   docId: string | null;
   sampling: Required<SamplingParams>;

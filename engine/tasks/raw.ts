@@ -3,7 +3,7 @@ import { t } from '@vscode/l10n';
 import { RequestError } from '../errors.ts';
 import type { SamplingParams } from '../protocol.ts';
 import type { Layout } from '../text/layout.ts';
-import { prefillTokens } from './prefillTokens.ts';
+import { prefillRanges } from './prefillRanges.ts';
 import { type PreparedRequest, samplingFor } from './preparedRequest.ts';
 
 /**
@@ -19,7 +19,7 @@ export function prepareRaw(layout: Layout, prompt: string | readonly number[], s
   return {
     promptIds,
     blockTokens: 0,
-    prefillTokens: prefillTokens(0, promptIds.length),
+    prefill: prefillRanges(0, [[0, promptIds.length]]),
     docId: null,
     sampling: samplingFor(sampling, { maxTokens: 128, temperature: 0 }, promptIds.length, layout.contextTokens),
     stopTokenIds: [...endTokenIds],

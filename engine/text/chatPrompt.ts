@@ -9,11 +9,14 @@ import { type AttachedFile, countTokens, type PartSize, withFiles } from './atta
 import type { FileBlock, Layout } from './layout.ts';
 import type { SourceDocument } from './sourceDocument.ts';
 
+/** Messages behind the first with fewer are not told apart from the answers around them. */
+const FEWEST_CHARACTERS = 96;
+
 export interface ChatPrompt {
   promptIds: number[];
   numBlockTokens: number;
-  /** Of those behind the block, the ones up to the end of the first question and its files: later turns begin with them, too. */
-  numLastingTokens: () => number;
+  /** Where the user's messages stand, with all that belongs to them, counted from the block's end. Later turns have them in the same places. */
+  userTexts: () => [from: number, to: number][];
   /** The open file, if any, then the attached ones. */
   parts: PartSize[];
   notes: string[];
@@ -34,7 +37,7 @@ export interface ChatPromptOptions {
 /** Throws `badRequest` for messages that the template refuses, `contextTooLong` when the last question alone does not fit. */
 export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatPrompt {
   const { doc, answerTokens } = options;
-  const { chatTemplate, manifest } = layout.text;
+  const { chatTemplate, manifest, tokenizer } = layout.text;
   if (chatTemplate === undefined) throw new RequestError('badRequest', t('{0} has no chat template, so it cannot answer questions', manifest.name));
   const notes: string[] = [];
   let messages = [...options.messages];
@@ -60,11 +63,26 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
     return { before: [], after: chatTemplate.encode(asked.messages) };
   };
   let parts = turns();
-  const numLasting = (): number => {
-    const first = asked.messages.slice(0, asked.messages.findIndex(({ role }) => role === 'user') + 1);
-    const alone = blockInTemplate && doc !== undefined ? chatTemplate.encodeAround(layout.messagesWithFile(doc.path, first), layout.fileMark).after : chatTemplate.encode(first);
+  /** Tokens behind the block up to the end of a message: as many as a conversation that ends with it has in common with this one. */
+  const endOf = (index: number): number => {
+    const until = asked.messages.slice(0, index + 1);
+    const alone = blockInTemplate && doc !== undefined ? chatTemplate.encodeAround(layout.messagesWithFile(doc.path, until), layout.fileMark).after : chatTemplate.encode(until);
     const end = parts.after.findIndex((id, i) => id !== alone[i]);
     return end < 0 ? parts.after.length : end;
+  };
+  const userTexts = (): [number, number][] => {
+    const { messages } = asked;
+    const texts: [number, number][] = [];
+    for (const [i, { role, content }] of messages.entries()) {
+      // To find the places of those that are too short for it would take longer than they do.
+      if (role !== 'user' || (texts.length > 0 && content.length < FEWEST_CHARACTERS)) continue;
+      const before = messages.findLastIndex((message, at) => at < i && message.role === 'user');
+      // What the template puts around an answer is a few tokens only.
+      const answers = messages.slice(before + 1, i).reduce((sum, message) => sum + tokenizer.encode(message.content).length, 0);
+      const end = endOf(i);
+      texts.push([before < 0 ? 0 : Math.min(end, endOf(before) + answers), end]);
+    }
+    return texts;
   };
 
   const tooLong = (): boolean => (block?.tokenIds.length ?? 0) + parts.after.length > room;
@@ -84,7 +102,7 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
   // With other instructions before it, a template may open differently than for the shared block.
   const head = blockInTemplate && block !== undefined ? [...parts.before, ...block.tokenIds.slice(block.numHeaderTokens)] : (block?.tokenIds ?? []);
   const sizes = doc === undefined ? asked.parts : [blockSize(layout, doc, block), ...asked.parts];
-  return { promptIds: [...head, ...parts.after], numBlockTokens: head.length, numLastingTokens: numLasting, parts: sizes, notes };
+  return { promptIds: [...head, ...parts.after], numBlockTokens: head.length, userTexts, parts: sizes, notes };
 }
 
 /** Tokens of the file that its block shows, and of the rest. */

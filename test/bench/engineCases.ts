@@ -140,7 +140,7 @@ async function together(bench: EngineUnderTest, context: number, count: number, 
 /** A chunk inside a prompt, with everything before it in place; the chunk before it warms up. */
 async function prefillChunk(bench: EngineUnderTest, context: number, chunk: number): Promise<Sample> {
   bench.renew(chunk);
-  const prompt = (length: number): Watched => bench.add(bench.tokens(length), 0, 'chat', false, length);
+  const prompt = (length: number): Watched => bench.add(bench.tokens(length), 0, 'chat', false, [[0, length]]);
   if (context === 0) {
     await bench.finish(prompt(chunk));
     bench.renew(chunk);

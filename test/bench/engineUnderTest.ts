@@ -11,8 +11,8 @@ import { OnnxRunner } from '../../engine/model/runner.ts';
 import { planWeights } from '../../engine/model/weightPlan.ts';
 import type { Priority } from '../../engine/protocol.ts';
 import type { Policies } from '../../engine/policies/policies.ts';
-import { StepCost } from '../../engine/policies/stepCost.ts';
-import { prefillTokens } from '../../engine/tasks/prefillTokens.ts';
+import { type Coefficients, StepCost, TYPICAL_PREFILL } from '../../engine/policies/stepCost.ts';
+import { prefillRanges } from '../../engine/tasks/prefillRanges.ts';
 import type { StepCosts } from '../../engine/stepPlanner.ts';
 import { Sequence } from '../../engine/sequence.ts';
 import { below, type Random, seededRandom } from '../engine/workload.ts';
@@ -95,8 +95,8 @@ class BenchRunner implements ModelRunner {
 class BenchCost extends StepCost {
   readonly #runner: BenchRunner;
 
-  constructor(runner: BenchRunner) {
-    super();
+  constructor(runner: BenchRunner, typical?: Coefficients) {
+    super(typical);
     this.#runner = runner;
   }
 
@@ -129,7 +129,7 @@ export class EngineUnderTest {
     this.random = random;
     this.#onnx = onnx;
     this.#runner = runner;
-    this.#costs = { window: new BenchCost(runner), prefill: new BenchCost(runner) };
+    this.#costs = { window: new BenchCost(runner), prefill: new BenchCost(runner, TYPICAL_PREFILL) };
     this.#maxContext = model.config.contextTokens;
     const { stored, bytes } = planWeights(model.config, model.precision, model.tied);
     this.weightBytesPerStep = ['embedding', 'embedding.scales'].reduce((left, name) => left - (stored.get(name)?.length ?? 0), bytes);
@@ -174,16 +174,16 @@ export class EngineUnderTest {
 
   /**
    * Without drafts, unless asked for: models with random weights soon go round in circles, and what is measured is the steps.
-   * @param prefill tokens for the prefill lane; those of a raw prompt when left out.
+   * @param prefill what is for the prefill lane; as of a raw prompt when left out.
    */
-  add(promptIds: number[], maxTokens: number, priority: Priority = 'chat', drafts = false, prefill = prefillTokens(0, promptIds.length)): Watched {
+  add(promptIds: number[], maxTokens: number, priority: Priority = 'chat', drafts = false, prefill = prefillRanges(0, [[0, promptIds.length]])): Watched {
     const watched = {
       finished: false,
       sequence: new Sequence({
         id: `bench${this.#numAdded++}`,
         priority,
         promptIds,
-        prefillTokens: prefill,
+        prefill,
         sampling: { maxTokens, ignoreEos: true, seed: 1 },
         eosIds: [],
         detokenizer: { push: () => '', flush: () => '' },

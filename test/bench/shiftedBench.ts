@@ -41,7 +41,7 @@ async function shiftedBench(model: string, sizes: readonly number[], rounds: num
   try {
     const blocks = sizes.filter((tokens) => tokens + LINE_TOKENS + QUESTION_TOKENS < bench.model.config.contextTokens);
     // What steps cost is learnt first, in both lanes.
-    for (let i = 0; i < 3; i++) await bench.finish(bench.add(bench.tokens(blocks[0]! + 100), 8, 'chat', false, blocks[0]!));
+    for (let i = 0; i < 3; i++) await bench.finish(bench.add(bench.tokens(blocks[0]! + 100), 8, 'chat', false, [[0, blocks[0]!]]));
     const results: ShiftedCase[] = [];
     for (const blockTokens of blocks) {
       const ms: Record<'exact' | 'shifted', number[]> = { exact: [], shifted: [] };
@@ -50,11 +50,11 @@ async function shiftedBench(model: string, sizes: readonly number[], rounds: num
         for (const way of round % 2 ? (['shifted', 'exact'] as const) : (['exact', 'shifted'] as const)) {
           bench.renew(undefined, undefined, way === 'shifted');
           const before = bench.tokens(blockTokens);
-          const known = bench.add(before, 0, 'idle', false, blockTokens);
+          const known = bench.add(before, 0, 'idle', false, [[0, blockTokens]]);
           await bench.pretend(() => known.finished);
           const middle = blockTokens >> 1;
           const after = [...before.slice(0, middle), ...bench.tokens(LINE_TOKENS), ...before.slice(middle)];
-          const asked = bench.add([...after, ...bench.tokens(QUESTION_TOKENS)], 1, 'chat', false, after.length);
+          const asked = bench.add([...after, ...bench.tokens(QUESTION_TOKENS)], 1, 'chat', false, [[0, after.length]]);
           ms[way].push(await bench.finish(asked));
           if (way === 'shifted') shiftedTokens = asked.sequence.shiftedTokens;
         }

@@ -50,7 +50,7 @@ export function ask(engine: Engine, promptIds: readonly number[], options: { id?
     clientId,
     priority,
     promptIds,
-    prefillTokens,
+    prefill: [[0, prefillTokens]],
     sampling,
     eosIds,
     detokenizer,

@@ -3,6 +3,7 @@
  * prefixes, files that are edited in the middle, all classes, aborts at random steps, a ceiling that changes.
  */
 import type { Engine } from '../../engine/engine.ts';
+import type { TokenRange } from '../../engine/laneIds.ts';
 import type { FinishReason, Priority, SamplingParams } from '../../engine/protocol.ts';
 import { type Detokenizer, Sequence } from '../../engine/sequence.ts';
 
@@ -28,13 +29,18 @@ export interface WorkItem {
   arriveStep: number;
   priority: Priority;
   promptIds: number[];
-  /** Leading tokens for the prefill lane, where there is one: mostly the file's. */
-  prefillTokens: number;
+  /** What is for the prefill lane, where there is one: mostly the file's tokens. */
+  prefill: readonly TokenRange[];
   sampling: SamplingParams;
   /** Steps after its arrival at which it is aborted, unless it has ended; none: never. */
   abortAfter?: number;
   /** Abort while the step runs, rather than before it. */
   abortDuringStep?: boolean;
+}
+
+/** Leading tokens and some behind a gap. */
+function parted(leading: number, numTokens: number): TokenRange[] {
+  return [[0, leading], [leading + 5, Math.max(leading + 5, numTokens - (leading % 3))]];
 }
 
 export interface WorkloadOptions {
@@ -83,7 +89,7 @@ export function makeWorkload(options: WorkloadOptions): WorkItem[] {
     const priority = pick<Priority>(random, ['completion', 'completion', 'chat', 'chat', 'summary', 'idle']);
     const sampling: SamplingParams = { maxTokens: priority === 'idle' ? 0 : below(random, maxTokens + 1), seed: below(random, 2 ** 31), logprobs: i % 2 === 0 };
     if (random() < sampled) Object.assign(sampling, pick(random, [{ temperature: 1 }, { temperature: 0.8, topK: 5 }, { temperature: 1.2, topP: 0.7, repetitionPenalty: 1.3 }, { temperature: 2, minP: 0.05 }]));
-    const item: WorkItem = { id: `r${i}`, arriveStep: step, priority, promptIds, prefillTokens: i % 5 === 0 ? (i * 7) % (promptIds.length + 1) : header.length + shown.length, sampling };
+    const item: WorkItem = { id: `r${i}`, arriveStep: step, priority, promptIds, prefill: i % 5 === 0 ? parted((i * 7) % (promptIds.length + 1), promptIds.length) : [[0, header.length + shown.length]], sampling };
     if (random() < aborts) Object.assign(item, { abortAfter: below(random, 12), abortDuringStep: random() < 0.5 });
     items.push(item);
   }

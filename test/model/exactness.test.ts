@@ -7,7 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { prefillRows } from '../../engine/batch.ts';
+import { scratchRows } from '../../engine/batch.ts';
 import { KvWindow, kvBytesPerToken } from '../../engine/cache/window.ts';
 import { Engine, type EngineOptions } from '../../engine/engine.ts';
 import { type ImportedModel, importModel, kvShape, usualKv } from '../../engine/model/importModel.ts';
@@ -41,7 +41,7 @@ const PREFILL_TOKENS = 90;
 /** A ceiling that leaves `slots` for window and store beside the prefill lane's scratch. */
 function ceiling(runner: OnnxRunner, window: KvWindow, slots: number): Pick<EngineOptions, 'maxBytes' | 'prefillBytesPerToken' | 'prefillTokens'> {
   const prefillBytesPerToken = runner.prefillBytesPerToken;
-  return { maxBytes: slots * kvBytesPerToken(window.shape) + prefillRows(PREFILL_TOKENS) * prefillBytesPerToken, prefillBytesPerToken, prefillTokens: PREFILL_TOKENS };
+  return { maxBytes: slots * kvBytesPerToken(window.shape) + scratchRows(PREFILL_TOKENS) * prefillBytesPerToken, prefillBytesPerToken, prefillTokens: PREFILL_TOKENS };
 }
 
 /** Each request by itself, one after the other, in an engine with room for everything and nothing cached. */

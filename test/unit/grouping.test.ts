@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { nextTurn, type Part, sharesStep } from '../../engine/policies/grouping.ts';
 
-const machine = { a: 14, b: 0.8, c: 0.001 };
+const machine = { a: 14, b: 0.8, c: 0.001, d: 0 };
 
 /** How many decodes with windows of `columns` of their own come to share a step. */
 function together(columns: number, coefficients = machine): number {
@@ -17,7 +17,13 @@ test('long windows of their own are looked at one by one, short ones several tog
   expect(together(2000)).toBe(4);
   expect(together(300)).toBeGreaterThan(16);
   // Where weights are dear and columns cheap, all run together.
-  expect(together(8000, { a: 200, b: 1, c: 1e-6 })).toBe(100);
+  expect(together(8000, { a: 200, b: 1, c: 1e-6, d: 0 })).toBe(100);
+});
+
+test('what columns cost by themselves is no reason to part, and one to share what is looked at by both', () => {
+  const one = { tokens: 8, columns: 4000 };
+  expect(sharesStep(machine, one, one, 6000)).toBe(false);
+  expect(sharesStep({ ...machine, d: 0.01 }, one, one, 6000)).toBe(true);
 });
 
 test('over one prefix all run together, however long it is', () => {

@@ -1,44 +1,51 @@
 /** Which tokens take which lane, how the cache tells them apart, and which layers keep their key bias out of the codes. */
 import { describe, expect, test } from 'vitest';
-import { prefillRows, prefillTokensIn } from '../../engine/batch.ts';
+import { prefillRows, prefillTokensIn, scratchRows } from '../../engine/batch.ts';
 import { KvWindow, newKvRows } from '../../engine/cache/window.ts';
 import { laneIds } from '../../engine/laneIds.ts';
 import { keyBiasLayers, keyBiasMatrix, largeKeyBiasLayers, rotateBias } from '../../engine/model/keyBias.ts';
 import { PrefillScratch, scratchBytesPerToken } from '../../engine/model/prefillScratch.ts';
 import { RopeTable } from '../../engine/model/rope.ts';
 import { Sequence } from '../../engine/sequence.ts';
-import { prefillTokens } from '../../engine/tasks/prefillTokens.ts';
+import { prefillRanges } from '../../engine/tasks/prefillRanges.ts';
 
 test('ids differ between the lanes, and agree within each', () => {
   const ids = [5, 6, 5];
-  expect(laneIds(ids, 0)).toEqual(ids);
-  const all = laneIds(ids, 3);
+  expect(laneIds(ids, [])).toEqual(ids);
+  const all = laneIds(ids, [[0, 3]]);
   expect(all[0]).toBe(all[2]);
   expect(new Set([...ids, ...all]).size).toBe(4);
-  expect(laneIds(ids, 2)).toEqual([all[0], all[1], 5]);
+  expect(laneIds(ids, [[0, 2]])).toEqual([all[0], all[1], 5]);
+  expect(laneIds(ids, [[0, 1], [2, 9]])).toEqual([all[0], 6, all[2]]);
 });
 
-test('a prompt\'s tokens: the block, then whole pieces of what follows, never its last token', () => {
-  expect(prefillTokens(100, 0)).toBe(100);
-  expect(prefillTokens(100, 256)).toBe(100);
-  expect(prefillTokens(100, 257)).toBe(356);
-  expect(prefillTokens(0, 1000)).toBe(768);
+test('a prompt\'s tokens: the block, and texts behind it that are not short', () => {
+  expect(prefillRanges(100, [])).toEqual([[0, 100]]);
+  expect(prefillRanges(100, [[0, 31]])).toEqual([[0, 100]]);
+  expect(prefillRanges(100, [[0, 32]])).toEqual([[0, 132]]);
+  expect(prefillRanges(0, [[0, 31]])).toEqual([]);
+  expect(prefillRanges(0, [[0, 1000], [1200, 1300], [1400, 1410], [1500, 1600]])).toEqual([[0, 1000], [1200, 1300], [1500, 1600]]);
+  expect(prefillRanges(50, [[3, 40]])).toEqual([[0, 50], [53, 90]]);
 });
 
-test('the scratch is never larger than its share: tokens and rows are each other\'s inverse', () => {
+test('the scratches are never larger than their share: tokens and rows are each other\'s inverse', () => {
   expect([0, 1, 511, 512].map(prefillRows)).toEqual([0, 512, 512, 1024]);
-  expect([0, 511, 512, 1023, 1024].map(prefillTokensIn)).toEqual([0, 0, 511, 511, 1023]);
-  for (let rows = 0; rows < 5000; rows += 37) expect(prefillRows(prefillTokensIn(rows))).toBeLessThanOrEqual(rows);
+  // A second one for short prompts where there are long ones.
+  expect([0, 1, 511, 512, 1024].map(scratchRows)).toEqual([0, 512, 512, 1536, 2048]);
+  expect([0, 511, 512, 1024, 1535, 1536, 2048].map(prefillTokensIn)).toEqual([0, 0, 511, 511, 511, 1023, 1535]);
+  for (let rows = 0; rows < 5000; rows += 37) expect(scratchRows(prefillTokensIn(rows))).toBeLessThanOrEqual(rows);
 });
 
 test('a sequence keeps its lanes while it grows, and takes the engine\'s bound', () => {
-  const sequence = new Sequence({ id: 'a', priority: 'chat', promptIds: [1, 2, 3, 4], prefillTokens: 9, eosIds: [], detokenizer: { push: () => '', flush: () => '' }, onToken: () => {}, onFinish: () => {}, onError: () => {} });
-  expect(sequence.prefillEnd).toBe(4);
+  const sequence = new Sequence({ id: 'a', priority: 'chat', promptIds: [1, 2, 3, 4], prefill: [[0, 1], [2, 9]], eosIds: [], detokenizer: { push: () => '', flush: () => '' }, onToken: () => {}, onFinish: () => {}, onError: () => {} });
+  expect([0, 1, 2, 3, 4].map((i) => sequence.laneAt(i))).toEqual(['prefill', 'window', 'prefill', 'prefill', 'window']);
+  expect([0, 1, 2, 3].map((i) => sequence.laneEnd(i))).toEqual([1, 2, 4, 4]);
   sequence.limitPrefill(6);
   expect(sequence.prefillEnd).toBe(4);
-  sequence.limitPrefill(2);
+  sequence.limitPrefill(3);
+  expect([sequence.prefillEnd, sequence.laneEnd(3)]).toEqual([3, 4]);
   sequence.append({ tokenId: 7, logprob: null, topLogprobs: [] }, 0);
-  expect(sequence.cacheIds).toEqual(laneIds([1, 2, 3, 4, 7], 2));
+  expect(sequence.cacheIds).toEqual(laneIds([1, 2, 3, 4, 7], [[0, 1], [2, 3]]));
 });
 
 describe('key biases', () => {

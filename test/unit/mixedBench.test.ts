@@ -49,7 +49,7 @@ test('a model that ends a prompt with what is typed gets more of the prompt befo
 });
 
 function job(id: string, promptIds: readonly number[], numTokens: number, log: string[]): Job {
-  return { id, priority: 'chat', promptIds, prefillTokens: 0, numTokens, onToken: () => log.push(id), onEnd: () => log.push(`${id} ends`) };
+  return { id, priority: 'chat', promptIds, prefill: [], numTokens, onToken: () => log.push(id), onEnd: () => log.push(`${id} ends`) };
 }
 
 function padded(size: number, timeoutMs = 100) {
@@ -122,7 +122,7 @@ test('a padded batch forgets who is aborted while it waits, and ends when all of
   expect(engine.hasWork()).toBe(false);
 });
 
-const request = (id: string, atMs: number, more: Partial<MixedRequest> = {}): MixedRequest => ({ id, priority: 'completion', atMs, promptIds: tokens(30, Number(id.slice(1))), prefillTokens: 0, numTokens: 5, ...more });
+const request = (id: string, atMs: number, more: Partial<MixedRequest> = {}): MixedRequest => ({ id, priority: 'completion', atMs, promptIds: tokens(30, Number(id.slice(1))), prefill: [], numTokens: 5, ...more });
 
 test('a replay sends, gives up as recorded, and keeps one of each kind running in the background until the session has ended', async () => {
   const { engine, runner } = harness({ slots: 8192 });

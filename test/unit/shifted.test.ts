@@ -10,7 +10,7 @@ import { seededRandom } from '../engine/workload.ts';
 import { tokens } from '../engine/harness.ts';
 
 test('ids: what was taken over has an id of its own, and the way back', () => {
-  const [window, prefill] = [5, laneIds([5], 1)[0]!];
+  const [window, prefill] = [5, laneIds([5], [[0, 1]])[0]!];
   expect(new Set([window, prefill, shiftedId(prefill), shiftedId(window)]).size).toBe(4);
   expect([window, prefill, shiftedId(prefill)].map(isPrefill)).toEqual([false, true, false]);
   expect([window, prefill, shiftedId(prefill)].map(isShifted)).toEqual([false, false, true]);

@@ -1,7 +1,7 @@
 /** What a step costs is learnt, on a quiet machine and on a noisy one; targets; token budgets. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { StepCost } from '../../engine/policies/stepCost.ts';
+import { StepCost, TYPICAL_PREFILL } from '../../engine/policies/stepCost.ts';
 import { besideMs, stepTarget } from '../../engine/policies/stepTarget.ts';
 import { fixedBudget, learntBudget } from '../../engine/policies/tokenBudget.ts';
 import { below, seededRandom } from '../engine/workload.ts';
@@ -41,6 +41,22 @@ test('the coefficients of a quiet machine, fast or slow, are found', () => {
   );
 });
 
+test('where columns cost by themselves, as in the prefill lane, that is found, too', () => {
+  const m = { a: 5, b: 0.2, c: 0.0002, d: 0.008 };
+  const ms = (tokens: number, columns: number): number => m.a + tokens * (m.b + m.c * columns) + m.d * columns;
+  const cost = new StepCost(TYPICAL_PREFILL);
+  const random = seededRandom(9);
+  for (let i = 0; i < 200; i++) {
+    const tokens = 16 + below(random, 240);
+    const columns = [0, 512, 2048, 8192][below(random, 4)]! + tokens;
+    cost.observe(tokens, columns, ms(tokens, columns));
+  }
+  for (const [tokens, columns] of [[16, 600], [16, 8000], [200, 2000]] as const) expect(cost.predict(tokens, columns) / ms(tokens, columns)).toBeCloseTo(1, 1);
+  const tokens = cost.tokensWithin(400, 2048);
+  expect(cost.predict(tokens, 2048 + tokens)).toBeLessThanOrEqual(400);
+  expect(cost.predict(tokens + 1, 2049 + tokens)).toBeGreaterThan(380);
+});
+
 test('a fifth of the steps twenty times too slow, the others 15% off: predictions stay right', () => {
   const machine = { a: 14, b: 0.8, c: 0.0012 };
   for (let seed = 0; seed < 10; seed++) {
@@ -59,9 +75,9 @@ test('no coefficient is negative, whatever is measured', () => {
     fc.property(fc.array(step, { minLength: 1, maxLength: 40 }), (steps) => {
       const cost = new StepCost();
       for (const one of steps) cost.observe(...one);
-      const { a, b, c } = cost.coefficients;
-      expect(Math.min(a, b, c)).toBeGreaterThanOrEqual(0);
-      expect(a + b + c).toBeGreaterThan(0);
+      const { a, b, c, d } = cost.coefficients;
+      expect(Math.min(a, b, c, d)).toBeGreaterThanOrEqual(0);
+      expect(a + b + c + d).toBeGreaterThan(0);
       expect(cost.predict(1, 100)).toBeGreaterThan(0);
     }),
     { seed: 2 },

@@ -328,3 +328,44 @@ describe('repetition', () => {
     );
   });
 });
+
+describe('what of a prompt is for the prefill lane', () => {
+  const long = 'Please look at this text and say what it does. '.repeat(12);
+  const asked = (layoutOf: Layout, ...turns: string[]): PreparedRequest => {
+    const messages = turns.map((content, i) => ({ role: i % 2 === 0 ? ('user' as const) : ('assistant' as const), content }));
+    const doc = new SourceDocument('a', 'src/a.ts', 'export const one = 1;\n'.repeat(40));
+    return prepareChat(layoutOf, { docs: [doc], messages });
+  };
+
+  it.each([['the built-in model', () => layout], ['a general one', () => general]])('the file and what the user wrote, not what the model did, and the same later in the conversation (%s)', (_, of) => {
+    const turns = [long, 'It does this and that, I think.', 'Why?', 'Because of the other thing.', long, 'Yes.', 'Thanks!'];
+    const [first, second, third, fourth] = [1, 3, 5, 7].map((n) => asked(of(), ...turns.slice(0, n)));
+    expect(first!.prefill).toEqual([[0, first!.promptIds.length]]);
+    // A short question is for the window lane.
+    expect(second!.prefill).toEqual(first!.prefill);
+    const [from, to] = third!.prefill[1]!;
+    expect(third!.prefill[0]).toEqual(first!.prefill[0]);
+    expect(third!.prefill.length).toBe(2);
+    expect(to).toBe(third!.promptIds.length);
+    // It begins where the answer before it ends, give or take what the template writes there.
+    const answer = of().text.tokenizer.encode(turns[3]!).length;
+    expect(Math.abs(from - (second!.promptIds.length + answer))).toBeLessThan(4);
+    expect(fourth!.prefill).toEqual(third!.prefill);
+    expect(fourth!.promptIds.slice(0, to)).toEqual(third!.promptIds);
+  });
+
+  it('a short question about a file leaves the file alone', () => {
+    const { prefill, blockTokens } = asked(layout, 'Why?');
+    expect(prefill).toEqual([[0, blockTokens]]);
+    expect(blockTokens).toBeGreaterThan(0);
+  });
+
+  it('a completion: its file, or all of it where it does not show the file', () => {
+    const doc = new SourceDocument('a', 'src/a.ts', 'export const one = 1;\n'.repeat(100));
+    const complete = (of: Layout): PreparedRequest => prepareComplete(of, doc, { offset: doc.text.length });
+    const [withBlock, without] = [complete(layout), complete(general)];
+    expect(withBlock.blockTokens).toBeGreaterThan(0);
+    expect(withBlock.prefill).toEqual([[0, withBlock.blockTokens]]);
+    expect(without.prefill).toEqual([[0, without.promptIds.length]]);
+  });
+});

@@ -46,7 +46,7 @@ export async function replay(server: Server, requests: readonly MixedRequest[], 
 
   const events: Event[] = [];
   for (const request of requests) {
-    const { id, priority, promptIds, prefillTokens, numTokens, abortMs } = request;
+    const { id, priority, promptIds, prefill, numTokens, abortMs } = request;
     const due = (request.atMs - origin) / speed;
     const record: Record = { id, priority, due, tokens: [], ended: Number.NaN, unseen: abortMs !== undefined };
     records.push(record);
@@ -54,14 +54,14 @@ export async function replay(server: Server, requests: readonly MixedRequest[], 
       record.ended = now();
       numOpen--;
     };
-    events.push({ at: due, run: () => server.add({ id, priority, promptIds, prefillTokens, numTokens, onToken: () => record.tokens.push(now()), onEnd }) });
+    events.push({ at: due, run: () => server.add({ id, priority, promptIds, prefill, numTokens, onToken: () => record.tokens.push(now()), onEnd }) });
     if (abortMs !== undefined) events.push({ at: (abortMs - origin) / speed, run: () => server.abort(id) });
   }
   events.sort((a, b) => a.at - b.at);
 
   const running = new Set<string>();
   const keepRunning = (list: readonly MixedRequest[], round: number): void => {
-    const { priority, promptIds, prefillTokens, numTokens } = list[round % list.length]!;
+    const { priority, promptIds, prefill, numTokens } = list[round % list.length]!;
     const id = `background ${priority} ${round}`;
     const onEnd = (): void => {
       running.delete(id);
@@ -69,7 +69,7 @@ export async function replay(server: Server, requests: readonly MixedRequest[], 
     };
     running.add(id);
     // Each turn is another text from its second token on: nothing of an earlier turn's is found.
-    server.add({ id, priority, promptIds: priority === 'summary' ? [promptIds[0]!, ...salt(round), ...promptIds.slice(1)] : promptIds, prefillTokens, numTokens, onToken: () => {}, onEnd });
+    server.add({ id, priority, promptIds: priority === 'summary' ? [promptIds[0]!, ...salt(round), ...promptIds.slice(1)] : promptIds, prefill, numTokens, onToken: () => {}, onEnd });
   };
   for (const list of background) if (list.length > 0) keepRunning(list, 0);
 

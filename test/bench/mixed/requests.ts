@@ -4,6 +4,7 @@
  * how long a step takes does not depend on which tokens they are.
  */
 import { Documents } from '../../../engine/documents.ts';
+import type { TokenRange } from '../../../engine/laneIds.ts';
 import type { Priority } from '../../../engine/protocol.ts';
 import { prepareChat } from '../../../engine/tasks/chat.ts';
 import { prepareComplete } from '../../../engine/tasks/complete.ts';
@@ -27,8 +28,8 @@ export interface MixedRequest {
   /** Since the session's start, as recorded. */
   atMs: number;
   promptIds: number[];
-  /** How many of them are for the prefill lane. */
-  prefillTokens: number;
+  /** Which of them are for the prefill lane. */
+  prefill: readonly TokenRange[];
   /** Tokens to be generated, neither more nor less. */
   numTokens: number;
   /** When the author typed on; of a completion that nobody saw. The others run to their end. */
@@ -62,10 +63,10 @@ export async function mixedWorkload(session: Session, options: MixedOptions): Pr
   const requests = new Map<string, MixedRequest>();
   const blocks = new Map<string, number[]>();
   const inVocabulary = (tokenIds: readonly number[]): number[] => tokenIds.map((id) => id % options.vocabSize);
-  const add = (id: string, priority: MixedRequest['priority'], atMs: number, { promptIds, prefillTokens, blockTokens, sampling }: PreparedRequest): void => {
+  const add = (id: string, priority: MixedRequest['priority'], atMs: number, { promptIds, prefill, blockTokens, sampling }: PreparedRequest): void => {
     const numTokens = priority === 'completion' ? LEAST_COMPLETION + below(random, MOST_COMPLETION - LEAST_COMPLETION + 1) : sampling.maxTokens;
     const ids = inVocabulary(promptIds);
-    requests.set(id, { id, priority, atMs, promptIds: ids, prefillTokens, numTokens });
+    requests.set(id, { id, priority, atMs, promptIds: ids, prefill, numTokens });
     if (priority !== 'completion' && blockTokens > 0) blocks.set(String(ids.slice(0, blockTokens)), ids.slice(0, blockTokens));
   };
   for (const { atMs, message } of sessionArrivals(session, { debounceMs: DEBOUNCE_MS })) {

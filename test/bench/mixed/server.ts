@@ -4,15 +4,17 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Engine } from '../../../engine/engine.ts';
+import type { TokenRange } from '../../../engine/laneIds.ts';
 import type { Priority } from '../../../engine/protocol.ts';
 import { Sequence } from '../../../engine/sequence.ts';
+import { prefillRanges } from '../../../engine/tasks/prefillRanges.ts';
 import { below, type Random } from '../../engine/workload.ts';
 
 export interface Job {
   id: string;
   priority: Priority;
   promptIds: readonly number[];
-  prefillTokens: number;
+  prefill: readonly TokenRange[];
   numTokens: number;
   onToken(): void;
   /** Also when it is aborted. */
@@ -113,7 +115,7 @@ export class PaddedBatches implements Server {
   }
 
   #begin(jobs: readonly Job[]): void {
-    const missing = jobs.map(({ promptIds, prefillTokens }) => promptIds.length - this.#engine.describe(promptIds, prefillTokens).tokens);
+    const missing = jobs.map(({ promptIds, prefill }) => promptIds.length - this.#engine.describe(promptIds, prefill).tokens);
     const longest = Math.max(...missing);
     const numTokens = Math.max(...jobs.map((job) => job.numTokens));
     for (const [i, job] of jobs.entries()) {
@@ -133,23 +135,23 @@ export class PaddedBatches implements Server {
       });
       this.#engine.add(sequence);
       const pad = longest - missing[i]!;
-      if (pad > 0) this.#ghost({ ...job, prefillTokens: job.priority === 'completion' ? 0 : pad }, Array.from({ length: pad }, () => below(this.#padding.random, this.#padding.vocabSize)), 0);
+      if (pad > 0) this.#ghost({ ...job, prefill: prefillRanges(0, [[0, pad]]) }, Array.from({ length: pad }, () => below(this.#padding.random, this.#padding.vocabSize)), 0);
     }
   }
 
-  #ghost({ priority, prefillTokens }: Job, promptIds: readonly number[], numTokens: number): void {
+  #ghost({ priority, prefill }: Job, promptIds: readonly number[], numTokens: number): void {
     const id = `ghost ${this.#numGhosts++}`;
     this.#ghosts.add(id);
-    this.#engine.add(sequenceOf({ id, priority, promptIds, prefillTokens, numTokens, onToken: () => {}, onEnd: () => this.#ghosts.delete(id) }));
+    this.#engine.add(sequenceOf({ id, priority, promptIds, prefill, numTokens, onToken: () => {}, onEnd: () => this.#ghosts.delete(id) }));
   }
 }
 
-function sequenceOf({ id, priority, promptIds, prefillTokens, numTokens, onToken, onEnd }: Job): Sequence {
+function sequenceOf({ id, priority, promptIds, prefill, numTokens, onToken, onEnd }: Job): Sequence {
   return new Sequence({
     id,
     priority,
     promptIds,
-    prefillTokens,
+    prefill,
     sampling: { maxTokens: numTokens, ignoreEos: true, seed: 1 },
     eosIds: [],
     detokenizer: { push: () => '', flush: () => '' },

@@ -2,7 +2,7 @@
 import type { LoadedModel } from '../../../engine/loadedModel.ts';
 import { loadModel } from '../../../engine/loadedModel.ts';
 import { Sequence } from '../../../engine/sequence.ts';
-import { prefillTokens } from '../../../engine/tasks/prefillTokens.ts';
+import { prefillRanges } from '../../../engine/tasks/prefillRanges.ts';
 import { type Driver, type Generated, type GenerateRequest, type Opened, type OpenOptions, serve } from './protocol.ts';
 
 class KvasirDriver implements Driver {
@@ -25,7 +25,7 @@ class KvasirDriver implements Driver {
         id: `r${this.#numAdded++}`,
         priority: 'chat',
         promptIds,
-        prefillTokens: prefillTokens(0, promptIds.length),
+        prefill: prefillRanges(0, [[0, promptIds.length]]),
         sampling: { maxTokens: tokens, ignoreEos: true },
         eosIds: [],
         // Random models have no text, and what they go round in is easily foreseen.

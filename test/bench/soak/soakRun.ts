@@ -4,7 +4,7 @@
  * compared with that as soon as it ends, slots and bytes are counted after every step, and the process' memory is read at
  * regular intervals after a garbage collection. Keeps nothing of a request that has ended, so that what grows is the engine's.
  */
-import { prefillRows } from '../../../engine/batch.ts';
+import { scratchRows } from '../../../engine/batch.ts';
 import { kvBytesPerToken, KvWindow } from '../../../engine/cache/window.ts';
 import { Engine } from '../../../engine/engine.ts';
 import { importModel, kvShape, usualKv } from '../../../engine/model/importModel.ts';
@@ -180,7 +180,7 @@ async function realSubject({ modelDir, cacheDir, precision }: NonNullable<SoakOp
   const alone = await open();
   const noise = await chunkNoise(alone.runner, alone.window, imported.config.vocabSize);
   const { prefillBytesPerToken } = runner;
-  const scratchBytes = prefillRows(PREFILL_TOKENS) * prefillBytesPerToken;
+  const scratchBytes = scratchRows(PREFILL_TOKENS) * prefillBytesPerToken;
   const limits = (slots: number) => ({ maxBytes: slots * kvBytesPerToken(shape) + scratchBytes, prefillBytesPerToken, prefillTokens: PREFILL_TOKENS, maxContext: MAX_CONTEXT });
   const engine = new Engine({ runner, window, ...limits(LEAST_SLOTS), tokenBudget: TOKEN_BUDGET });
   const oracle: Oracle = async ({ abortAfter: _, ...item }) => {
