@@ -13,8 +13,9 @@ import { isNarrow, loadOnnxruntime, numRowsTogether, type OnnxRuntime, openSessi
 import { PrefillScratch, scratchBytesPerToken } from './prefillScratch.ts';
 import { RopeTable } from './rope.ts';
 import { shiftKeys } from './shiftKeys.ts';
-import { FEEDS, FETCHES, usesFill, usesTurns } from './stepGraph.ts';
+import { FEEDS, FETCHES, usesTurns } from './stepGraph.ts';
 import { chooseThreads } from './threadChoice.ts';
+import { rowsInMultiples } from './weightPlan.ts';
 
 export interface RunnerOptions {
   /** Threads of one step; 0: what measuring says is best here (threadChoice). */
@@ -87,7 +88,7 @@ export class OnnxRunner implements ModelRunner {
     const threads = options.threads || (await chooseThreads(ort, path.dirname(model.dir)));
     const session = await openSession(ort, file, threads);
     const biases = window.shape.kv === 'int8' ? await readKeyBiases(model) : new Map();
-    const rowMultiple = usesFill(model.precision) ? await numRowsTogether(ort) : 1;
+    const rowMultiple = rowsInMultiples(model.precision).head ? await numRowsTogether(ort) : 1;
     return new OnnxRunner(model, window, ort, session, threads, rowMultiple, biases);
   }
 
@@ -127,7 +128,7 @@ export class OnnxRunner implements ModelRunner {
     feeds[FEEDS.scoresShape] = shape(kvHeads, numHeads / kvHeads, W, P + W);
     feeds[FEEDS.rowsShape] = shape(1, kvHeads, (numHeads / kvHeads) * W, P + W);
     feeds[FEEDS.split] = shape(P, W);
-    if (usesFill(this.model.precision)) {
+    if (rowsInMultiples(this.model.precision).layers) {
       feeds[FEEDS.fill] = shape(0, 0, this.filled(T) - T, 0);
       feeds[FEEDS.cut] = shape(0, 0, T - this.filled(T), 0);
     }
@@ -161,7 +162,7 @@ export class OnnxRunner implements ModelRunner {
     return this.inOrder(spans, batch, (result[FETCHES.logits]!.data as Float32Array).subarray(0, numLogits * this.vocabSize));
   }
 
-  /** Rows that the layers get for so many. */
+  /** Rows that the head, or the layers, get for so many. */
   private filled(numRows: number): number {
     return Math.ceil(numRows / this.rowMultiple) * this.rowMultiple;
   }

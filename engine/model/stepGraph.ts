@@ -5,16 +5,16 @@
  *
  * int8: int8 weights per output column; activations become 8-bit codes per row at run time, x = (code - zero) * max / K,
  * with K = 127. A row of zeros divides 0 by 0, but its codes are multiplied by max = 0 afterwards, so no guard is needed.
- * Attention is done alike: queries and probabilities are coded per row, K and V per token and head.
+ * Attention is done alike: queries and probabilities are coded per row, K and V per token and head. The head is as in int4.
  * int4: weights in blocks of 4 bits, some of 8 (see weightPlan), activations in blocks of 8 bits, coded by the operator.
  */
-import type { KvPrecision, Precision } from '../protocol.ts';
+import type { KvPrecision } from '../protocol.ts';
 import { GraphOps, MS } from './graphOps.ts';
 import type { ModelConfig } from './hfConfig.ts';
 import { hasKeyBias } from './keyBias.ts';
 import { DataType, OnnxWriter } from './onnxWriter.ts';
 import { prefillLane } from './prefillLane.ts';
-import type { WeightPlan } from './weightPlan.ts';
+import { rowsInMultiples, type WeightPlan } from './weightPlan.ts';
 import { windowLane } from './windowLane.ts';
 
 export interface StepGraphOptions {
@@ -41,11 +41,11 @@ export const FEEDS = {
   sin: 'sin',
   /** float32 [W, P + W]: 0 where a token may look, -Infinity elsewhere; window slots first, then the new tokens. */
   mask: 'mask',
-  /** int64 [S]: rows whose logits are wanted. */
+  /** int64 [S]: rows whose logits are wanted, and row 0 for those that fill them up. */
   sel: 'sel',
   /** bool: whether there are any. */
   hasLogits: 'hasLogits',
-  // With usesFill: rows of the layers come in multiples (see numRowsTogether in onnxSession), S as well.
+  // Where rows of the layers come in multiples (see rowsInMultiples; S is one where rows of the head do):
   /** int64 [4] = 0, 0, n, 0 and 0, 0, -n, 0: n rows of zeros behind the T tokens' make such a multiple. */
   fill: 'fill',
   cut: 'cut',
@@ -83,11 +83,6 @@ export const FETCHES = { logits: 'logits', keys: 'keys', keyScales: 'keyScales',
 /** Whether the graph has the feeds windowTurns and newTurns. */
 export function usesTurns(config: ModelConfig, kv: KvPrecision): boolean {
   return kv === 'int8' && hasKeyBias(config);
-}
-
-/** Whether the graph has the feeds fill and cut. */
-export function usesFill(precision: Precision): boolean {
-  return precision === 'int4';
 }
 
 export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: StepGraphOptions): Uint8Array {
@@ -192,7 +187,7 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   };
 
   // The stream between the layers has the filling's rows, too; attention does not.
-  const [fill, cut] = usesFill(plan.precision) ? [FEEDS.fill, FEEDS.cut].map((feed) => g.input(feed, 'int64', [4])) : [];
+  const [fill, cut] = rowsInMultiples(plan.precision).layers ? [FEEDS.fill, FEEDS.cut].map((feed) => g.input(feed, 'int64', [4])) : [];
   const withFilling = (x: string): string => (fill ? op('Pad', [x, fill]) : x);
   const withoutFilling = (x: string): string => (cut ? op('Pad', [x, cut]) : x);
 

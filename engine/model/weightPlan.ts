@@ -67,13 +67,22 @@ type Form = 'blocks4' | 'blocks8' | 'int8' | 'float32';
 /**
  * By precision. In int4 the attention's layers and the head keep 8 bits: they are a small part of most models, and what they
  * lose weighs most. Measured on the built-in model, mean KL divergence from float32: 0.015 so, 0.023 with a head of 4 bits,
- * 0.047 with the attention's layers of 4 bits, 0.054 with both. In blocks, because the runtime reads those faster for a few rows.
+ * 0.047 with the attention's layers of 4 bits, 0.054 with both. In blocks, because the runtime reads those faster for a few rows:
+ * hence the head of int8, which gets few. Its layers get whole prompts as well, and with those the plain form is faster.
  */
-const FORMS: Readonly<Record<Precision, { readonly feedForward: Form; readonly others: Form }>> = {
-  int4: { feedForward: 'blocks4', others: 'blocks8' },
-  int8: { feedForward: 'int8', others: 'int8' },
-  float32: { feedForward: 'float32', others: 'float32' },
+const FORMS: Readonly<Record<Precision, { readonly feedForward: Form; readonly attention: Form; readonly head: Form }>> = {
+  int4: { feedForward: 'blocks4', attention: 'blocks8', head: 'blocks8' },
+  int8: { feedForward: 'int8', attention: 'int8', head: 'blocks8' },
+  float32: { feedForward: 'float32', attention: 'float32', head: 'float32' },
 };
+
+const isBlocks = (form: Form): boolean => form === 'blocks4' || form === 'blocks8';
+
+/** Which rows have to come in multiples (see numRowsTogether in onnxSession): those of products of blocks. */
+export function rowsInMultiples(precision: Precision): { readonly layers: boolean; readonly head: boolean } {
+  const { feedForward, attention, head } = FORMS[precision];
+  return { layers: isBlocks(feedForward) || isBlocks(attention), head: isBlocks(head) };
+}
 
 /** Of a layer that is stored in blocks. */
 export function linearBits({ dims }: ExternalTensor): 4 | 8 {
@@ -124,16 +133,16 @@ export function planWeights(config: ModelConfig, precision: Precision, tied: boo
   };
   const plain = (tensor: string, length: number): VectorSource => ({ tensor, length, factor: 1, repeat: 1 });
 
-  const { feedForward, others } = FORMS[precision];
+  const { feedForward, attention, head } = FORMS[precision];
   // 1 / sqrt(headSize) is folded into whatever touches the queries last: their norm, or else their projection.
   const scale = 1 / Math.sqrt(headSize);
   const projectionScale = config.qkNorm ? 1 : scale;
   const queryRows = numHeads * headSize;
   const kvRows = kvHeads * headSize;
 
-  // The embedding is stored by row for the lookup and the head by column for the product, also when they are tied: the
-  // lookup's copy is mapped from the file and only the rows in use take memory, while the head is packed at load. For the
-  // same reason its rows can afford 16 bits (see quantiseRows16).
+  // The embedding is stored for the lookup and the head for the product, also when they are tied: the lookup's copy is
+  // mapped from the file and only the rows in use take memory, while the head is packed at load. For the same reason its
+  // rows can afford 16 bits (see quantiseRows16).
   needed.set(EMBEDDING, [vocabSize, hiddenSize]);
   const embedding = store('embedding', coded ? 'int16' : 'float32', [vocabSize, hiddenSize]);
   items.push({ kind: 'embedding', width: hiddenSize, rows: vocabSize, tensor: EMBEDDING, weight: embedding, scales: coded ? store('embedding.scales', 'float32', [vocabSize, 1]) : null });
@@ -145,7 +154,7 @@ export function planWeights(config: ModelConfig, precision: Precision, tied: boo
       { tensor: `${from}self_attn.q_proj.weight`, rows: queryRows, factor: projectionScale },
       { tensor: `${from}self_attn.k_proj.weight`, rows: kvRows, factor: 1 },
       { tensor: `${from}self_attn.v_proj.weight`, rows: kvRows, factor: 1 },
-    ], others);
+    ], attention);
     if (config.qkvBias) {
       const q: VectorSource = { tensor: `${from}self_attn.q_proj.bias`, length: queryRows, factor: projectionScale, repeat: 1 };
       const k = plain(`${from}self_attn.k_proj.bias`, kvRows);
@@ -161,7 +170,7 @@ export function planWeights(config: ModelConfig, precision: Precision, tied: boo
       const norm = (name: string, factor: number, repeat: number): VectorSource => ({ tensor: `${from}self_attn.${name}.weight`, length: headSize, factor, repeat });
       vector(`${to}qkNorm`, [norm('q_norm', scale, numHeads), norm('k_norm', 1, kvHeads)], [numHeads + kvHeads, 1, headSize]);
     }
-    linear(`${to}o`, queryRows, [{ tensor: `${from}self_attn.o_proj.weight`, rows: hiddenSize, factor: 1 }], others);
+    linear(`${to}o`, queryRows, [{ tensor: `${from}self_attn.o_proj.weight`, rows: hiddenSize, factor: 1 }], attention);
     if (config.outputBias) vector(`${to}oBias`, [plain(`${from}self_attn.o_proj.bias`, hiddenSize)]);
     vector(`${to}norm2`, [plain(`${from}post_attention_layernorm.weight`, hiddenSize)]);
     linear(`${to}gateUp`, hiddenSize, ['gate', 'up'].map((n) => ({ tensor: `${from}mlp.${n}_proj.weight`, rows: ffnSize, factor: 1 })), feedForward);
@@ -171,7 +180,7 @@ export function planWeights(config: ModelConfig, precision: Precision, tied: boo
   }
   vector('norm', [plain('model.norm.weight', hiddenSize)]);
   // In float32 a tied head reads the embedding itself: the layouts are the same.
-  if (coded || !tied) linear('head', hiddenSize, [{ tensor: tied ? EMBEDDING : HEAD, rows: vocabSize, factor: 1 }], others);
+  if (coded || !tied) linear('head', hiddenSize, [{ tensor: tied ? EMBEDDING : HEAD, rows: vocabSize, factor: 1 }], head);
   else {
     stored.set('head', embedding);
     linears.set('head', { kind: 'linear', width: hiddenSize, sources: [], weight: embedding, scales: null });

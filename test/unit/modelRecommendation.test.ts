@@ -66,9 +66,9 @@ describe('a machine', () => {
     expect(ids(4e9, 20e9, new Set(['Qwen/Qwen2.5-Coder-1.5B-Instruct']))[0]).toBe('Qwen2.5-Coder-0.5B-Instruct');
   });
   it('writes at most what its memory reads', () => {
-    const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 15_515_304_960 }, 'int8');
+    const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 15_582_151_680 }, 'int8');
     expect(best?.tokensPerSecond).toBe(10);
-    expect(best?.memoryBytes).toBe(1_551_530_496 + 624_594_944);
+    expect(best?.memoryBytes).toBe(1_558_215_168 + 624_594_944);
   });
 });
 
@@ -76,7 +76,7 @@ describe('in words', () => {
   const speech = { t, language: 'en' };
   it('the built-in model, in use', async () => {
     const line = describeInspected(await inspectFolder('model'), { name: 'x', current: true, builtIn: true, availableBytes: 1, precision: 'int8' }, speech);
-    expect(line).toEqual({ label: '$(check) kvasir-starter', description: 'in use · built in · 7.5 million parameters', detail: 'completions, chat, no edits · reads 2,048 tokens · 26.2 MB of memory at work' });
+    expect(line).toEqual({ label: '$(check) kvasir-starter', description: 'in use · built in · 7.5 million parameters', detail: 'completions, chat, no edits · reads 2,048 tokens · 26.6 MB of memory at work' });
   });
   it('one that is too large for what is free', async () => {
     const line = describeInspected(await inspectFolder('test/fixtures/models/llama-mha-f16'), { name: 'a/b', current: false, builtIn: false, availableBytes: 1, precision: 'int8' }, speech);
