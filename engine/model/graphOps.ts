@@ -22,6 +22,13 @@ export interface CodedRows {
   readonly scales: string;
 }
 
+/** Rows as layers take them. */
+export interface Rows {
+  readonly x: string;
+  /** [n, 1], what products of them lack; null when nothing. */
+  readonly scale: string | null;
+}
+
 export class GraphOps {
   readonly config: ModelConfig;
   readonly g: OnnxWriter;
@@ -72,22 +79,32 @@ export class GraphOps {
     return tensor.name;
   }
 
-  /**
-   * x [rows, width] -> [rows, outputs]. int8: the rows are coded here, one scale a row. Blocks: the operator codes them, one scale
-   * a block, and takes some rows together (see numRowsTogether in onnxSession).
-   */
+  /** x [rows, width] -> [rows, outputs]. */
   linear(x: string, name: string, bias?: string): string {
+    return this.layer(this.rows(x, name), name, bias);
+  }
+
+  /** x [n, width], all of it times `factor` [n, 1], as the layer `name` takes it, and all others on the same rows: int8 codes with one scale a row, where its weights are int8. */
+  rows(x: string, name: string, factor: string | null = null): Rows {
+    if (this.#plan.linears.get(name)!.weight.type !== 'int8') return { x: factor === null ? x : this.op('Mul', [x, factor]), scale: null };
+    const { codes, rowMax } = this.codeRows(x);
+    return { x: codes, scale: factor === null ? rowMax : this.op('Mul', [rowMax, factor]) };
+  }
+
+  layer(rows: Rows, name: string, bias?: string): string {
+    if (rows.scale === null) return this.product(rows, name, bias);
+    const y = this.op('Mul', [this.product(rows, name), rows.scale]);
+    return bias ? this.op('Add', [y, this.weight(bias)]) : y;
+  }
+
+  /** A layer's result; of codes, without their scales. Blocks: the operator codes the rows, one scale a block, and takes some rows together (see numRowsTogether in onnxSession). */
+  product({ x }: Rows, name: string, bias?: string): string {
     const { width, weight, scales } = this.#plan.linears.get(name)!;
     const stored = this.weight(weight.name);
-    if (weight.type === 'uint8') {
-      const sizes = { K: width, N: weight.dims[0]!, bits: linearBits(weight), block_size: BLOCK, accuracy_level: 4 };
-      return this.op('MatMulNBits', [x, stored, this.weight(scales!.name), ...(bias ? ['', '', this.weight(bias)] : [])], sizes, MS);
-    }
     if (weight.type === 'float32') return this.op('Gemm', [x, stored, ...(bias ? [this.weight(bias)] : [])], { transB: 1 });
-    const { codes, rowMax } = this.codeRows(x);
-    const product = this.op('MatMulIntegerToFloat', [codes, stored, this.step, this.weight(scales!.name), this.zero], {}, MS);
-    const y = this.op('Mul', [product, rowMax]);
-    return bias ? this.op('Add', [y, this.weight(bias)]) : y;
+    if (weight.type === 'int8') return this.op('MatMulIntegerToFloat', [x, stored, this.step, this.weight(scales!.name), this.zero], {}, MS);
+    const sizes = { K: width, N: weight.dims[0]!, bits: linearBits(weight), block_size: BLOCK, accuracy_level: 4 };
+    return this.op('MatMulNBits', [x, stored, this.weight(scales!.name), ...(bias ? ['', '', this.weight(bias)] : [])], sizes, MS);
   }
 
   codeRows(x: string): Coded {

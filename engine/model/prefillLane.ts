@@ -14,22 +14,22 @@ export interface PrefillFeeds {
   readonly biased: boolean;
 }
 
-/** q [1, numHeads, n, headSize] and the rows of the n tokens, of one sequence -> [n, numHeads * headSize], and the scratch. */
-export function prefillLane(ops: GraphOps, feeds: PrefillFeeds, q: string, { codes, scales }: CodedRows, l: number): [rows: string, keys: string, values: string] {
+/** q [1, numHeads, n, headSize] and the rows of the n tokens, of one sequence -> [n, numHeads * headSize], written where it is asked for, and the scratch. */
+export function prefillLane(ops: GraphOps, feeds: PrefillFeeds, q: string, { codes, scales }: CodedRows, l: number): { rows: () => string; keys: string; values: string } {
   const { g } = ops;
   const { numHeads, kvHeads, headSize } = ops.config;
   const op: GraphOps['op'] = (...node) => ops.op(...node);
   const ints = (...values: number[]) => ops.ints(...values);
-  const rows = op('Mul', [op('Cast', [codes], { to: DataType.float32 }), scales]);
+  const dequantised = op('Mul', [op('Cast', [codes], { to: DataType.float32 }), scales]);
   let packed: string;
   if (feeds.biased) {
-    const [keys, values] = ops.pair('Split', [rows, ops.halves], { axis: 1 });
+    const [keys, values] = ops.pair('Split', [dequantised, ops.halves], { axis: 1 });
     packed = op('Concat', [q, op('Add', [keys, `kb${l}`]), values], { axis: 1 });
-  } else packed = op('Concat', [q, rows], { axis: 1 });
+  } else packed = op('Concat', [q, dequantised], { axis: 1 });
   // A row of zeros behind the last token: a single row would take another kernel, with other last bits. It stands where
   // the next chunk's first row will.
   const padded = op('Concat', [packed, g.constant('float32', [1, numHeads + 2 * kvHeads, 1, headSize], new Float32Array((numHeads + 2 * kvHeads) * headSize))], { axis: 2 });
   const byToken = op('Reshape', [op('Transpose', [padded], { perm: [0, 2, 1, 3] }), ints(1, -1, (numHeads + 2 * kvHeads) * headSize)]);
   const [mixed, keys, values] = g.node('GroupQueryAttention', [byToken, '', '', `pk${l}`, `pv${l}`, feeds.lastRow, feeds.numRows], 3, { num_heads: numHeads, kv_num_heads: kvHeads, scale: { float: 1 } }, MS) as [string, string, string];
-  return [op('Reshape', [op('Slice', [mixed, ints(0), ints(-1), ints(1)]), ints(-1, numHeads * headSize)]), keys, values];
+  return { rows: () => op('Reshape', [op('Slice', [mixed, ints(0), ints(-1), ints(1)]), ints(-1, numHeads * headSize)]), keys, values };
 }

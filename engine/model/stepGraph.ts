@@ -175,10 +175,10 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
         const [prefillQ, windowQ] = byLane(q);
         const [prefillCodes, windowCodes] = byLane(coded.codes);
         const [prefillScales, windowScales] = byLane(coded.scales);
-        const [prefilled, keys, values] = prefillLane(ops, { lastRow, numRows, biased: isBiased(l) }, prefillQ, { codes: prefillCodes, scales: prefillScales }, l);
-        const window = `w${l}`;
-        g.conditional(hasWindow, [window], [mixed], () => [windowLane(ops, windowFeeds, windowQ, { codes: windowCodes, scales: windowScales }, l)], () => [op('Identity', [g.constant('float32', [0, numHeads * headSize], new Float32Array(0))])]);
-        return [op('Concat', [prefilled, window], { axis: 0 }), keys, values];
+        const { rows, keys, values } = prefillLane(ops, { lastRow, numRows, biased: isBiased(l) }, prefillQ, { codes: prefillCodes, scales: prefillScales }, l);
+        const all = `w${l}`;
+        g.conditional(hasWindow, [all], [mixed], () => [op('Concat', [rows(), windowLane(ops, windowFeeds, windowQ, { codes: windowCodes, scales: windowScales }, l)], { axis: 0 })], () => [rows()]);
+        return [all, keys, values];
       },
       () => [windowLane(ops, windowFeeds, q, coded, l), op('Identity', [`pk${l}`]), op('Identity', [`pv${l}`])],
     );
@@ -214,9 +214,14 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   /** What follows the attention of layer l. */
   const feedForward = (mixed: string, l: number): void => {
     [x, skip] = addAndNorm(linear(mixed, `l${l}.o`, config.outputBias ? `l${l}.oBias` : undefined), skip, `l${l}.norm2`);
-    const [gate, up] = g.node('Split', [linear(x, `l${l}.gateUp`, config.ffnBias ? `l${l}.gateUpBias` : undefined)], 2, { axis: -1, num_outputs: 2 });
-    const hidden = op('Mul', [op('QuickGelu', [gate!], { alpha: { float: 1 } }, MS), up!]);
-    [x, skip] = addAndNorm(linear(hidden, `l${l}.down`, config.ffnBias ? `l${l}.downBias` : undefined), skip, l === numLayers - 1 ? 'norm' : `l${l + 1}.norm1`);
+    const [gateName, upName, downName] = [`l${l}.gate`, `l${l}.up`, `l${l}.down`];
+    const bias = (name: string): string | undefined => (config.ffnBias ? `${name}Bias` : undefined);
+    const rows = ops.rows(x, gateName);
+    const gate = op('QuickGelu', [ops.layer(rows, gateName, bias(gateName))], { alpha: { float: 1 } }, MS);
+    // Without a bias, the scale of a row may wait until behind the next layer's codes, to which it makes no difference: a pass less over wide rows.
+    const [up, factor] = config.ffnBias ? [ops.layer(rows, upName, bias(upName)), null] : [ops.product(rows, upName), rows.scale];
+    const hidden = ops.rows(op('Mul', [gate, up]), downName, factor);
+    [x, skip] = addAndNorm(ops.layer(hidden, downName, bias(downName)), skip, l === numLayers - 1 ? 'norm' : `l${l + 1}.norm1`);
   };
   for (let l = 0; l < numLayers - 1; l++) feedForward(withFilling(attention(x, l)), l);
   const last = attention(x, numLayers - 1);

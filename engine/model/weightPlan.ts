@@ -173,8 +173,10 @@ export function planWeights(config: ModelConfig, precision: Precision, tied: boo
     linear(`${to}o`, queryRows, [{ tensor: `${from}self_attn.o_proj.weight`, rows: hiddenSize, factor: 1 }], attention);
     if (config.outputBias) vector(`${to}oBias`, [plain(`${from}self_attn.o_proj.bias`, hiddenSize)]);
     vector(`${to}norm2`, [plain(`${from}post_attention_layernorm.weight`, hiddenSize)]);
-    linear(`${to}gateUp`, hiddenSize, ['gate', 'up'].map((n) => ({ tensor: `${from}mlp.${n}_proj.weight`, rows: ffnSize, factor: 1 })), feedForward);
-    if (config.ffnBias) vector(`${to}gateUpBias`, ['gate', 'up'].map((n) => plain(`${from}mlp.${n}_proj.bias`, ffnSize)));
+    for (const name of ['gate', 'up']) {
+      linear(`${to}${name}`, hiddenSize, [{ tensor: `${from}mlp.${name}_proj.weight`, rows: ffnSize, factor: 1 }], feedForward);
+      if (config.ffnBias) vector(`${to}${name}Bias`, [plain(`${from}mlp.${name}_proj.bias`, ffnSize)]);
+    }
     linear(`${to}down`, ffnSize, [{ tensor: `${from}mlp.down_proj.weight`, rows: hiddenSize, factor: 1 }], feedForward);
     if (config.ffnBias) vector(`${to}downBias`, [plain(`${from}mlp.down_proj.bias`, hiddenSize)]);
   }

@@ -49,7 +49,7 @@ function readNodes(graph: Uint8Array, nodes: GraphNode[]): void {
   }
 }
 
-const LINEAR = /^(?:l\d+\.(qkv|o|gateUp|down)|(head))$/;
+const LINEAR = /^(?:l\d+\.(qkv|o|gate|up|down)|(head))$/;
 const PRODUCT = /MatMul|Gemm/;
 const CODING = new Set(['Abs', 'ReduceMax', 'Div', 'QuantizeLinear']);
 
@@ -93,7 +93,7 @@ export function partsOf(nodes: readonly GraphNode[]): Map<string, string> {
     if (/LayerNorm/.test(node.op) && !node.inputs.some((input) => /qkNorm/.test(input))) parts.set(node.name, 'norms');
     else if (place === 'embedding') parts.set(node.name, 'embedding');
     else if (place === 'qkv') parts.set(node.name, attentionPart(node, producer));
-    else if (place === 'gateUp') parts.set(node.name, 'activation of the FFN');
+    else if (place === 'gate' || place === 'up') parts.set(node.name, 'activation of the FFN');
     else parts.set(node.name, 'other');
   }
   return parts;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { DataType, OnnxWriter } from '../../engine/model/onnxWriter.ts';
 import { buildStepGraph } from '../../engine/model/stepGraph.ts';
 import { parseConfig } from '../../engine/model/hfConfig.ts';
-import { planWeights } from '../../engine/model/weightPlan.ts';
+import { planWeights, rowsInMultiples } from '../../engine/model/weightPlan.ts';
 import { partsOf, readGraph } from '../bench/graphParts.ts';
 import { byPart, linearMs, type ProfileEvent, profileOf, profileReport } from '../bench/profileTable.ts';
 import { SHAPES } from '../bench/shapes.ts';
@@ -25,12 +25,13 @@ test('every part of the engine\'s own graph is told apart', () => {
   const parts = partsOf(nodes);
   const count = (part: string): number => [...parts.values()].filter((found) => found === part).length;
   expect(parts.size).toBe(nodes.length);
-  for (const linear of ['qkv', 'o', 'gateUp', 'down']) expect(count(`linear: ${linear}`), linear).toBe(config.numLayers);
+  for (const linear of ['qkv', 'o', 'gate', 'up', 'down']) expect(count(`linear: ${linear}`), linear).toBe(config.numLayers);
   expect(count('linear: head')).toBe(1);
-  // The head's operator codes its input itself.
-  expect(count('linear layers: coding their input')).toBe(4 * 4 * config.numLayers);
-  // Scale and bias of the projection in; scale alone elsewhere.
-  expect(count('linear layers: scaling their output')).toBe(5 * config.numLayers);
+  // Where it is in blocks, the head's operator codes its input itself.
+  const plainHead = rowsInMultiples('int8').head ? 0 : 1;
+  expect(count('linear layers: coding their input')).toBe(4 * (4 * config.numLayers + plainHead));
+  // Scale and bias of the projection in; of `up` the scale goes to that of `down`'s input; scale alone elsewhere.
+  expect(count('linear layers: scaling their output')).toBe(6 * config.numLayers + plainHead);
   // The window lane is there twice: by itself, and beside the prefill lane.
   expect(count('attention: queries times window keys')).toBe(2 * config.numLayers);
   expect(count('attention: prefill lane')).toBe(config.numLayers);
