@@ -14,7 +14,7 @@ export function prefillRows(tokens: number): number {
 }
 
 /** Rows of a scratch of their own, for short prompts: a completion between two parts of a long one must not drive that one's rows out. */
-export const SHORT_ROWS = PREFILL_STEP;
+export const SHORT_ROWS = 2 * PREFILL_STEP;
 
 /** Rows of both scratches where prompts have up to `tokens` in the prefill lane. */
 export function scratchRows(tokens: number): number {
@@ -24,8 +24,8 @@ export function scratchRows(tokens: number): number {
 
 /** The most tokens for which so many rows of both scratches are enough. */
 export function prefillTokensIn(rows: number): number {
-  const steps = Math.floor(rows / PREFILL_STEP);
-  return Math.max(0, (steps > 2 ? steps - 1 : Math.min(steps, 1)) * PREFILL_STEP - 1);
+  const own = rows > 2 * SHORT_ROWS ? rows - SHORT_ROWS : Math.min(rows, SHORT_ROWS);
+  return Math.max(0, Math.floor(own / PREFILL_STEP) * PREFILL_STEP - 1);
 }
 
 /** Consecutive tokens of one sequence. */
@@ -60,6 +60,8 @@ export interface ModelRunner {
   readonly columns: number;
   /** Memory of the prefill lane, beside the window; none when left out. */
   readonly scratchBytes?: number;
+  /** ms of the last run in which that memory was given rows of a prompt that another one had driven out. */
+  readonly copyMs?: number;
   /** Gives that memory back; between runs. */
   releaseScratch?(): void;
   /** Turns the keys of rows to positions that are `by` further on, in place; between runs. Without it nothing is taken over from other places. */

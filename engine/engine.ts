@@ -151,7 +151,7 @@ export class Engine {
         const run = this.#clock();
         const prefill = batch.find(({ lane }) => lane === 'prefill') ?? null;
         const numTokens = numTokensOf(batch);
-        this.#planner.learn(numTokens - (prefill?.count ?? 0), this.#runner.columns, prefill, run - scheduled);
+        this.#planner.learn(numTokens - (prefill?.count ?? 0), this.#runner.columns, prefill, run - scheduled - (this.#runner.copyMs ?? 0));
         if (batch.every(({ prefill }) => !prefill)) this.#speculation?.observe(numTokens, run - scheduled, budget.columnMs(this.#runner.columns));
         const entry = this.#journal.begin(batch);
         const numGenerated = this.#emit(batch, logits);

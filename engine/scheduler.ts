@@ -60,7 +60,7 @@ export class Scheduler {
     this.#served.arrive(sequence.clientId);
   }
 
-  /** Tokens that completions have to compute in the window lane before they generate, those of the first one and of others over its prompt left out. */
+  /** Tokens that completions have to compute before they generate, those of the first one and of others over its prompt left out. */
   backlog(): number {
     const prompts: Sequence[] = [];
     let numTokens = 0;

@@ -205,7 +205,7 @@ export class StepBuilder {
     const part = (as: PromptStanding): number => {
       const most = budget.prefill(at, columns, spent, as);
       // A small rest would cost a step that is hardly shorter.
-      return left <= 1.5 * most ? left : most;
+      return left <= 1.25 * most ? left : most;
     };
     const tokens = part(standing);
     if (urgent || numDecodes === 0 || tokens >= Math.min(left, LONG_PART)) return tokens;

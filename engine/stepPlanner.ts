@@ -86,9 +86,10 @@ export class StepPlanner {
     const window = besideWeights(this.cost, numTokens, columns + numTokens);
     // Of a lane that is unknown yet, what it would have of the step in usual proportions.
     const share = ms / (window + cost.predict(count, startIndex + count));
-    // Of a larger part beside it the error would be taken for what the prompt costs.
+    // Of a larger part beside it the error would be taken for what the prompt costs. But what was taken for too dear is soon cheap enough:
+    // otherwise small parts, beside which all else is large, would leave it so.
     if (!cost.known) cost.observe(count, startIndex + count, ms - share * window);
-    else if (window < MOST_BESIDE * ms) cost.observe(count, startIndex + count, ms - window);
+    else if (window < MOST_BESIDE * ms || share < 1) cost.observe(count, startIndex + count, ms - window);
     if (!this.cost.known && numTokens > 0) this.cost.observe(numTokens, columns + numTokens, share * (window + this.cost.coefficients.a));
   }
 }

@@ -8,6 +8,9 @@ import type { KvWindow } from '../cache/window.ts';
 import { rotateBias } from './keyBias.ts';
 import type { RopeTable } from './rope.ts';
 
+/** Tokens whose keys are turned together. */
+const TOGETHER = 32;
+
 /** Bytes of one row over all layers. */
 export function scratchBytesPerToken(shape: { readonly numLayers: number; readonly kvHeads: number; readonly headSize: number }): number {
   return shape.numLayers * shape.kvHeads * 2 * shape.headSize * 4;
@@ -117,11 +120,15 @@ export class PrefillScratch {
       const values = this.values[l]!;
       const bias = this.#biases.get(l);
       for (let h = 0; h < kvHeads; h++) {
-        for (let d = 0; d < headSize; d++) {
-          let target = (h * this.capacity + from) * headSize + d;
-          for (let i = from; i < slots.length; i++, target += headSize) {
-            const head = placeOf[i]! * kvHeads + h;
-            keys[target] = keyCodes[(head * headSize + d) * L + within[i]!]! * keyScales[head * L + within[i]!]!;
+        // Keys lie the other way round. A few tokens at a time: what they read and write stays in the processor's cache.
+        for (let first = from; first < slots.length; first += TOGETHER) {
+          const end = Math.min(slots.length, first + TOGETHER);
+          for (let d = 0; d < headSize; d++) {
+            let target = (h * this.capacity + first) * headSize + d;
+            for (let i = first; i < end; i++, target += headSize) {
+              const head = placeOf[i]! * kvHeads + h;
+              keys[target] = keyCodes[(head * headSize + d) * L + within[i]!]! * keyScales[head * L + within[i]!]!;
+            }
           }
         }
         for (let i = from; i < slots.length; i++) {

@@ -57,6 +57,7 @@ export class OnnxRunner implements ModelRunner {
   /** Of the scratch; 0 where the graph has no prefill lane. */
   readonly prefillBytesPerToken: number;
   private readonly biases: ReadonlyMap<number, Float32Array>;
+  copyMs = 0;
   private scratchFeeds: Record<string, Ort.Tensor> = {};
   /** What is wanted back: new arrays (null), or the scratch's, in place. */
   private readonly fetches: Record<string, Ort.Tensor | null>;
@@ -139,7 +140,9 @@ export class OnnxRunner implements ModelRunner {
       feeds[FEEDS.hasPrefill] = new ort.Tensor('bool', [prefill !== undefined], []);
       feeds[FEEDS.hasWindow] = new ort.Tensor('bool', [W > 0], []);
       feeds[FEEDS.lanes] = shape(T - W, W);
+      const start = performance.now();
       scratch = this.bindPrefill(feeds, prefill);
+      this.copyMs = performance.now() - start;
     }
     if (this.withTurns) {
       this.updateWindowTurns();

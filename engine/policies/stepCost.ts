@@ -118,6 +118,12 @@ export class StepCost {
     return Math.min(tokens, Math.max(TRUSTED_TOKENS, 2 * this.#mostTokens));
   }
 
+  /** How many tokens cost as much as a step over `columns` does by itself: with fewer, most of it would be that. */
+  evenTokens(columns: number): number {
+    const { a, b, c, d } = this.#fitted;
+    return Math.ceil((a + d * columns) / Math.max(1e-9, b + c * columns));
+  }
+
   #fit(): void {
     const typical = this.#typical;
     const points = [...this.#cells.values()].map((cell) => ({ ...this.#median(cell.last), weight: Math.max(LEAST_WEIGHT, 0.5 ** ((this.#numSteps - cell.step) / HALF_LIFE)) }));

@@ -29,8 +29,9 @@ const MOST_TOKENS = 512;
 const MOST_PRODUCTS = 2 ** 21;
 /** Of the prefill lane: more gain nothing, their intermediates are no longer in the processor's cache. */
 const MOST_PREFILL = 256;
-/** Fewest tokens that are worth a step of the prefill lane. */
+/** Fewest tokens that are worth a step of the prefill lane: as many as cost what the step does by itself, within these bounds. */
 const LEAST_PREFILL = 16;
+const MOST_LEAST = 48;
 /** A few tokens cost nearly as much as many there. So what a prompt has of a step is at least so long, */
 const OWN_MS = 150;
 /** and where others have to wait for it, it is longer still, up to this, but seldom. */
@@ -61,7 +62,8 @@ export function learntBudget(cost: StepCost, prefillCost: StepCost, target: Step
       const ms = { own, beside: besideMs(target, cost.predict(windowTokens, columns + windowTokens)) - window, late: Math.max(own, Math.min(LATE_MS, 2 * target.ms)) }[standing];
       const tokens = Math.min(MOST_PREFILL, prefillCost.tokensWithin(ms, startIndex));
       // A few tokens cost nearly as much as many here: rather none, until waiting makes the prompt urgent.
-      return tokens >= LEAST_PREFILL ? tokens : standing !== 'beside' || windowTokens === 0 ? LEAST_PREFILL : 0;
+      const least = Math.min(MOST_LEAST, Math.max(LEAST_PREFILL, prefillCost.evenTokens(startIndex)));
+      return tokens >= least ? tokens : standing !== 'beside' || windowTokens === 0 ? least : 0;
     },
     columnMs: (columns) => (cost.known ? cost.coefficients.c * columns : 0),
     shares: (one, other, columns) => !cost.known || sharesStep(cost.coefficients, one, other, columns),

@@ -5,17 +5,19 @@
 import { t } from '@vscode/l10n';
 import { RequestError } from '../errors.ts';
 import type { ChatMessage } from '../protocol.ts';
+
 import { type AttachedFile, countTokens, type PartSize, withFiles } from './attachedFiles.ts';
 import type { FileBlock, Layout } from './layout.ts';
 import type { SourceDocument } from './sourceDocument.ts';
+import { tokensBehind, userRanges } from './userRanges.ts';
 
-/** Messages behind the first with fewer are not told apart from the answers around them. */
-const FEWEST_CHARACTERS = 96;
+/** See tokensBehind. */
+const behindOf = new WeakMap<object, number>();
 
 export interface ChatPrompt {
   promptIds: number[];
   numBlockTokens: number;
-  /** Where the user's messages stand, with all that belongs to them, counted from the block's end. Later turns have them in the same places. */
+  /** Where the user's long messages stand, counted from the block's end (see userRanges). */
   userTexts: () => [from: number, to: number][];
   /** The open file, if any, then the attached ones. */
   parts: PartSize[];
@@ -63,26 +65,12 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
     return { before: [], after: chatTemplate.encode(asked.messages) };
   };
   let parts = turns();
-  /** Tokens behind the block up to the end of a message: as many as a conversation that ends with it has in common with this one. */
-  const endOf = (index: number): number => {
-    const until = asked.messages.slice(0, index + 1);
-    const alone = blockInTemplate && doc !== undefined ? chatTemplate.encodeAround(layout.messagesWithFile(doc.path, until), layout.fileMark).after : chatTemplate.encode(until);
-    const end = parts.after.findIndex((id, i) => id !== alone[i]);
-    return end < 0 ? parts.after.length : end;
-  };
   const userTexts = (): [number, number][] => {
-    const { messages } = asked;
-    const texts: [number, number][] = [];
-    for (const [i, { role, content }] of messages.entries()) {
-      // To find the places of those that are too short for it would take longer than they do.
-      if (role !== 'user' || (texts.length > 0 && content.length < FEWEST_CHARACTERS)) continue;
-      const before = messages.findLastIndex((message, at) => at < i && message.role === 'user');
-      // What the template puts around an answer is a few tokens only.
-      const answers = messages.slice(before + 1, i).reduce((sum, message) => sum + tokenizer.encode(message.content).length, 0);
-      const end = endOf(i);
-      texts.push([before < 0 ? 0 : Math.min(end, endOf(before) + answers), end]);
-    }
-    return texts;
+    const contents = asked.messages.filter(({ role }) => role === 'user').map(({ content }) => content);
+    const encode = (text: string): number[] => tokenizer.encode(text);
+    let behind = behindOf.get(chatTemplate);
+    if (behind === undefined) behindOf.set(chatTemplate, (behind = tokensBehind((content) => chatTemplate.encode([{ role: 'user', content }]), encode)));
+    return userRanges(parts.after, contents, encode, behind);
   };
 
   const tooLong = (): boolean => (block?.tokenIds.length ?? 0) + parts.after.length > room;

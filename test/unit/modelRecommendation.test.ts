@@ -35,11 +35,11 @@ describe('the table', () => {
 
 it('a model at work takes its weights, the rows of its context, and the scratch in which a prompt is read', async () => {
   const { memoryBytes, residentBytes, kvBytesPerToken: perToken, contextTokens } = await inspectFolder('model');
-  // The scratch has float32 rows, in steps of 512, with room for one of padding; short prompts have 512 of their own.
-  const cacheBytes = contextTokens * perToken.int8 + 3072 * perToken.float32;
-  expect(memoryBytes).toEqual({ int8: residentBytes.int8 + cacheBytes, int4: residentBytes.int4 + cacheBytes, float32: residentBytes.float32 + (contextTokens + 3072) * perToken.float32 });
+  // The scratch has float32 rows, in steps of 512, with room for one of padding; short prompts have 1,024 of their own.
+  const cacheBytes = contextTokens * perToken.int8 + 3584 * perToken.float32;
+  expect(memoryBytes).toEqual({ int8: residentBytes.int8 + cacheBytes, int4: residentBytes.int4 + cacheBytes, float32: residentBytes.float32 + (contextTokens + 3584) * perToken.float32 });
   // A long context is counted up to an ordinary file and conversation, and the scratch takes a quarter of the cache's ceiling at most.
-  expect(cacheBytesAtWork(1000, 4000, 1e6)).toBe(8192 * 1000 + 9216 * 4000);
+  expect(cacheBytesAtWork(1000, 4000, 1e6)).toBe(8192 * 1000 + 9728 * 4000);
   expect(cacheBytesAtWork(100_000, 500_000, 1e6)).toBe(8192 * 100_000 + 512 * 500_000);
 });
 

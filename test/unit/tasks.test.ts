@@ -15,6 +15,7 @@ import { Layout } from '../../engine/text/layout.ts';
 import { ModelText } from '../../engine/text/modelText.ts';
 import { SourceDocument } from '../../engine/text/sourceDocument.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import { tokensBehind, userRanges } from '../../engine/text/userRanges.ts';
 
 const root = join(import.meta.dirname, '../..');
 let layout: Layout;
@@ -347,11 +348,27 @@ describe('what of a prompt is for the prefill lane', () => {
     expect(third!.prefill[0]).toEqual(first!.prefill[0]);
     expect(third!.prefill.length).toBe(2);
     expect(to).toBe(third!.promptIds.length);
-    // It begins where the answer before it ends, give or take what the template writes there.
+    // It begins where the answer before it ends, but for what the template writes there.
     const answer = of().text.tokenizer.encode(turns[3]!).length;
-    expect(Math.abs(from - (second!.promptIds.length + answer))).toBeLessThan(4);
+    expect(from - (second!.promptIds.length + answer)).toBeGreaterThanOrEqual(0);
+    expect(from - (second!.promptIds.length + answer)).toBeLessThan(10);
     expect(fourth!.prefill).toEqual(third!.prefill);
     expect(fourth!.promptIds.slice(0, to)).toEqual(third!.promptIds);
+  });
+
+  it('a template that shows the model\'s thoughts to nobody, a text that it changes, a message that is there twice', () => {
+    const encode = (text: string): number[] => [...text].map((c) => c.codePointAt(0)!);
+    const words = 'abcdefghijklmnopqrstuvwxyz'.repeat(5);
+    const other = words.toUpperCase();
+    const conversation = `<user>${words}<end><model>yes<end><user>${words}<end><model>no<end><user>why<end><model>so<end><user>${other}<end><model>`;
+    const behind = tokensBehind((content) => encode(`<user>${content}<end><model>`), encode);
+    expect(behind).toBe('<end><model>'.length);
+    const texts = userRanges(encode(conversation), [words, words, 'why', other], encode, behind).map(([from, to]) => conversation.slice(from, to));
+    expect(texts).toEqual([`<user>${words}<end><model>`, `${words}<end><model>`, `${other}<end><model>`]);
+    // What is not found has no place; the others keep theirs.
+    expect(userRanges(encode(conversation), [words, 'x'.repeat(100), other], encode, behind)).toHaveLength(2);
+    expect(userRanges(encode(conversation), ['why'], encode, behind)).toEqual([]);
+    expect(tokensBehind(() => [1, 2, 3], encode)).toBe(0);
   });
 
   it('a short question about a file leaves the file alone', () => {
