@@ -15,16 +15,22 @@ export function prefillRows(tokens: number): number {
 
 /** Rows of a scratch of their own, for short prompts: a completion between two parts of a long one must not drive that one's rows out. */
 export const SHORT_ROWS = 2 * PREFILL_STEP;
+/** Rows of the other one from which on there are two: it must not become much smaller for it. */
+const LONG_ROWS = 4 * SHORT_ROWS;
 
-/** Rows of both scratches where prompts have up to `tokens` in the prefill lane. */
-export function scratchRows(tokens: number): number {
-  const rows = prefillRows(tokens);
-  return rows > SHORT_ROWS ? rows + SHORT_ROWS : rows;
+/** Whether short prompts have a scratch of their own, where prompts have up to `tokens` in the prefill lane. */
+export function separatesShort(tokens: number): boolean {
+  return prefillRows(tokens) >= LONG_ROWS;
 }
 
-/** The most tokens for which so many rows of both scratches are enough. */
+/** Rows of all scratches then. */
+export function scratchRows(tokens: number): number {
+  return prefillRows(tokens) + (separatesShort(tokens) ? SHORT_ROWS : 0);
+}
+
+/** The most tokens for which so many rows of all scratches are enough. */
 export function prefillTokensIn(rows: number): number {
-  const own = rows > 2 * SHORT_ROWS ? rows - SHORT_ROWS : Math.min(rows, SHORT_ROWS);
+  const own = rows >= LONG_ROWS + SHORT_ROWS ? rows - SHORT_ROWS : Math.min(rows, LONG_ROWS - PREFILL_STEP);
   return Math.max(0, Math.floor(own / PREFILL_STEP) * PREFILL_STEP - 1);
 }
 
@@ -60,6 +66,8 @@ export interface ModelRunner {
   readonly columns: number;
   /** Memory of the prefill lane, beside the window; none when left out. */
   readonly scratchBytes?: number;
+  /** Whether prompts of up to SHORT_ROWS have memory of their own. */
+  separatesShort?: boolean;
   /** ms of the last run in which that memory was given rows of a prompt that another one had driven out. */
   readonly copyMs?: number;
   /** Gives that memory back; between runs. */

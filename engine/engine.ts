@@ -6,7 +6,7 @@
  * the step has ended. If `step` rejects, the engine has failed: `failAll`, then build another one.
  */
 import { t } from '@vscode/l10n';
-import { type ModelRunner, scratchRows } from './batch.ts';
+import { type ModelRunner, scratchRows, separatesShort } from './batch.ts';
 import { KvCache } from './cache/kvCache.ts';
 import type { Block } from './cache/outline.ts';
 import type { KvWindow } from './cache/window.ts';
@@ -306,6 +306,7 @@ export class Engine {
     this.#maxBytes = maxBytes;
     const perToken = this.#prefillBytesPerToken;
     if (perToken > 0) this.#mostPrefill = this.#givenPrefill ?? mostPrefillTokens(maxBytes, perToken, this.#maxContext);
+    this.#runner.separatesShort = separatesShort(this.#mostPrefill);
     return maxBytes - scratchRows(this.#mostPrefill) * perToken;
   }
 

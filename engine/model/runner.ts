@@ -58,6 +58,7 @@ export class OnnxRunner implements ModelRunner {
   readonly prefillBytesPerToken: number;
   private readonly biases: ReadonlyMap<number, Float32Array>;
   copyMs = 0;
+  separatesShort = false;
   private scratchFeeds: Record<string, Ort.Tensor> = {};
   /** What is wanted back: new arrays (null), or the scratch's, in place. */
   private readonly fetches: Record<string, Ort.Tensor | null>;
@@ -206,7 +207,7 @@ export class OnnxRunner implements ModelRunner {
     const n = span?.tokenIds.length ?? 0;
     const start = span?.startIndex ?? 0;
     const prefillEnd = span?.prefillEnd ?? start + n;
-    const scratch = span ? this.scratches[prefillRows(prefillEnd) <= SHORT_ROWS ? 0 : 1]! : null;
+    const scratch = span ? this.scratches[this.separatesShort && prefillRows(prefillEnd) <= SHORT_ROWS ? 0 : 1]! : null;
     scratch?.prepare(span!.contextSlots, prefillEnd);
     this.bindScratch(scratch);
     Object.assign(feeds, this.scratchFeeds);

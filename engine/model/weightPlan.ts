@@ -72,7 +72,8 @@ type Form = 'blocks4' | 'blocks8' | 'int8' | 'float32';
  */
 const FORMS: Readonly<Record<Precision, { readonly feedForward: Form; readonly attention: Form; readonly head: Form }>> = {
   int4: { feedForward: 'blocks4', attention: 'blocks8', head: 'blocks8' },
-  int8: { feedForward: 'int8', attention: 'int8', head: 'blocks8' },
+  // Where its kernel was measured. One without a kernel of its own would make floats of the whole head in each step.
+  int8: { feedForward: 'int8', attention: 'int8', head: process.arch === 'x64' ? 'blocks8' : 'int8' },
   float32: { feedForward: 'float32', attention: 'float32', head: 'float32' },
 };
 

@@ -17,6 +17,7 @@ test.each(['qwen3-tied-sharded', 'qwen2-untied-bf16'])('%s: two long prompts and
   const model = await importModel({ modelDir: `test/fixtures/models/${name}`, cacheDir, precision: 'int8' });
   const window = new KvWindow(kvShape(model.config, 'int8'), 4096);
   const runner = await OnnxRunner.create(model, window, { threads: 2 });
+  runner.separatesShort = true;
   const random = seededRandom(5);
   let slot = 0;
   const prompts = [SHORT_ROWS + 300, 200, SHORT_ROWS + 77, SHORT_ROWS - 500].map((length, i) => {

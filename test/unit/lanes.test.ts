@@ -31,8 +31,9 @@ test('a prompt\'s tokens: the block, and texts behind it that are not short', ()
 test('the scratches are never larger than their share: tokens and rows are each other\'s inverse', () => {
   expect([0, 1, 511, 512].map(prefillRows)).toEqual([0, 512, 512, 1024]);
   // A second one for short prompts where there are long ones.
-  expect([0, 1, 511, 512, 1024].map(scratchRows)).toEqual([0, 512, 512, 1024, 2560]);
-  expect([0, 511, 512, 1024, 2047, 2048, 2559, 2560].map(prefillTokensIn)).toEqual([0, 0, 511, 1023, 1023, 1023, 1023, 1535]);
+  expect([0, 1, 511, 512, 1024].map(scratchRows)).toEqual([0, 512, 512, 1024, 1536]);
+  expect([3583, 3584].map(scratchRows)).toEqual([3584, 5120]);
+  expect([0, 511, 512, 1024, 4096, 5119, 5120, 5632].map(prefillTokensIn)).toEqual([0, 0, 511, 1023, 3583, 3583, 4095, 4607]);
   for (let rows = 0; rows < 5000; rows += 37) expect(scratchRows(prefillTokensIn(rows))).toBeLessThanOrEqual(rows);
 });
 
