@@ -110,6 +110,9 @@ export class PrefillScratch {
     const placeOf = Int32Array.from(slots, (slot) => places[Math.floor(slot / L)]!);
     const within = Int32Array.from(slots, (slot) => slot % L);
     const turned = new Float32Array(headSize);
+    // Of each token's key in the layer: where its first code lies, and its scale.
+    const firstCode = new Int32Array(slots.length);
+    const scales = new Float32Array(slots.length);
     this.#rope.ensure(slots.length);
     for (let l = 0; l < numLayers; l++) {
       const keyCodes = this.#window.keys[l]!;
@@ -120,15 +123,17 @@ export class PrefillScratch {
       const values = this.values[l]!;
       const bias = this.#biases.get(l);
       for (let h = 0; h < kvHeads; h++) {
+        for (let i = from; i < slots.length; i++) {
+          const head = placeOf[i]! * kvHeads + h;
+          firstCode[i] = head * headSize * L + within[i]!;
+          scales[i] = keyScales[head * L + within[i]!]!;
+        }
         // Keys lie the other way round. A few tokens at a time: what they read and write stays in the processor's cache.
         for (let first = from; first < slots.length; first += TOGETHER) {
           const end = Math.min(slots.length, first + TOGETHER);
           for (let d = 0; d < headSize; d++) {
             let target = (h * this.capacity + first) * headSize + d;
-            for (let i = first; i < end; i++, target += headSize) {
-              const head = placeOf[i]! * kvHeads + h;
-              keys[target] = keyCodes[(head * headSize + d) * L + within[i]!]! * keyScales[head * L + within[i]!]!;
-            }
+            for (let i = first; i < end; i++, target += headSize) keys[target] = keyCodes[firstCode[i]! + d * L]! * scales[i]!;
           }
         }
         for (let i = from; i < slots.length; i++) {
