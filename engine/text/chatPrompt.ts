@@ -5,7 +5,6 @@
 import { t } from '@vscode/l10n';
 import { RequestError } from '../errors.ts';
 import type { ChatMessage } from '../protocol.ts';
-
 import { type AttachedFile, countTokens, type PartSize, withFiles } from './attachedFiles.ts';
 import type { FileBlock, Layout } from './layout.ts';
 import type { SourceDocument } from './sourceDocument.ts';
@@ -68,8 +67,8 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
   const userTexts = (): [number, number][] => {
     const contents = asked.messages.filter(({ role }) => role === 'user').map(({ content }) => content);
     const encode = (text: string): number[] => tokenizer.encode(text);
-    let behind = behindOf.get(chatTemplate);
-    if (behind === undefined) behindOf.set(chatTemplate, (behind = tokensBehind((content) => chatTemplate.encode([{ role: 'user', content }]), encode)));
+    const behind = behindOf.get(chatTemplate) ?? tokensBehind((content) => chatTemplate.encode([{ role: 'user', content }]), encode);
+    behindOf.set(chatTemplate, behind);
     return userRanges(parts.after, contents, encode, behind);
   };
 
