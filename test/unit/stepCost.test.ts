@@ -3,7 +3,9 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { StepCost, TYPICAL_PREFILL } from '../../engine/policies/stepCost.ts';
 import { besideMs, stepTarget } from '../../engine/policies/stepTarget.ts';
+import { ALL_POLICIES } from '../../engine/policies/policies.ts';
 import { fixedBudget, learntBudget } from '../../engine/policies/tokenBudget.ts';
+import { StepPlanner } from '../../engine/stepPlanner.ts';
 import { below, seededRandom } from '../engine/workload.ts';
 
 interface Machine {
@@ -180,4 +182,25 @@ test('budgets: within the target, never below the least, never above what memory
   expect(budget.shares(decode(8192), decode(8192), 16384)).toBe(false);
   expect(budget.shares(decode(8192), decode(8192), 8192)).toBe(true);
   expect(learntBudget(new StepCost(), new StepCost(), urgent).shares(decode(8192), decode(8192), 16384)).toBe(true);
+});
+
+test('a lane that was thought too dear in a bad moment is cheap again, though it has only small parts of steps', () => {
+  const costs = { window: learn({ a: 14, b: 0.8, c: 0.001 }, 300, 5), prefill: new StepCost(TYPICAL_PREFILL) };
+  const planner = new StepPlanner(ALL_POLICIES, () => 0, costs, undefined);
+  const ms = (count: number): number => 14 + 0.5 * count;
+  for (let i = 0; i < 20; i++) planner.learn(0, 256, { startIndex: 0, count: 64 }, 5 * ms(64));
+  expect(costs.prefill.predict(24, 24)).toBeGreaterThan(3 * ms(24));
+  // Beside ten answers over a long window, which take most of the step.
+  const beside = 10 * (0.8 + 0.001 * 4106);
+  for (let i = 0; i < 20; i++) planner.learn(10, 4096, { startIndex: 0, count: 24 }, ms(24) + beside);
+  expect(costs.prefill.predict(24, 24)).toBeLessThan(1.3 * ms(24));
+});
+
+test('of two lanes that are both unknown, a step of both tells of both', () => {
+  const costs = { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) };
+  const planner = new StepPlanner(ALL_POLICIES, () => 0, costs, undefined);
+  const typical = 2 * (costs.prefill.predict(64, 64) + costs.window.predict(4, 1028) - costs.window.coefficients.a);
+  planner.learn(4, 1024, { startIndex: 0, count: 64 }, typical);
+  expect(costs.window.predict(4, 1028) + costs.prefill.predict(64, 64) - costs.window.coefficients.a).toBeCloseTo(typical, 0);
+  expect([costs.window.known, costs.prefill.known]).toEqual([true, true]);
 });
