@@ -20,7 +20,7 @@ export interface Packing {
   readonly price: number;
   /** Which of the window's slots are meant, [P]. */
   readonly isMeant: Uint8Array;
-  /** Those that are to hold them: the fullest. */
+  /** Those that are to hold them: the fullest; none where nothing is to be moved. */
   readonly pages: ReadonlySet<number>;
 }
 
@@ -29,15 +29,20 @@ export function packingOf(lists: readonly Int32Array[], numSlots: number, pageSl
   const isMeant = new Uint8Array(numSlots);
   const counts = new Int32Array(Math.ceil(numSlots / pageSlots));
   let total = 0;
+  let numPages = 0;
   for (const list of lists) {
-    for (const slot of list) {
+    for (let i = 0; i < list.length; i++) {
+      const slot = list[i]!;
       if (isMeant[slot] === 1) continue;
       isMeant[slot] = 1;
       total++;
-      counts[(slot / pageSlots) | 0]!++;
+      const page = (slot / pageSlots) | 0;
+      if (counts[page]!++ === 0) numPages++;
     }
   }
   const fewest = Math.ceil(total / pageSlots);
+  // The rule: then nothing is to be moved.
+  if (numPages === fewest) return { pagesInVain: 0, from: [], price: 0, isMeant, pages: new Set() };
   const fullestFirst = [...counts.keys()].filter((page) => counts[page]! > 0).sort((a, b) => counts[b]! - counts[a]! || a - b);
   const from: number[] = [];
   let price = 0;
@@ -54,7 +59,7 @@ export function packingOf(lists: readonly Int32Array[], numSlots: number, pageSl
       for (let i = first; i <= slot; i++) from.push(i);
     }
   }
-  return { pagesInVain: fullestFirst.length - fewest, from, price, isMeant, pages: new Set(fullestFirst.slice(0, fewest)) };
+  return { pagesInVain: numPages - fewest, from, price, isMeant, pages: new Set(fullestFirst.slice(0, fewest)) };
 }
 
 /** What the slots to be moved are exchanged with: free ones first, then those that `isIdle`, then any. As many, in ascending order. */

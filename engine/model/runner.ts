@@ -43,7 +43,8 @@ export class OnnxRunner implements ModelRunner {
   /** See numRowsTogether. */
   private readonly rowMultiple: number;
   columns = 0;
-  private windowFeeds: Record<string, Ort.Tensor> = {};
+  /** Of the step that runs; what is of the window or a scratch stays until that changes. */
+  private readonly feeds: Record<string, Ort.Tensor> = {};
   /** What the feeds are of: the window's arrays, and which of its places. */
   private generation = -1;
   private firstPlace = 0;
@@ -59,7 +60,6 @@ export class OnnxRunner implements ModelRunner {
   private readonly biases: ReadonlyMap<number, Float32Array>;
   copyMs = 0;
   separatesShort = false;
-  private scratchFeeds: Record<string, Ort.Tensor> = {};
   /** What is wanted back: new arrays (null), or the scratch's, in place. */
   private readonly fetches: Record<string, Ort.Tensor | null>;
   /** What the feeds are of: a scratch, and the arrays that it had. */
@@ -112,7 +112,7 @@ export class OnnxRunner implements ModelRunner {
   }
 
   async run(spans: readonly BatchSpan[]): Promise<Float32Array> {
-    const { ort, window } = this;
+    const { ort, window, feeds } = this;
     const { numHeads, kvHeads, headSize } = this.model.config;
     const prefill = spans.find(({ lane }) => lane === 'prefill');
     const others = spans.filter((span) => span !== prefill);
@@ -123,7 +123,7 @@ export class OnnxRunner implements ModelRunner {
     const S = this.filled(numLogits);
     this.bindWindow(window.bringTogether(others.map(({ contextSlots }) => contextSlots), W));
     const P = this.columns;
-    const feeds: Record<string, Ort.Tensor> = { ...this.windowFeeds, ...this.tokenFeeds(batch, T, W, S) };
+    this.feedTokens(batch, T, W, S);
     feeds[FEEDS.mask] = this.mask(others, W);
     feeds[FEEDS.hasLogits] = new ort.Tensor('bool', [numLogits > 0], []);
     const shape = (...dims: number[]) => new ort.Tensor('int64', BigInt64Array.from(dims, BigInt), [dims.length]);
@@ -142,7 +142,7 @@ export class OnnxRunner implements ModelRunner {
       feeds[FEEDS.hasWindow] = new ort.Tensor('bool', [W > 0], []);
       feeds[FEEDS.lanes] = shape(T - W, W);
       const start = performance.now();
-      scratch = this.bindPrefill(feeds, prefill);
+      scratch = this.bindPrefill(prefill);
       this.copyMs = performance.now() - start;
     }
     if (this.withTurns) {
@@ -193,7 +193,7 @@ export class OnnxRunner implements ModelRunner {
     for (let l = 0; l < numLayers; l++) {
       for (const [side, array] of [['k', scratch?.keys[l]], ['v', scratch?.values[l]]] as const) {
         const tensor = new this.ort.Tensor('float32', array ?? none, [1, kvHeads, scratch?.capacity ?? 1, headSize]);
-        this.scratchFeeds[`p${side}${l}`] = tensor;
+        this.feeds[`p${side}${l}`] = tensor;
         this.fetches[`n${side}${l}`] = tensor;
       }
     }
@@ -201,8 +201,8 @@ export class OnnxRunner implements ModelRunner {
   }
 
   /** Feeds of the prefill lane for its span, if there is one, with its context in a scratch, which is returned. */
-  private bindPrefill(feeds: Record<string, Ort.Tensor>, span: BatchSpan | undefined): PrefillScratch | null {
-    const { ort, rope } = this;
+  private bindPrefill(span: BatchSpan | undefined): PrefillScratch | null {
+    const { ort, rope, feeds } = this;
     const { kvHeads, headSize } = this.window.shape;
     const n = span?.tokenIds.length ?? 0;
     const start = span?.startIndex ?? 0;
@@ -210,7 +210,6 @@ export class OnnxRunner implements ModelRunner {
     const scratch = span ? this.scratches[this.separatesShort && prefillRows(prefillEnd) <= SHORT_ROWS ? 0 : 1]! : null;
     scratch?.prepare(span!.contextSlots, prefillEnd);
     this.bindScratch(scratch);
-    Object.assign(feeds, this.scratchFeeds);
     feeds[FEEDS.lastRow] = new ort.Tensor('int32', Int32Array.of(start + n), [1]);
     feeds[FEEDS.numRows] = new ort.Tensor('int32', Int32Array.of(start + n + 1), []);
     for (const [l, bias] of this.biases) {
@@ -230,11 +229,11 @@ export class OnnxRunner implements ModelRunner {
     const from = first * kvHeads * L;
     const to = from + N * kvHeads * L;
     for (let l = 0; l < numLayers; l++) {
-      this.windowFeeds[`k${l}`] = new ort.Tensor(kv, window.keys[l]!.subarray(from * headSize, to * headSize), [N, kvHeads, headSize, L]);
-      this.windowFeeds[`v${l}`] = new ort.Tensor(kv, window.values[l]!.subarray(from * headSize, to * headSize), [N, kvHeads, L, headSize]);
+      this.feeds[`k${l}`] = new ort.Tensor(kv, window.keys[l]!.subarray(from * headSize, to * headSize), [N, kvHeads, headSize, L]);
+      this.feeds[`v${l}`] = new ort.Tensor(kv, window.values[l]!.subarray(from * headSize, to * headSize), [N, kvHeads, L, headSize]);
       if (kv === 'float32') continue;
-      this.windowFeeds[`ks${l}`] = new ort.Tensor('float32', window.keyScales[l]!.subarray(from, to), [N, kvHeads, 1, L]);
-      this.windowFeeds[`vs${l}`] = new ort.Tensor('float32', window.valueScales[l]!.subarray(from, to), [N, kvHeads, 1, L]);
+      this.feeds[`ks${l}`] = new ort.Tensor('float32', window.keyScales[l]!.subarray(from, to), [N, kvHeads, 1, L]);
+      this.feeds[`vs${l}`] = new ort.Tensor('float32', window.valueScales[l]!.subarray(from, to), [N, kvHeads, 1, L]);
     }
     if (this.generation !== window.generation) {
       this.windowTurns = new Float32Array(this.withTurns ? headSize * window.numSlots : 0);
@@ -247,8 +246,8 @@ export class OnnxRunner implements ModelRunner {
     this.columns = N * L;
   }
 
-  private tokenFeeds(batch: readonly BatchSpan[], T: number, W: number, S: number): Record<string, Ort.Tensor> {
-    const { ort, rope, vocabSize } = this;
+  private feedTokens(batch: readonly BatchSpan[], T: number, W: number, S: number): void {
+    const { ort, rope, vocabSize, feeds } = this;
     const { half } = rope;
     const ids = new BigInt64Array(T);
     const cos = new Float32Array(T * half);
@@ -278,14 +277,11 @@ export class OnnxRunner implements ModelRunner {
         if (i >= tokenIds.length - numLogits) selected[s++] = BigInt(t);
       }
     }
-    const feeds: Record<string, Ort.Tensor> = {
-      [FEEDS.ids]: new ort.Tensor('int64', ids, [T]),
-      [FEEDS.cos]: new ort.Tensor('float32', cos, [T, half]),
-      [FEEDS.sin]: new ort.Tensor('float32', sin, [T, half]),
-      [FEEDS.sel]: new ort.Tensor('int64', selected, [S]),
-    };
+    feeds[FEEDS.ids] = new ort.Tensor('int64', ids, [T]);
+    feeds[FEEDS.cos] = new ort.Tensor('float32', cos, [T, half]);
+    feeds[FEEDS.sin] = new ort.Tensor('float32', sin, [T, half]);
+    feeds[FEEDS.sel] = new ort.Tensor('int64', selected, [S]);
     if (this.withTurns) feeds[FEEDS.newTurns] = new ort.Tensor('float32', turns, [2 * half, W]);
-    return feeds;
   }
 
   /** [W, P + W], the window lane's: a token sees its sequence's slots, itself and the tokens of its span before it. */

@@ -140,8 +140,8 @@ export class StepCost {
         for (let j = 0; j < N; j++) matrix[N * i + j]! += weight * features[i]! * features[j]!;
       }
     }
-    const [a, b, c, d] = solveNonNegative(matrix, right).map((x, i) => x * unit[i]!) as [number, number, number, number];
-    this.#fitted = { a, b, c, d };
+    const [a, b, c, d] = solveNonNegative(matrix, right);
+    this.#fitted = { a: a! * unit[0]!, b: b! * unit[1]!, c: c! * unit[2]!, d: d! * unit[3]! };
   }
 
   /** The one whose time is the median in proportion to what is predicted. */
@@ -165,32 +165,41 @@ function weightedMedian(items: { value: number; weight: number }[]): number {
   return 1;
 }
 
+/** For `solveSubset`, which runs at every step: rows of [N + 1], and its result. */
+const elimination = new Float64Array(N * (N + 1));
+const solution = new Float64Array(N);
+
 /** The x >= 0 that minimises x' matrix x / 2 - right' x; `matrix` [N, N] is positive definite. */
-function solveNonNegative(matrix: readonly number[], right: readonly number[]): number[] {
-  let best = new Array<number>(N).fill(0);
+function solveNonNegative(matrix: readonly number[], right: readonly number[]): Float64Array {
+  const best = new Float64Array(N);
   let least = 0;
   // Four unknowns have fifteen sets of positive ones.
   for (let set = 1; set < 1 << N; set++) {
-    const x = solveSubset(matrix, right, best.map((_, i) => i).filter((i) => (set >> i) & 1));
-    if (x.some((value) => !(value >= 0))) continue;
+    solveSubset(matrix, right, set);
     // At a solution of its subset the objective is -right' x / 2.
-    const value = -right.reduce((sum, r, i) => sum + r * x[i]!, 0) / 2;
-    if (value < least) [best, least] = [x, value];
+    let value = 0;
+    for (let i = 0; i < N; i++) value = solution[i]! >= 0 ? value - (right[i]! * solution[i]!) / 2 : Number.POSITIVE_INFINITY;
+    if (!(value < least)) continue;
+    best.set(solution);
+    least = value;
   }
   return best;
 }
 
-/** Solves for the unknowns in `set`, the others 0; Gaussian elimination, which needs no pivoting here. */
-function solveSubset(matrix: readonly number[], right: readonly number[], set: readonly number[]): number[] {
-  const rows = set.map((i) => [...set.map((j) => matrix[N * i + j]!), right[i]!]);
-  for (const [k, pivot] of rows.entries()) {
-    for (const row of rows) {
-      if (row === pivot) continue;
-      const factor = row[k]! / pivot[k]!;
-      for (let j = k; j < row.length; j++) row[j]! -= factor * pivot[j]!;
+/** Solves into `solution` for the unknowns in `set`, a bit each, the others 0; Gaussian elimination, which needs no pivoting here. */
+function solveSubset(matrix: readonly number[], right: readonly number[], set: number): void {
+  const width = N + 1;
+  for (let i = 0; i < N; i++) {
+    for (let j = 0; j < N; j++) elimination[width * i + j] = matrix[N * i + j]!;
+    elimination[width * i + N] = right[i]!;
+  }
+  for (let k = 0; k < N; k++) {
+    if (!((set >> k) & 1)) continue;
+    for (let i = 0; i < N; i++) {
+      if (i === k || !((set >> i) & 1)) continue;
+      const factor = elimination[width * i + k]! / elimination[width * k + k]!;
+      for (let j = k; j < width; j++) elimination[width * i + j]! -= factor * elimination[width * k + j]!;
     }
   }
-  const x = new Array<number>(N).fill(0);
-  for (const [k, i] of set.entries()) x[i] = rows[k]!.at(-1)! / rows[k]![k]!;
-  return x;
+  for (let i = 0; i < N; i++) solution[i] = (set >> i) & 1 ? elimination[width * i + N]! / elimination[width * i + i]! : 0;
 }

@@ -103,7 +103,7 @@ function allocatedBytes(): number {
   return heap + outside;
 }
 
-async function timedSteps(bench: EngineUnderTest, steps: number): Promise<{ ms: number; outsideMs: number; allocatedKb: number }> {
+async function timedSteps(bench: EngineUnderTest, steps: number): Promise<{ ms: number; outsideMs: number; allocatedKb: number; logitsKb: number }> {
   for (let i = 0; i < WARM_UP_STEPS; i++) await bench.step();
   const times: number[] = [];
   const allocated: number[] = [];
@@ -116,7 +116,7 @@ async function timedSteps(bench: EngineUnderTest, steps: number): Promise<{ ms: 
   const total = times.reduce((a, b) => a + b, 0);
   // The median of the steps, as single ones are disturbed, by a collection of garbage for one; the time outside the runner
   // as a mean, as it is small.
-  return { ms: median(times), outsideMs: (total - (bench.runMs - before)) / steps, allocatedKb: median(allocated) };
+  return { ms: median(times), outsideMs: (total - (bench.runMs - before)) / steps, allocatedKb: median(allocated), logitsKb: bench.logitsBytes / 1000 };
 }
 
 /** One sequence, one token per step. */

@@ -34,7 +34,7 @@ export function shares(bench: EngineBench): Shares | null {
 export function engineReport(bench: EngineBench): string {
   const rows = (group: Group, columns: (result: CaseResult) => (string | number)[]) => of(bench, group).map(columns);
   const parts: [string, string[], (string | number)[][]][] = [
-    ['Decoding, one sequence', ['context', 'window slots', 'ms per token', 'of it outside the runner', 'kB allocated per step'], rows('decode', ({ key, figures }) => [key.context!, figures.windowSlots!.median, withSpread(figures.ms!), withSpread(figures.outsideMs!), withSpread(figures.allocatedKb!)])],
+    ['Decoding, one sequence', ['context', 'window slots', 'ms per token', 'of it outside the runner', 'kB allocated per step', 'of it logits'], rows('decode', ({ key, figures }) => [key.context!, figures.windowSlots!.median, withSpread(figures.ms!), withSpread(figures.outsideMs!), withSpread(figures.allocatedKb!), Math.round(figures.logitsKb!.median)])],
     ['A chunk inside a prompt', ['tokens before it', 'chunk', 'window slots', 'tokens/s'], rows('prefill', ({ key, figures }) => [key.context!, key.chunk!, figures.windowSlots!.median, withSpread(figures.tokensPerSecond!)])],
     ['Sequences decoding together', ['context of each', 'prefix', 'sequences', 'ms per step', 'tokens/s in all'], rows('sequences', ({ key, figures }) => [key.context!, key.prefix!, key.count!, withSpread(figures.stepMs!), withSpread(figures.tokensPerSecond!)])],
     ['Whole prompts, in steps as in use', ['tokens', 'ms to the first token', 'tokens/s', 'steps'], rows('whole', ({ key, figures }) => [key.tokens!, withSpread(figures.ms!), withSpread(figures.tokensPerSecond!), figures.steps!.median])],

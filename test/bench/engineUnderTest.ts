@@ -32,6 +32,8 @@ class BenchRunner implements ModelRunner {
   dictation: { startIndex: number; tokenIds: readonly number[] } | null = null;
   /** Milliseconds of all runs that computed. */
   runMs = 0;
+  /** Of the last step, those of rows that fill up included. */
+  logitsBytes = 0;
   readonly #runner: OnnxRunner;
   #rows: KvRows | undefined;
 
@@ -66,6 +68,7 @@ class BenchRunner implements ModelRunner {
       const start = performance.now();
       const logits = await this.#runner.run(batch);
       this.runMs += performance.now() - start;
+      this.logitsBytes = logits.buffer.byteLength;
       return logits;
     }
     const rows = this.#rows!;
@@ -156,6 +159,11 @@ export class EngineUnderTest {
 
   get runMs(): number {
     return this.#runner.runMs;
+  }
+
+  /** Of the last step, those of rows that fill up included. */
+  get logitsBytes(): number {
+    return this.#runner.logitsBytes;
   }
 
   /** Window slots that a step attends to, used or not. */

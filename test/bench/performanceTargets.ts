@@ -12,7 +12,6 @@ import type { PeersResult } from './peers/peersBench.ts';
 import { medians, ratio } from './peers/peersReport.ts';
 import type { MeasureName } from './peers/workload.ts';
 import { oneToken } from './profileTable.ts';
-import { SHAPES } from './shapes.ts';
 import type { ShiftedBench } from './shiftedBench.ts';
 import { MOST_GROWTH_BYTES, type SoakBench } from './soak/soakBench.ts';
 import { type Figure, short } from './spread.ts';
@@ -205,13 +204,10 @@ function soaked(soak: SoakBench | undefined, judge: Judge): Target[] {
   ];
 }
 
-/** Bytes of a logit. */
-const LOGIT_BYTES = 4;
-
 function besideTheStep(engine: EngineResult | undefined, judge: Judge): Target[] {
-  const decode = engine?.results.find(({ group }) => group === 'decode')?.figures.allocatedKb;
+  const decode = engine?.results.find(({ group }) => group === 'decode')?.figures;
   const profile = engine?.profiles.find(({ name }) => name.startsWith(oneToken()));
-  const garbage = decode && engine && Math.max(0, decode.median - (LOGIT_BYTES * SHAPES[engine.shape].vocab_size) / 1000);
+  const garbage = decode && Math.max(0, decode.allocatedKb!.median - decode.logitsKb!.median);
   return [
     judge('step', 'garbage beside the logits, kB', { value: garbage, unit: '', bound: 200, atMost: true }),
     judge('step', 'feeds and outputs across the border into native code, ms (profiled)', { value: profile && profile.callMs - profile.runMs, unit: '', bound: 1, atMost: true }),

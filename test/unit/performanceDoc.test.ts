@@ -24,7 +24,7 @@ const PEERS = peers({
 const ENGINE: EngineResult = {
   shape: 'qwen2.5-0.5b', precision: 'int8', threads: 2, seed: 1, parameters: 494e6, weightBytesPerStep: 5e8, scanBytes: 2 ** 28,
   results: [
-    { group: 'decode', key: { context: 512 }, figures: { ms: figure([20, 21, 22]), outsideMs: figure([0.4]), allocatedKb: figure([700]), windowSlots: figure([768]) } },
+    { group: 'decode', key: { context: 512 }, figures: { ms: figure([20, 21, 22]), outsideMs: figure([0.4]), allocatedKb: figure([1400]), logitsKb: figure([1307.7]), windowSlots: figure([768]) } },
     { group: 'questions', key: { tokens: 8192 }, figures: { first: figure([40_000]), second: figure([500]), edited: figure([20_000]) } },
     { group: 'speculation', key: { text: 'random', context: 1024, answer: 160 }, figures: { plainMs: figure([30]), draftedMs: figure([31]), gain: figure([0.96, 0.97, 0.99]), tokensPerStep: figure([1]), draftedTokens: figure([0]), acceptedTokens: figure([0]) } },
   ],
