@@ -45,14 +45,14 @@ export class GraphOps {
   readonly #weightFile: string;
   readonly #declared = new Set<string>();
 
-  constructor(g: OnnxWriter, config: ModelConfig, plan: WeightPlan, options: { readonly narrow: boolean; readonly weightFile: string }) {
+  constructor(g: OnnxWriter, config: ModelConfig, plan: WeightPlan, options: { readonly weightFile: string }) {
     this.g = g;
     this.config = config;
     this.#plan = plan;
     this.#weightFile = options.weightFile;
-    this.levels = options.narrow ? 63 : 127;
+    this.levels = plan.narrow ? 63 : 127;
     this.step = g.float(1 / this.levels);
-    this.zero = g.constant('uint8', [], Uint8Array.of(options.narrow ? 64 : 128));
+    this.zero = g.constant('uint8', [], Uint8Array.of(plan.narrow ? 64 : 128));
     this.lastAxis = g.ints(-1);
     this.halves = g.ints(config.kvHeads, config.kvHeads);
   }

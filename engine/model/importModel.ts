@@ -1,6 +1,6 @@
 /**
  * A Hugging Face folder -> an ONNX step graph and its weight file in the cache folder, keyed by content. Ties the parts
- * together: config, weights, plan, conversion, graph, cache entry. Does not run anything.
+ * together: config, weights, plan, conversion, graph, cache entry. Runs nothing of the model.
  */
 import { createHash } from 'node:crypto';
 import { open, realpath, writeFile } from 'node:fs/promises';
@@ -13,6 +13,7 @@ import { type ModelConfig, parseConfig } from './hfConfig.ts';
 import { cacheEntry, removeEntries } from './importCache.ts';
 import { ModelFolder, invalid, parseJsonObject } from '../modelFolder.ts';
 import { keyBiasLayers, largeKeyBiasLayers } from './keyBias.ts';
+import { isNarrow, loadOnnxruntime } from './onnxSession.ts';
 import { Weights } from './safetensors.ts';
 import { buildStepGraph, usesTurns } from './stepGraph.ts';
 import { HEAD, type WeightPlan, planWeights } from './weightPlan.ts';
@@ -29,6 +30,8 @@ export interface ImportOptions {
   /** Made if missing. */
   readonly cacheDir: string;
   readonly precision: Precision;
+  /** Forces one of the forms, for tests (see WeightPlan); found out by a probe when left out. */
+  readonly narrow?: boolean;
   /** 0..1; not called when the model is in the cache already. */
   readonly onProgress?: (fraction: number) => void;
 }
@@ -40,6 +43,8 @@ export interface ImportedModel {
   readonly key: string;
   readonly config: ModelConfig;
   readonly precision: Precision;
+  /** See WeightPlan. */
+  readonly narrow: boolean;
   readonly tied: boolean;
   /** Layers with a large key bias (see keyBias). */
   readonly biased: readonly number[];
@@ -84,9 +89,9 @@ export function usualKv(precision: Precision): KvPrecision {
   return precision === 'float32' ? 'float32' : 'int8';
 }
 
-/** File of the graph for a KV precision; the float32 pair has no narrow form (see StepGraphOptions). */
-export function graphFile(precision: Precision, kv: KvPrecision, narrow: boolean): string {
-  return `step-kv-${kv}${narrow && (precision !== 'float32' || kv === 'int8') ? '-narrow' : ''}.onnx`;
+/** File of the graph for a KV precision. */
+export function graphFile(kv: KvPrecision): string {
+  return `step-kv-${kv}.onnx`;
 }
 
 interface OpenModel {
@@ -117,7 +122,7 @@ async function openModel(modelDir: string): Promise<OpenModel> {
     }
     weights.fingerprint(hash);
     // Shapes first: comparing a head with the embedding needs both to be what the config says.
-    const untied = planWeights(parsed, 'int8', false).needed;
+    const untied = planWeights(parsed, 'int8', false, false).needed;
     for (const [name, shape] of untied) if (name !== HEAD || weights.has(HEAD)) weights.check(name, shape);
     if (!parsed.tied && !weights.has(HEAD)) throw invalid(`config.json: tie_word_embeddings is false or missing, but ${weights.files.join(', ')} has no tensor ${HEAD}; either an output head or tied embeddings are needed.`);
     return { name: folder.name, config: parsed, weights, fingerprint: hash.digest('hex'), tokenizerText };
@@ -144,6 +149,8 @@ interface ImportRecord {
   /** Layers with a large key bias: known from the weights only. */
   readonly biased: readonly number[];
   readonly precision: Precision;
+  /** Kept because machines of both kinds may share the folder; older entries are of both. */
+  readonly narrow: boolean;
   /** The model folder it was made from, to know which entries a newer one replaces. */
   readonly source: string;
 }
@@ -157,11 +164,7 @@ async function build(dir: string, model: OpenModel, plan: WeightPlan, onProgress
   } finally {
     await file.close();
   }
-  for (const kv of ['int8', 'float32'] as const) {
-    for (const narrow of [false, true]) {
-      await writeFile(path.join(dir, graphFile(plan.precision, kv, narrow)), buildStepGraph(model.config, plan, { kv, narrow, weightFile: WEIGHT_FILE }));
-    }
-  }
+  for (const kv of ['int8', 'float32'] as const) await writeFile(path.join(dir, graphFile(kv)), buildStepGraph(model.config, plan, { kv, weightFile: WEIGHT_FILE }));
   return contentHash;
 }
 
@@ -170,11 +173,11 @@ async function build(dir: string, model: OpenModel, plan: WeightPlan, onProgress
  * made by another version of the graph would run, and give other tokens. Untied plans with all key
  * biases and with none stand for all kinds.
  */
-export function entryKey(fingerprint: string, config: ModelConfig, precision: Precision, build = buildStepGraph): string {
+export function entryKey(fingerprint: string, config: ModelConfig, precision: Precision, narrow: boolean, build = buildStepGraph): string {
   const hash = createHash('sha256').update(fingerprint);
   for (const biased of [keyBiasLayers(config), []]) {
-    const plan = planWeights(config, precision, false, biased);
-    for (const kv of ['int8', 'float32'] as const) for (const narrow of [false, true]) hash.update(build(config, plan, { kv, narrow, weightFile: WEIGHT_FILE }));
+    const plan = planWeights(config, precision, false, narrow, biased);
+    for (const kv of ['int8', 'float32'] as const) hash.update(build(config, plan, { kv, weightFile: WEIGHT_FILE }));
   }
   return `${precision}-${hash.digest('hex').slice(0, 32)}`;
 }
@@ -189,26 +192,28 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
   const { modelDir, cacheDir, precision } = options;
   const model = await openModel(modelDir);
   try {
-    const key = entryKey(model.fingerprint, model.config, precision);
+    const narrow = options.narrow ?? (await isNarrow(await loadOnnxruntime()));
+    const key = entryKey(model.fingerprint, model.config, precision, narrow);
     const source = await realpath(modelDir);
     const entry = await cacheEntry<ImportRecord>(cacheDir, key, async () => {
       checkTokenizer(model.tokenizerText);
       const tied = await isTied(model.weights, model.config.tied, HEAD);
       const biased = await largeKeyBiasLayers(model.config, model.weights);
-      const plan = planWeights(model.config, precision, tied, biased);
+      const plan = planWeights(model.config, precision, tied, narrow, biased);
       return {
         bytes: plan.bytes + GRAPH_BYTES,
-        build: async (dir) => ({ contentHash: await build(dir, model, plan, options.onProgress ?? (() => {})), tied, biased, precision, source }),
+        build: async (dir) => ({ contentHash: await build(dir, model, plan, options.onProgress ?? (() => {})), tied, biased, precision, narrow, source }),
       };
     });
-    if (!entry.reused) await removeEntries(cacheDir, key, (older) => older.source === source && older.precision === precision);
+    if (!entry.reused) await removeEntries(cacheDir, key, (older) => older.source === source && older.precision === precision && (older.narrow ?? narrow) === narrow);
     const { contentHash, tied, biased } = entry.value;
-    const plan = planWeights(model.config, precision, tied, biased);
+    const plan = planWeights(model.config, precision, tied, narrow, biased);
     return {
       dir: entry.dir,
       key,
       config: model.config,
       precision,
+      narrow,
       tied,
       biased,
       parameters: plan.parameters,
@@ -223,10 +228,10 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
 }
 
 /** The large key biases of an imported model, by layer: [kvHeads * headSize], read back from the first columns of their matrices (keyBiasMatrix). */
-export async function readKeyBiases({ dir, config, precision, tied, biased }: ImportedModel): Promise<Map<number, Float32Array>> {
+export async function readKeyBiases({ dir, config, precision, narrow, tied, biased }: ImportedModel): Promise<Map<number, Float32Array>> {
   const { kvHeads, headSize } = config;
   const half = headSize / 2;
-  const { stored } = planWeights(config, precision, tied, biased);
+  const { stored } = planWeights(config, precision, tied, narrow, biased);
   const file = await open(path.join(dir, WEIGHT_FILE), 'r');
   try {
     const biases = new Map<number, Float32Array>();
@@ -255,7 +260,7 @@ export async function inspectModel(modelDir: string): Promise<ModelInspection> {
     const tokens = checkTokenizer(model.tokenizerText);
     const { config } = model;
     const tied = await isTied(model.weights, config.tied, HEAD);
-    const plan = (precision: Precision) => planWeights(config, precision, tied);
+    const plan = (precision: Precision) => planWeights(config, precision, tied, false);
     const each = (bytes: (plan: WeightPlan) => number) => ({ int4: bytes(plan('int4')), int8: bytes(plan('int8')), float32: bytes(plan('float32')) });
     return {
       name: model.name,

@@ -27,25 +27,32 @@ function sessionOptions(threads: number): Ort.InferenceSession.SessionOptions {
 }
 
 /**
- * Whether products of 8-bit codes saturate here: multiplies rows of 255 by columns of 127, as one row and as several,
- * because the runtime has a kernel for each. The exact sum is numInner * 255 * 127.
+ * Whether products of 8-bit codes saturate here: multiplies the largest ones, as one row and as several, because the runtime has
+ * a kernel for each. Rows of 255 by columns of 127; in blocks, where the weights are what is not signed, rows of 1, which get
+ * the code 127, by columns of 255, which stands for 127.
  */
 async function saturates(ort: OnnxRuntime): Promise<boolean> {
-  const inner = 64;
+  const inner = BLOCK;
   const columns = 32;
   const g = new OnnxWriter();
   const right = g.constant('int8', [inner, columns], new Int8Array(inner * columns).fill(127));
+  const codes = g.constant('uint8', [columns, 1, inner], new Uint8Array(columns * inner).fill(255));
+  const scales = g.constant('float32', [columns], new Float32Array(columns).fill(1));
   const feeds: Record<string, Ort.Tensor> = {};
   for (const rows of [1, 8]) {
     g.input(`a${rows}`, 'uint8', [rows, inner]);
     g.node('MatMulInteger', [`a${rows}`, right], [`y${rows}`]);
     g.output(`y${rows}`, 'int32', [rows, columns]);
     feeds[`a${rows}`] = new ort.Tensor('uint8', new Uint8Array(rows * inner).fill(255), [rows, inner]);
+    g.input(`b${rows}`, 'float32', [rows, inner]);
+    g.node('MatMulNBits', [`b${rows}`, codes, scales], [`z${rows}`], { K: inner, N: columns, bits: 8, block_size: BLOCK, accuracy_level: 4 }, MS);
+    g.output(`z${rows}`, 'float32', [rows, columns]);
+    feeds[`b${rows}`] = new ort.Tensor('float32', new Float32Array(rows * inner).fill(1), [rows, inner]);
   }
   const session = await ort.InferenceSession.create(g.finish(), sessionOptions(1));
   try {
     const result = await session.run(feeds);
-    return Object.values(result).some((t) => (t.data as Int32Array).some((v) => v !== inner * 255 * 127));
+    return Object.entries(result).some(([name, { data }]) => (data as Int32Array | Float32Array).some((v) => (name.startsWith('y') ? v !== inner * 255 * 127 : Math.abs(v - inner * 127) > 1)));
   } finally {
     await session.release();
   }

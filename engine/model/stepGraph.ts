@@ -19,11 +19,6 @@ import { windowLane } from './windowLane.ts';
 
 export interface StepGraphOptions {
   readonly kv: KvPrecision;
-  /**
-   * 7-bit codes on the left-hand side of integer products, for processors whose 8-bit products add pairs in 16 bits and
-   * saturate (x86 without VNNI): 127 * 127 * 2 fits.
-   */
-  readonly narrow: boolean;
   /** Name of the weight file beside the graph. */
   readonly weightFile: string;
 }
@@ -45,7 +40,7 @@ export const FEEDS = {
   sel: 'sel',
   /** bool: whether there are any. */
   hasLogits: 'hasLogits',
-  // Where rows of the layers come in multiples (see rowsInMultiples; S is one where rows of the head do):
+  // Where rows of the layers come in multiples (see rowsInMultiples; S is one there, and where rows of the head do):
   /** int64 [4] = 0, 0, n, 0 and 0, 0, -n, 0: n rows of zeros behind the T tokens' make such a multiple. */
   fill: 'fill',
   cut: 'cut',
@@ -187,7 +182,7 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   };
 
   // The stream between the layers has the filling's rows, too; attention does not.
-  const [fill, cut] = rowsInMultiples(plan.precision).layers ? [FEEDS.fill, FEEDS.cut].map((feed) => g.input(feed, 'int64', [4])) : [];
+  const [fill, cut] = rowsInMultiples(plan).layers ? [FEEDS.fill, FEEDS.cut].map((feed) => g.input(feed, 'int64', [4])) : [];
   const withFilling = (x: string): string => (fill ? op('Pad', [x, fill]) : x);
   const withoutFilling = (x: string): string => (cut ? op('Pad', [x, cut]) : x);
 

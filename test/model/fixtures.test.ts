@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { forEachLogits } from '../../engine/model/runner.ts';
-import { Divergence, MODELS, type Prompt, generateTogether, loadRunner, logSoftmax, maxDifference, modelNames, readFloats, readJson, temporaryFolder } from './fixtures.ts';
+import { Divergence, MODELS, type Prompt, generateTogether, isNarrowHere, loadRunner, logSoftmax, maxDifference, modelNames, readFloats, readJson, temporaryFolder } from './fixtures.ts';
 
 const cache = temporaryFolder();
 afterAll(() => cache.remove());
@@ -98,10 +98,13 @@ describe.each(modelNames)('%s', (name) => {
     const { variants } = readJson<Simulation>(reference, 'int8_simulation.json');
     const bound = variants.w8a8_kv8_bias_remedy ?? variants.w8a8_kv8_plain_keys!;
     const expected = await expectedLogits();
-    const divergence = await divergenceOf(expected, 'int8', false);
-    expect(divergence.mean).toBeLessThan(1.5 * bound.mean_kl);
-    expect(divergence.max).toBeLessThan(3 * bound.max_kl);
-    expect(divergence.topAgreement).toBeGreaterThan(bound.top1_agreement - 0.04);
+    // Where the processor cannot compute it, that form is not used.
+    if (!isNarrowHere) {
+      const divergence = await divergenceOf(expected, 'int8', false);
+      expect(divergence.mean).toBeLessThan(1.5 * bound.mean_kl);
+      expect(divergence.max).toBeLessThan(3 * bound.max_kl);
+      expect(divergence.topAgreement).toBeGreaterThan(bound.top1_agreement - 0.04);
+    }
 
     // 7-bit codes have half the resolution, so about four times the divergence.
     expect((await divergenceOf(expected, 'int8', true)).mean).toBeLessThan(5 * bound.mean_kl);
@@ -110,7 +113,7 @@ describe.each(modelNames)('%s', (name) => {
   // The fixtures are far smaller than anything that 4 bits are for: 0.15 to 0.26 and 0.64 to 0.69 when this was written.
   test('int4: KL divergence within the stated bounds', async () => {
     const expected = await expectedLogits();
-    for (const narrow of [false, true]) {
+    for (const narrow of isNarrowHere ? [true] : [false, true]) {
       const divergence = await divergenceOf(expected, 'int4', narrow);
       expect(divergence.mean).toBeLessThan(0.35);
       expect(divergence.topAgreement).toBeGreaterThan(0.6);

@@ -5,6 +5,7 @@ import path from 'node:path';
 import type { BatchSpan } from '../../engine/batch.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import { importModel, kvShape, usualKv } from '../../engine/model/importModel.ts';
+import { isNarrow, loadOnnxruntime } from '../../engine/model/onnxSession.ts';
 import { OnnxRunner } from '../../engine/model/runner.ts';
 import type { KvPrecision, Precision } from '../../engine/protocol.ts';
 
@@ -34,9 +35,12 @@ export function temporaryFolder(): { dir: string; remove(): void } {
   return { dir, remove: () => rmSync(dir, { recursive: true, force: true }) };
 }
 
+/** Whether this processor needs the 7-bit form (see WeightPlan). */
+export const isNarrowHere = await isNarrow(await loadOnnxruntime());
+
 export async function loadRunner(modelDir: string, cacheDir: string, precision: Precision, kv: KvPrecision = usualKv(precision), numSlots = 1024, narrow?: boolean): Promise<OnnxRunner> {
-  const model = await importModel({ modelDir, cacheDir, precision });
-  return OnnxRunner.create(model, new KvWindow(kvShape(model.config, kv), numSlots), { threads: 2, narrow });
+  const model = await importModel({ modelDir, cacheDir, precision, narrow });
+  return OnnxRunner.create(model, new KvWindow(kvShape(model.config, kv), numSlots), { threads: 2 });
 }
 
 export function argmax(row: ArrayLike<number>): number {

@@ -6,9 +6,10 @@ import { RequestError } from '../../engine/errors.ts';
 import { parseConfig } from '../../engine/model/hfConfig.ts';
 import { cacheEntry } from '../../engine/model/importCache.ts';
 import { entryKey, importModel, inspectModel } from '../../engine/model/importModel.ts';
-import { fittingBuffer } from '../../engine/model/runner.ts';
 import { Weights } from '../../engine/model/safetensors.ts';
 import { buildStepGraph } from '../../engine/model/stepGraph.ts';
+import { rowsInMultiples } from '../../engine/model/weightPlan.ts';
+import { fittingBuffer } from '../../engine/model/windowFeeds.ts';
 import { FIXTURES, MODELS, argmax, loadRunner, readJson, temporaryFolder } from './fixtures.ts';
 import { encode, safetensorsBytes, writeRandomModel } from './randomModel.ts';
 
@@ -162,15 +163,27 @@ describe('cache folder', () => {
 
   test('an entry made by another version of the step graph is not used', () => {
     const config = parseConfig(JSON.parse(readFileSync(path.join(GOOD, 'config.json'), 'utf8')));
-    const now = entryKey('f', config, 'int8');
-    expect(entryKey('f', config, 'int8')).toBe(now);
+    const now = entryKey('f', config, 'int8', false);
+    expect(entryKey('f', config, 'int8', false)).toBe(now);
     // One byte of one graph.
-    const changed = entryKey('f', config, 'int8', (c, plan, options) => {
+    const changed = entryKey('f', config, 'int8', false, (c, plan, options) => {
       const bytes = buildStepGraph(c, plan, options);
-      if (options.kv === 'int8' && options.narrow) bytes[bytes.length - 1]! ^= 1;
+      if (options.kv === 'int8') bytes[bytes.length - 1]! ^= 1;
       return bytes;
     });
     expect(changed).not.toBe(now);
+  });
+
+  test('the forms for both kinds of processors have entries of their own, and neither takes the other’s away', async () => {
+    const cacheDir = fresh();
+    for (const precision of ['int8', 'int4'] as const) {
+      const wide = await importModel({ ...options(cacheDir), precision, narrow: false });
+      const narrow = await importModel({ ...options(cacheDir), precision, narrow: true });
+      expect(narrow.key).not.toBe(wide.key);
+      expect(await importModel({ ...options(cacheDir), precision, narrow: false })).toEqual({ ...wide, imported: false });
+      // What products of 8-bit blocks would saturate on.
+      expect(rowsInMultiples(narrow).head).toBe(false);
+    }
   });
 
   test('imports of the same model at the same time all succeed', async () => {

@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { forEachLogits } from '../../engine/model/runner.ts';
-import { Divergence, generateTogether, loadRunner, maxDifference, random, temporaryFolder } from './fixtures.ts';
+import { Divergence, generateTogether, isNarrowHere, loadRunner, maxDifference, random, temporaryFolder } from './fixtures.ts';
 import { type RandomModel, writeRandomModel } from './randomModel.ts';
 import { type ReferenceConfig, referenceLogits } from './reference.ts';
 
@@ -46,7 +46,8 @@ describe.each(Object.entries(models))('%s', (name, model) => {
     const runner = await loadRunner(dir, path.join(folder.dir, 'cache'), precision, kv, 96);
     const divergence = new Divergence();
     await forEachLogits(runner, ids, (position, row) => divergence.add(expected[position]!, row), 13);
-    expect(divergence.mean).toBeLessThan(bound);
+    // 7-bit codes have half the resolution.
+    expect(divergence.mean).toBeLessThan(isNarrowHere ? 4 * bound : bound);
     const prompts = [ids.slice(0, 5), ids.slice(3, 20), ids.slice(10, 11)];
     const together = await generateTogether(runner, prompts, 8, 6, 9);
     const alone: number[][] = [];

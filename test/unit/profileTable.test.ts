@@ -21,14 +21,14 @@ test('the nodes of a graph file are read back as written', () => {
 
 test('every part of the engine\'s own graph is told apart', () => {
   const config = parseConfig({ ...SHAPES.tiny });
-  const nodes = readGraph(buildStepGraph(config, planWeights(config, 'int8', true), { kv: 'int8', narrow: false, weightFile: 'w' }));
+  const nodes = readGraph(buildStepGraph(config, planWeights(config, 'int8', true, false), { kv: 'int8', weightFile: 'w' }));
   const parts = partsOf(nodes);
   const count = (part: string): number => [...parts.values()].filter((found) => found === part).length;
   expect(parts.size).toBe(nodes.length);
   for (const linear of ['qkv', 'o', 'gate', 'up', 'down']) expect(count(`linear: ${linear}`), linear).toBe(config.numLayers);
   expect(count('linear: head')).toBe(1);
   // Where it is in blocks, the head's operator codes its input itself.
-  const plainHead = rowsInMultiples('int8').head ? 0 : 1;
+  const plainHead = rowsInMultiples({ precision: 'int8', narrow: false }).head ? 0 : 1;
   expect(count('linear layers: coding their input')).toBe(4 * (4 * config.numLayers + plainHead));
   // Scale and bias of the projection in; of `up` the scale goes to that of `down`'s input; scale alone elsewhere.
   expect(count('linear layers: scaling their output')).toBe(6 * config.numLayers + plainHead);
