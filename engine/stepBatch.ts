@@ -51,9 +51,11 @@ export class StepBatch {
   }
 
   get numDecodes(): number {
-    let count = 0;
-    for (const { part } of this.#parts.values()) if (!part.prefill) count++;
-    return count;
+    return this.decodes().length;
+  }
+
+  decodes(): Sequence[] {
+    return Array.from(this.#parts.values(), ({ part }) => part).filter(({ prefill }) => !prefill).map(({ sequence }) => sequence);
   }
 
   has(sequence: Sequence): boolean {

@@ -186,10 +186,11 @@ export class StepBuilder {
       if (!this.#isAside(sequence, lease, most > 0 ? alone : 0, budget)) this.#take(sequence, lease, most);
     } else if (!this.#prefilling) {
       const left = sequence.laneEnd(at) - at;
-      const most = this.#part(at, left, frame, standing);
+      const { tokens, most } = this.#part(sequence, at, left, frame, standing);
       // In that lane tokens have another price: what it takes of the step's time is counted as so much of its tokens.
       const worth = isLate ? budget.leastTokens : room(batch.columns);
-      if (most > 0) this.#prefilling = this.#take(sequence, lease, Math.min(most, this.#shifted?.room(sequence, at) ?? most), { perToken: worth / most });
+      if (tokens > 0) this.#prefilling = this.#take(sequence, lease, Math.min(tokens, this.#shifted?.room(sequence, at) ?? tokens), { perToken: worth / Math.max(tokens, most) });
+      if (this.#prefilling) this.#partAt = now;
     }
     if (isLate && batch.has(sequence)) this.#besideAt = now;
   }
@@ -199,19 +200,21 @@ export class StepBuilder {
     return level(sequence, now, this.#policies) <= 0 ? 'late' : 'beside';
   }
 
-  /** How many tokens of the prefill lane a prompt, of which `left` are still for it, has of the step. Beside answers that somebody may read: seldom, but many. */
-  #part(at: number, left: number, { budget, urgent, now }: Frame, standing: PromptStanding): number {
-    const { columns, spent, numDecodes } = this.#batch;
-    const part = (as: PromptStanding): number => {
+  /**
+   * How many tokens of the prefill lane a prompt, of which `left` are still for it, has of the step, and how many it could have.
+   * Beside answers that somebody may read and that stand no lower: seldom, but many.
+   */
+  #part(sequence: Sequence, at: number, left: number, { budget, urgent, now }: Frame, standing: PromptStanding): { tokens: number; most: number } {
+    const { columns, spent } = this.#batch;
+    const part = (as: PromptStanding): { tokens: number; most: number } => {
       const most = budget.prefill(at, columns, spent, as);
       // A small rest would cost a step that is hardly shorter.
-      return left <= 1.25 * most ? left : most;
+      return { tokens: left <= 1.25 * most ? left : most, most };
     };
-    const tokens = part(standing);
-    if (urgent || numDecodes === 0 || tokens >= Math.min(left, LONG_PART)) return tokens;
-    if (now - this.#partAt < BETWEEN_PARTS_MS) return 0;
-    this.#partAt = now;
-    return part('late');
+    const usual = part(standing);
+    const isBeside = this.#batch.decodes().some((other) => rank(other, this.#policies) <= rank(sequence, this.#policies));
+    if (urgent || !isBeside || usual.tokens >= Math.min(left, LONG_PART)) return usual;
+    return now - this.#partAt < BETWEEN_PARTS_MS ? { tokens: 0, most: 0 } : part('late');
   }
 
   /** Whether a sequence is left for another step: this one has no room for its tokens, or they would make it too dear. */

@@ -12,7 +12,7 @@ import type { Sequence } from './sequence.ts';
 /** Columns that a completion's tokens are taken to attend to where it is reckoned how long they will take. */
 const BACKLOG_COLUMNS = 512;
 
-/** Of a step's time what the window lane may have had where the prefill lane's cost is learnt from it. */
+/** Of a step's time what the window lane may have had where all that is left of it is the prefill lane's. */
 const MOST_BESIDE = 0.25;
 
 /** What has been learnt, by lane: of steps without the prefill lane, and of the prefill lane by itself. */
@@ -84,12 +84,10 @@ export class StepPlanner {
     const cost = this.#prefillCost;
     const { count, startIndex } = prefill;
     const window = besideWeights(this.cost, numTokens, columns + numTokens);
-    // Of a lane that is unknown yet, what it would have of the step in usual proportions.
+    // How much longer than reckoned the step took. Beside a large part of the other lane, and where a lane is unknown yet, both
+    // have that in common: otherwise the whole error of the large part would be taken for what the prompt costs.
     const share = ms / (window + cost.predict(count, startIndex + count));
-    // Of a larger part beside it the error would be taken for what the prompt costs. But what was taken for too dear is soon cheap enough:
-    // otherwise small parts, beside which all else is large, would leave it so.
-    if (!cost.known) cost.observe(count, startIndex + count, ms - share * window);
-    else if (window < MOST_BESIDE * ms || share < 1) cost.observe(count, startIndex + count, ms - window);
+    cost.observe(count, startIndex + count, ms - (cost.known && window < MOST_BESIDE * ms ? 1 : share) * window);
     if (!this.cost.known && numTokens > 0) this.cost.observe(numTokens, columns + numTokens, share * (window + this.cost.coefficients.a));
   }
 }

@@ -11,7 +11,7 @@ import type { SourceDocument } from './sourceDocument.ts';
 import { tokensBehind, userRanges } from './userRanges.ts';
 
 /** See tokensBehind. */
-const behindOf = new WeakMap<object, number>();
+const behindOf = new WeakMap<object, readonly number[]>();
 
 export interface ChatPrompt {
   promptIds: number[];

@@ -46,6 +46,22 @@ class BenchRunner implements ModelRunner {
     return this.#runner.columns;
   }
 
+  get scratchBytes(): number {
+    return this.#runner.scratchBytes;
+  }
+
+  get copyMs(): number {
+    return this.pretends ? 0 : this.#runner.copyMs;
+  }
+
+  set separatesShort(separates: boolean) {
+    this.#runner.separatesShort = separates;
+  }
+
+  releaseScratch(): void {
+    this.#runner.releaseScratch();
+  }
+
   async run(batch: readonly BatchSpan[]): Promise<Float32Array> {
     const logits = await this.#compute(batch);
     if (this.dictation) this.#dictate(batch, logits);

@@ -155,7 +155,7 @@ function together(mixed: MixedBench | undefined, judge: Judge): Target[] {
   const { throughput, total } = targetsOf(figures);
   const rush = (way: string): [string, number][] | undefined => {
     const found = figures.find((one) => one.scene === 'rush' && one.way === way);
-    return found && CLASSES.map((priority): [string, number] => [priority, found.classes[priority].ttft.most]).filter(([, most]) => Number.isFinite(most));
+    return found && CLASSES.filter((priority) => found.classes[priority].ttft.count > 0).map((priority) => [priority, found.classes[priority].ttft.most]);
   };
   const [waits, single] = [rush('continuous'), rush('one by one')];
   const longest = (of: [string, number][]): number => Math.max(...of.map(([, ms]) => ms));

@@ -356,19 +356,32 @@ describe('what of a prompt is for the prefill lane', () => {
     expect(fourth!.promptIds.slice(0, to)).toEqual(third!.promptIds);
   });
 
+  const encode = (text: string): number[] => [...text].map((c) => c.codePointAt(0)!);
+
   it('a template that shows the model\'s thoughts to nobody, a text that it changes, a message that is there twice', () => {
-    const encode = (text: string): number[] => [...text].map((c) => c.codePointAt(0)!);
     const words = 'abcdefghijklmnopqrstuvwxyz'.repeat(5);
     const other = words.toUpperCase();
     const conversation = `<user>${words}<end><model>yes<end><user>${words}<end><model>no<end><user>why<end><model>so<end><user>${other}<end><model>`;
     const behind = tokensBehind((content) => encode(`<user>${content}<end><model>`), encode);
-    expect(behind).toBe('<end><model>'.length);
+    expect(behind).toEqual(encode('<end><model>'));
     const texts = userRanges(encode(conversation), [words, words, 'why', other], encode, behind).map(([from, to]) => conversation.slice(from, to));
     expect(texts).toEqual([`<user>${words}<end><model>`, `${words}<end><model>`, `${other}<end><model>`]);
     // What is not found has no place; the others keep theirs.
     expect(userRanges(encode(conversation), [words, 'x'.repeat(100), other], encode, behind)).toHaveLength(2);
     expect(userRanges(encode(conversation), ['why'], encode, behind)).toEqual([]);
-    expect(tokensBehind(() => [1, 2, 3], encode)).toBe(0);
+    expect(tokensBehind(() => [1, 2, 3], encode)).toEqual([]);
+  });
+
+  it('a message is found behind its template, trimmed or not, and not where an answer holds the same text', () => {
+    const words = 'abcdefghijklmnopqrstuvwxyz'.repeat(5);
+    const behind = encode('<end><model>');
+    const placesIn = (conversation: string, contents: string[]): string[] => userRanges(encode(conversation), contents, encode, behind).map(([from, to]) => conversation.slice(from, to));
+    const trimmed = `<user>${words}<end><model>yes<end>`;
+    expect(placesIn(trimmed, [`\n${words}\n\n`])).toEqual([`<user>${words}<end><model>`]);
+    const quoted = `<user>why<end><model>because ${words} is<end><user>${words}<end><model>`;
+    expect(placesIn(quoted, ['why', words])).toEqual([`${words}<end><model>`]);
+    // Its end is written in another way: the message alone.
+    expect(placesIn(`<user>${words}<stop>yes`, [words])).toEqual([`<user>${words}`]);
   });
 
   it('a short question about a file leaves the file alone', () => {

@@ -80,8 +80,9 @@ export function targetsOf(figures: readonly WayFigures[]): Targets {
 
 function classFigures(records: readonly Record[]): ClassFigures {
   return {
-    ttft: spread(records.map(({ due, tokens }) => tokens[0]! - due)),
-    total: spread(records.map(({ due, tokens }) => tokens.at(-1)! - due)),
+    // One that ended without a token has waited for ever.
+    ttft: spread(records.map(({ due, tokens }) => (tokens[0] ?? Number.POSITIVE_INFINITY) - due)),
+    total: spread(records.map(({ due, tokens }) => (tokens.at(-1) ?? Number.POSITIVE_INFINITY) - due)),
     tpot: spread(records.filter(({ tokens }) => tokens.length > 1).map(({ tokens }) => (tokens.at(-1)! - tokens[0]!) / (tokens.length - 1))),
   };
 }
