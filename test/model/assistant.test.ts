@@ -324,8 +324,10 @@ test('a chat is measured as what its answer then says of its prompt', async () =
   const task: ChatTask = { kind: 'chat', docIds: ['a', 'b'], snippets: [{ path: '/p/a.ts', text: 'a();', startLine: 3 }], messages: [{ role: 'user', content: 'What does `field7` do?' }] };
   const measured = await talk.ask({ type: 'measure', requestId: 'measure', task });
   const answer = done(await talk.generate('chat', task));
+  // Not what is said of the answer itself.
+  const notes = answer.diagnostics.filter((note) => !note.startsWith('stopped'));
   expect(answer.diagnostics).toContainEqual(expect.stringMatching(/^p\/b\.ts: lines/));
-  expect(measured).toMatchObject({ value: { kind: 'measured', size: { contextTokens: 2048, promptTokens: answer.usage.promptTokens, notes: answer.diagnostics } } });
+  expect(measured).toMatchObject({ value: { kind: 'measured', size: { contextTokens: 2048, promptTokens: answer.usage.promptTokens, notes } } });
   expect(await talk.ask({ type: 'measure', requestId: 'bad', task: { kind: 'chat', docIds: ['gone'], messages: [] } })).toMatchObject({ type: 'error', code: 'unknownDocument' });
 });
 

@@ -9,7 +9,7 @@ import { OnnxRunner } from '../../engine/model/runner.ts';
 import { measureShift } from '../../engine/model/shiftQuality.ts';
 import type { ChatTask } from '../../engine/protocol.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
-import { temporaryFolder } from './fixtures.ts';
+import { isNarrowHere, temporaryFolder } from './fixtures.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
@@ -80,7 +80,8 @@ test('what it costs is hardly more than rounding; rows at the wrong place cost a
     const { shifted, rounding } = await measure();
     const mean = ({ klSum, numTokens }: typeof shifted): number => klSum / numTokens;
     expect(shifted.numTokens).toBe(4 * 4 * 32);
-    expect(mean(shifted)).toBeLessThan(3e-3);
+    // 7-bit codes have half the resolution.
+    expect(mean(shifted)).toBeLessThan(isNarrowHere ? 12e-3 : 3e-3);
     expect(shifted.agreed / shifted.numTokens).toBeGreaterThan(0.95);
     expect(mean(rounding)).toBeLessThan(mean(shifted));
     expect(runner.window.numSlots).toBe(0);
