@@ -2,11 +2,10 @@
  * What the prefill lane of a step is fed, and what it gives back in place: the rows of a scratch, of which there are two, for
  * short prompts and for long ones, so that a completion between two parts of a long one does not drive that one's rows out.
  */
-import type * as Ort from 'onnxruntime-node';
 import { type BatchSpan, prefillRows, SHORT_ROWS } from '../batch.ts';
 import type { KvWindow } from '../cache/window.ts';
 import { rotateBias } from './keyBias.ts';
-import type { OnnxRuntime } from './onnxSession.ts';
+import type { OnnxRuntime, Tensor } from './onnxSession.ts';
 import { PrefillScratch } from './prefillScratch.ts';
 import type { RopeTable } from './rope.ts';
 import { FEEDS } from './stepGraph.ts';
@@ -20,13 +19,13 @@ export class PrefillFeeds {
   readonly #window: KvWindow;
   readonly #rope: RopeTable;
   readonly #biases: ReadonlyMap<number, Float32Array>;
-  readonly #feeds: Record<string, Ort.Tensor>;
-  readonly #fetches: Record<string, Ort.Tensor | null>;
+  readonly #feeds: Record<string, Tensor>;
+  readonly #fetches: Record<string, Tensor | null>;
   /** What the feeds are of: a scratch, and the arrays that it had. */
   #bound: { scratch: PrefillScratch | null; generation: number } | null = null;
 
   /** @param feeds, fetches get them; what is of a scratch stays in them until that changes */
-  constructor(ort: OnnxRuntime, window: KvWindow, rope: RopeTable, biases: ReadonlyMap<number, Float32Array>, feeds: Record<string, Ort.Tensor>, fetches: Record<string, Ort.Tensor | null>) {
+  constructor(ort: OnnxRuntime, window: KvWindow, rope: RopeTable, biases: ReadonlyMap<number, Float32Array>, feeds: Record<string, Tensor>, fetches: Record<string, Tensor | null>) {
     this.scratches = [new PrefillScratch(window, rope, biases), new PrefillScratch(window, rope, biases)];
     this.#ort = ort;
     this.#window = window;

@@ -2,10 +2,9 @@
  * What the window lane of a step is fed: rows of some of the window's pages as they lie there, who sees which column, and the
  * angles by which a model's large key biases are turned. Owns the feeds' tensors, no rows.
  */
-import type * as Ort from 'onnxruntime-node';
 import type { BatchSpan } from '../batch.ts';
 import type { KvWindow } from '../cache/window.ts';
-import type { OnnxRuntime } from './onnxSession.ts';
+import type { OnnxRuntime, Tensor } from './onnxSession.ts';
 import type { RopeTable } from './rope.ts';
 import { FEEDS } from './stepGraph.ts';
 
@@ -21,7 +20,7 @@ export class WindowFeeds {
   readonly #window: KvWindow;
   readonly #rope: RopeTable;
   readonly #withTurns: boolean;
-  readonly #feeds: Record<string, Ort.Tensor>;
+  readonly #feeds: Record<string, Tensor>;
   /** What the feeds are of: the window's arrays, and which of its places. */
   #generation = -1;
   #firstPlace = 0;
@@ -32,7 +31,7 @@ export class WindowFeeds {
   #maskBuffer = new Float32Array(0);
 
   /** @param feeds gets them; what is of the window stays in it until that changes */
-  constructor(ort: OnnxRuntime, window: KvWindow, rope: RopeTable, withTurns: boolean, feeds: Record<string, Ort.Tensor>) {
+  constructor(ort: OnnxRuntime, window: KvWindow, rope: RopeTable, withTurns: boolean, feeds: Record<string, Tensor>) {
     this.#ort = ort;
     this.#window = window;
     this.#rope = rope;
@@ -81,7 +80,7 @@ export class WindowFeeds {
   }
 
   /** [W, P + W], the window lane's: a token sees its sequence's slots, itself and the tokens of its span before it. */
-  #mask(batch: readonly BatchSpan[], W: number): Ort.Tensor {
+  #mask(batch: readonly BatchSpan[], W: number): Tensor {
     const P = this.columns;
     const { places, pageSlots } = this.#window;
     const width = P + W;
