@@ -5,40 +5,79 @@ import { cpus, loadavg, totalmem } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 
+const SHAPE = '[--shape NAME]';
+const ROUNDS = '[--rounds N]';
+const THREADS = '[--threads N]';
+
+/** By name: what it measures, its options besides --out, and how it is run. */
 const suites = {
-  editor: async () => {
-    const [{ editorBench }, { editorReport }] = [await import('./editorBench.ts'), await import('./editorReport.ts')];
-    const result = await editorBench();
-    return { result, report: editorReport(result) };
+  editor: {
+    what: 'completions in a recorded session of typing, in the real editor',
+    options: '',
+    run: async () => {
+      const [{ editorBench }, { editorReport }] = [await import('./editorBench.ts'), await import('./editorReport.ts')];
+      const result = await editorBench();
+      return { result, report: editorReport(result) };
+    },
   },
-  // [--shape NAME] [--precision int8|int4] [--only GROUP,...] [--rounds N] [--long-rounds N] [--threads N] [--profile]
-  engine: async (values) => {
-    const [{ engineBench, engineOptions }, { engineReport, engineCharts, shares }] = [await import('./engineBench.ts'), await import('./engineReport.ts')];
-    const result = await engineBench({ ...engineOptions(values), onProgress: (line) => console.error(line) });
-    return { result: { ...result, shares: shares(result) }, report: engineReport(result), charts: engineCharts(result) };
+  engine: {
+    what: 'decoding, prompts, several sequences, drafts: the engine by itself',
+    options: `${SHAPE} [--precision int8|int4] [--only GROUP,...] ${ROUNDS} [--long-rounds N] ${THREADS} [--profile]`,
+    run: async (values) => {
+      const [{ engineBench, engineOptions }, { engineReport, engineCharts, shares }] = [await import('./engineBench.ts'), await import('./engineReport.ts')];
+      const result = await engineBench({ ...engineOptions(values), onProgress: (line) => console.error(line) });
+      return { result: { ...result, shares: shares(result) }, report: engineReport(result), charts: engineCharts(result) };
+    },
   },
-  // [--shape NAME|starter] [--only SCENE,...] [--rounds N] [--speed N] [--rush N] [--context N] [--threads N]
-  mixed: async (values) => (await import('./mixed/mixedSuite.ts')).mixedSuite(values),
-  // [--shape NAME|starter] [--only TOKENS,...] [--rounds N] [--threads N]
-  shifted: async (values) => (await import('./shiftedBench.ts')).shiftedSuite(values),
-  // [--only speed,quality] [--shape NAME] [--rounds N] [--requests N: texts] [--threads N]
-  kv: async (values) => (await import('./kv/kvSuite.ts')).kvSuite(values),
-  // [--requests N]
-  soak: async (values) => (await import('./soak/soakBench.ts')).soakSuite(values),
-  // [--peers NAME,...] [--shape NAME] [--only SCENE,...] [--rounds N] [--threads N] [--add] [--settings JSON]; before the first run: --setup
-  peers: async (values) => (await import('./peers/peersSuite.ts')).peersSuite(values),
+  mixed: {
+    what: 'completions, chats and summaries at once, in several ways of batching',
+    options: `[--shape NAME|starter] [--only SCENE,...] ${ROUNDS} [--speed N] [--rush N] [--context N] ${THREADS}`,
+    run: async (values) => (await import('./mixed/mixedSuite.ts')).mixedSuite(values),
+  },
+  shifted: {
+    what: 'the first token after an edit, with position-shifted reuse and without',
+    options: `[--shape NAME|starter] [--only TOKENS,...] ${ROUNDS} ${THREADS}`,
+    run: async (values) => (await import('./shiftedBench.ts')).shiftedSuite(values),
+  },
+  kv: {
+    what: 'formats of stored keys and values: speed, size and error',
+    options: `[--only speed,quality] ${SHAPE} ${ROUNDS} [--requests N: texts] ${THREADS}`,
+    run: async (values) => (await import('./kv/kvSuite.ts')).kvSuite(values),
+  },
+  soak: {
+    what: 'thousands of random requests, edits, aborts and evictions against each alone',
+    options: '[--requests N]',
+    run: async (values) => (await import('./soak/soakBench.ts')).soakSuite(values),
+  },
+  peers: {
+    what: 'other local engines on the same model (docs/peers.md); before the first run: --setup',
+    options: `[--peers NAME,...] ${SHAPE} [--only SCENE,...] ${ROUNDS} ${THREADS} [--add] [--settings JSON] [--setup]`,
+    run: async (values) => (await import('./peers/peersSuite.ts')).peersSuite(values),
+  },
 };
 
 const text = { type: 'string' };
 const flag = { type: 'boolean' };
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { out: text, shape: text, precision: text, only: text, rounds: text, 'long-rounds': text, threads: text, profile: flag, peers: text, settings: text, setup: flag, add: flag, speed: text, rush: text, context: text, requests: text } });
+const usage = ['usage: npm run bench -- SUITE --out DIR [OPTIONS]', ...Object.entries(suites).flatMap(([name, { what, options }]) => ['', `  ${name.padEnd(8)} ${what}`, ...(options ? [`           ${options}`] : [])])].join('\n');
+let parsed;
+try {
+  parsed = parseArgs({ allowPositionals: true, options: { help: flag, out: text, shape: text, precision: text, only: text, rounds: text, 'long-rounds': text, threads: text, profile: flag, peers: text, settings: text, setup: flag, add: flag, speed: text, rush: text, context: text, requests: text } });
+} catch (error) {
+  console.error(error.message);
+  process.exit(2);
+}
+const { values, positionals } = parsed;
+if (values.help) {
+  console.log(usage);
+  process.exit(0);
+}
 const [name] = positionals;
 if (positionals.length !== 1 || !Object.hasOwn(suites, name) || !(values.out || values.setup)) {
-  console.error(`usage: npm run bench -- SUITE --out DIR; SUITE is one of ${Object.keys(suites).join(', ')}`);
+  console.error(usage);
   process.exit(2);
 }
 const load = loadavg()[0];
-const measured = await suites[name](values);
+const measured = await suites[name].run(values);
 // A set-up step measures nothing.
 if (!measured) process.exit(0);
 const { result, report, charts = {} } = measured;
