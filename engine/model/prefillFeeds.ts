@@ -52,7 +52,7 @@ export class PrefillFeeds {
     const start = span?.startIndex ?? 0;
     const prefillEnd = span?.prefillEnd ?? start + n;
     const scratch = span ? this.scratches[this.separatesShort && prefillRows(prefillEnd) <= SHORT_ROWS ? 0 : 1]! : null;
-    scratch?.prepare(span!.contextSlots, prefillEnd);
+    scratch?.prepare(span!.contextSlots, n, prefillEnd);
     this.#bindScratch(scratch);
     feeds[FEEDS.lastRow] = new ort.Tensor('int32', Int32Array.of(start + n), [1]);
     feeds[FEEDS.numRows] = new ort.Tensor('int32', Int32Array.of(start + n + 1), []);
@@ -71,8 +71,8 @@ export class PrefillFeeds {
     if (this.#bound?.scratch === scratch && this.#bound.generation === generation) return;
     const none = new Float32Array(kvHeads * headSize);
     for (let l = 0; l < numLayers; l++) {
-      for (const [side, array] of [['k', scratch?.keys[l]], ['v', scratch?.values[l]]] as const) {
-        const tensor = new this.#ort.Tensor('float32', array ?? none, [1, kvHeads, scratch?.capacity ?? 1, headSize]);
+      for (const [side, array] of [['k', scratch?.keys(l)], ['v', scratch?.values(l)]] as const) {
+        const tensor = new this.#ort.Tensor('float32', array ?? none, [1, kvHeads, scratch?.stride ?? 1, headSize]);
         this.#feeds[`p${side}${l}`] = tensor;
         this.#fetches[`n${side}${l}`] = tensor;
       }
