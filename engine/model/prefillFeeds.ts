@@ -1,6 +1,6 @@
 /**
- * What the prefill lane of a step is fed, and what it gives back in place: the rows of a scratch, of which there are two, for
- * short prompts and for long ones, so that a completion between two parts of a long one does not drive that one's rows out.
+ * What the prefill lane of a step is fed: the rows of a scratch, of which there are two, for short prompts and for
+ * long ones, so that a completion between two parts of a long one does not drive that one's rows out.
  */
 import { type BatchSpan, prefillRows, SHORT_ROWS } from '../batch.ts';
 import type { KvWindow } from '../cache/window.ts';
@@ -20,19 +20,17 @@ export class PrefillFeeds {
   readonly #rope: RopeTable;
   readonly #biases: ReadonlyMap<number, Float32Array>;
   readonly #feeds: Record<string, Tensor>;
-  readonly #fetches: Record<string, Tensor | null>;
   /** What the feeds are of: a scratch, and the arrays that it had. */
   #bound: { scratch: PrefillScratch | null; generation: number } | null = null;
 
-  /** @param feeds, fetches get them; what is of a scratch stays in them until that changes */
-  constructor(ort: OnnxRuntime, window: KvWindow, rope: RopeTable, biases: ReadonlyMap<number, Float32Array>, feeds: Record<string, Tensor>, fetches: Record<string, Tensor | null>) {
+  /** @param feeds gets them; what is of a scratch stays in it until that changes */
+  constructor(ort: OnnxRuntime, window: KvWindow, rope: RopeTable, biases: ReadonlyMap<number, Float32Array>, feeds: Record<string, Tensor>) {
     this.scratches = [new PrefillScratch(window, rope, biases), new PrefillScratch(window, rope, biases)];
     this.#ort = ort;
     this.#window = window;
     this.#rope = rope;
     this.#biases = biases;
     this.#feeds = feeds;
-    this.#fetches = fetches;
   }
 
   get bytes(): number {
@@ -44,15 +42,15 @@ export class PrefillFeeds {
     this.#bindScratch(null);
   }
 
-  /** Feeds of the prefill lane for its span, if there is one, with its context in a scratch, which is returned. */
-  bind(span: BatchSpan | undefined): PrefillScratch | null {
+  /** Feeds of the prefill lane for its span, if there is one, with its context in a scratch. */
+  bind(span: BatchSpan | undefined): void {
     const [ort, rope, feeds] = [this.#ort, this.#rope, this.#feeds];
     const { kvHeads, headSize } = this.#window.shape;
     const n = span?.tokenIds.length ?? 0;
     const start = span?.startIndex ?? 0;
     const prefillEnd = span?.prefillEnd ?? start + n;
     const scratch = span ? this.scratches[this.separatesShort && prefillRows(prefillEnd) <= SHORT_ROWS ? 0 : 1]! : null;
-    scratch?.prepare(span!.contextSlots, n, prefillEnd);
+    scratch?.prepare(span!.contextSlots, prefillEnd);
     this.#bindScratch(scratch);
     feeds[FEEDS.lastRow] = new ort.Tensor('int32', Int32Array.of(start + n), [1]);
     feeds[FEEDS.numRows] = new ort.Tensor('int32', Int32Array.of(start + n + 1), []);
@@ -61,10 +59,9 @@ export class PrefillFeeds {
       for (let h = 0; h < kvHeads; h++) for (let i = 0; i < n; i++) rotateBias(bias, h * headSize, rope, start + i, turned, (h * n + i) * headSize);
       feeds[`kb${l}`] = new ort.Tensor('float32', turned, [1, kvHeads, n, headSize]);
     }
-    return scratch;
   }
 
-  /** Feeds and fetches a scratch's arrays, or else arrays of one row, which nothing looks at. */
+  /** Feeds a scratch's arrays, or else arrays of one row, which nothing looks at. */
   #bindScratch(scratch: PrefillScratch | null): void {
     const { numLayers, kvHeads, headSize } = this.#window.shape;
     const generation = scratch?.generation ?? 0;
@@ -72,9 +69,7 @@ export class PrefillFeeds {
     const none = new Float32Array(kvHeads * headSize);
     for (let l = 0; l < numLayers; l++) {
       for (const [side, array] of [['k', scratch?.keys(l)], ['v', scratch?.values(l)]] as const) {
-        const tensor = new this.#ort.Tensor('float32', array ?? none, [1, kvHeads, scratch?.stride ?? 1, headSize]);
-        this.#feeds[`p${side}${l}`] = tensor;
-        this.#fetches[`n${side}${l}`] = tensor;
+        this.#feeds[`p${side}${l}`] = new this.#ort.Tensor('float32', array ?? none, [1, kvHeads, scratch?.stride ?? 1, headSize]);
       }
     }
     this.#bound = { scratch, generation };

@@ -1,7 +1,7 @@
 /**
- * The scratch of the prefill lane: K/V rows of one prompt, dequantised to float32, to which each chunk adds its own in
- * place. Owns the arrays and knows which tokens' rows they hold; what is missing it takes from the window. A prompt that
- * goes on where the last one stopped costs nothing; another one costs a copy from the first row that differs.
+ * The scratch of the prefill lane: K/V rows of one prompt, dequantised to float32. Owns the arrays and knows which tokens' rows
+ * they hold; what is missing it takes from the window: of a prompt that goes on, the last chunk's rows, of another one all from
+ * the first row that differs.
  */
 import { prefillRows } from '../batch.ts';
 import type { KvWindow } from '../cache/window.ts';
@@ -9,9 +9,8 @@ import { rotateBias } from './keyBias.ts';
 import type { RopeTable } from './rope.ts';
 
 /**
- * The runtime's binding copies a step's outputs, the scratch among them, although it has written them in place. So a step is
- * given no more rows than it needs, in these steps, and one that the prompt goes beyond soon a part more, as rows have to move
- * then: 63 MB at 2.5k rows of Qwen2.5-0.5B took 50 ms.
+ * The operator makes room for as many rows as it is given. So a step is given no more than it needs, in these steps, and where the
+ * prompt goes on a part more, as rows have to move whenever that grows.
  */
 const STRIDE_STEP = 128;
 const STRIDE_SLACK = 1.25;
@@ -67,24 +66,21 @@ export class PrefillScratch {
     return array.subarray(0, kvHeads * this.stride * headSize);
   }
 
-  /** Makes rows 0 .. slots.length-1 those of the tokens in these slots, with room for `count` more, of a prompt of `prefillEnd` tokens. */
-  prepare(slots: Int32Array, count: number, prefillEnd: number): void {
+  /** Makes rows 0 .. slots.length-1 those of the tokens in these slots, of a prompt of `prefillEnd` tokens. */
+  prepare(slots: Int32Array, prefillEnd: number): void {
     this.#reserve(prefillRows(prefillEnd));
-    // With one of padding.
-    this.#spread(slots.length + count + 1, prefillRows(prefillEnd));
+    // One at least: the operator takes no empty past.
+    this.#spread(Math.max(1, slots.length), prefillRows(prefillEnd));
     const { stamps } = this.#window;
     let same = 0;
     const known = Math.min(this.#numRows, slots.length);
     while (same < known && this.#slots[same] === slots[same] && this.#stamps[same] === stamps[slots[same]!]) same++;
     this.#copy(slots, same);
-    this.#note(slots, same, same);
+    for (let i = same; i < slots.length; i++) {
+      this.#slots[i] = slots[i]!;
+      this.#stamps[i] = stamps[slots[i]!]!;
+    }
     this.#numRows = slots.length;
-  }
-
-  /** The step has added rows behind those prepared; their tokens are in these slots now. */
-  added(slots: Int32Array): void {
-    this.#note(slots, 0, this.#numRows);
-    this.#numRows += slots.length;
   }
 
   /** Gives the memory back. */
@@ -97,13 +93,6 @@ export class PrefillScratch {
     this.#numRows = 0;
     this.capacity = 0;
     this.generation++;
-  }
-
-  #note(slots: Int32Array, from: number, at: number): void {
-    for (let i = from; i < slots.length; i++) {
-      this.#slots[at + i - from] = slots[i]!;
-      this.#stamps[at + i - from] = this.#window.stamps[slots[i]!]!;
-    }
   }
 
   #reserve(capacity: number): void {

@@ -43,8 +43,7 @@ export class OnnxRunner implements ModelRunner {
   /** Of the scratch; 0 where the graph has no prefill lane. */
   readonly prefillBytesPerToken: number;
   copyMs = 0;
-  /** What is wanted back: new arrays (null), or the scratch's, in place. */
-  private readonly fetches: Record<string, Ort.Tensor | null>;
+  private readonly fetches: readonly string[];
 
   private constructor(model: ImportedModel, window: KvWindow, ort: OnnxRuntime, session: Ort.InferenceSession, threads: number, rowMultiple: number, biases: ReadonlyMap<number, Float32Array>) {
     this.model = model;
@@ -58,9 +57,9 @@ export class OnnxRunner implements ModelRunner {
     this.rowMultiple = rowMultiple;
     const quantised = window.shape.kv === 'int8';
     this.prefillBytesPerToken = quantised ? scratchBytesPerToken(window.shape) : 0;
-    this.fetches = Object.fromEntries(Object.values(FETCHES).filter((name) => quantised || !name.endsWith('Scales')).map((name) => [name, null]));
+    this.fetches = Object.values(FETCHES).filter((name) => quantised || !name.endsWith('Scales'));
     this.windowFeeds = new WindowFeeds(ort, window, this.rope, this.withTurns, this.feeds);
-    this.prefillFeeds = quantised ? new PrefillFeeds(ort, window, this.rope, biases, this.feeds, this.fetches) : null;
+    this.prefillFeeds = quantised ? new PrefillFeeds(ort, window, this.rope, biases, this.feeds) : null;
   }
 
   /** Loads onnxruntime and the model. The window's KV precision chooses the graph. */
@@ -128,13 +127,12 @@ export class OnnxRunner implements ModelRunner {
       feeds[FEEDS.cut] = shape(0, 0, T - this.filled(T), 0);
     }
     feeds[FEEDS.pastShape] = shape(1, kvHeads, (numHeads / kvHeads) * W, P);
-    let scratch: PrefillScratch | null = null;
     if (this.prefillFeeds) {
       feeds[FEEDS.hasPrefill] = new ort.Tensor('bool', [prefill !== undefined], []);
       feeds[FEEDS.hasWindow] = new ort.Tensor('bool', [W > 0], []);
       feeds[FEEDS.lanes] = shape(T - W, W);
       const start = performance.now();
-      scratch = this.prefillFeeds.bind(prefill);
+      this.prefillFeeds.bind(prefill);
       this.copyMs = performance.now() - start;
     }
     const result = await this.session.run(feeds, this.fetches);
@@ -150,7 +148,6 @@ export class OnnxRunner implements ModelRunner {
       window.write(span.newSlots, rows, from, span.startIndex);
       from += span.tokenIds.length;
     }
-    scratch?.added(prefill!.newSlots);
     return this.inOrder(spans, batch, (result[FETCHES.logits]!.data as Float32Array).subarray(0, numLogits * this.vocabSize));
   }
 

@@ -63,15 +63,14 @@ export const FEEDS = {
   hasWindow: 'hasWindow',
   /** int64 [2] = T - W, W. */
   lanes: 'lanes',
-  /** int32 [1] and scalar: rows in the scratch after the step, less one; and that number. One row more than the prompt's: see stepGraph. */
+  /** int32 [1] and scalar: rows that the lane's tokens attend to, less one; and that number. One row more than the prompt's: see prefillLane. */
   lastRow: 'lastRow',
   numRows: 'numRows',
 } as const;
 
 /**
  * logits [S, vocabSize] and the new rows in the layout of KvRows; the scales only with an int8 window. The scratch of layer
- * l, keys and values float32 [1, kvHeads, C, headSize], is fed as `pk{l}`, `pv{l}` and fetched as `nk{l}`, `nv{l}`, which
- * must be the same arrays: the new rows are written in place.
+ * l, keys and values float32 [1, kvHeads, C, headSize], is fed as `pk{l}`, `pv{l}`.
  */
 export const FETCHES = { logits: 'logits', keys: 'keys', keyScales: 'keyScales', values: 'values', valueScales: 'valueScales' } as const;
 
@@ -157,28 +156,25 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
     if (isBiased(l)) g.input(`kb${l}`, 'float32', [1, kvHeads, 'F', headSize]);
 
     const mixed = { type: 'float32', dims: ['N', numHeads * headSize] } as const;
-    const scratch = { type: 'float32', dims: [1, kvHeads, 'C', headSize] } as const;
-    const names = [`a${l}`, `nk${l}`, `nv${l}`];
     const windowFeeds = { mask, scoresShape, rowsShape, split, pastShape, pages, turns: isBiased(l) ? turns : null };
     const { hasPrefill, hasWindow, lanes, lastRow, numRows } = sides!;
     g.conditional(
       hasPrefill,
-      names,
-      [mixed, scratch, scratch],
+      [`a${l}`],
+      [mixed],
       () => {
         const byLane = (x: string) => ops.pair('Split', [x, lanes], { axis: 2 });
         const [prefillQ, windowQ] = byLane(q);
         const [prefillCodes, windowCodes] = byLane(coded.codes);
         const [prefillScales, windowScales] = byLane(coded.scales);
-        const { rows, keys, values } = prefillLane(ops, { lastRow, numRows, biased: isBiased(l) }, prefillQ, { codes: prefillCodes, scales: prefillScales }, l);
+        const rows = prefillLane(ops, { lastRow, numRows, biased: isBiased(l) }, prefillQ, { codes: prefillCodes, scales: prefillScales }, l);
         const all = `w${l}`;
         g.conditional(hasWindow, [all], [mixed], () => [op('Concat', [rows(), windowLane(ops, windowFeeds, windowQ, { codes: windowCodes, scales: windowScales }, l)], { axis: 0 })], () => [rows()]);
-        return [all, keys, values];
+        return [all];
       },
-      () => [windowLane(ops, windowFeeds, q, coded, l), op('Identity', [`pk${l}`]), op('Identity', [`pv${l}`])],
+      () => [windowLane(ops, windowFeeds, q, coded, l)],
     );
-    for (const name of names.slice(1)) g.output(name, 'float32', scratch.dims);
-    return names[0]!;
+    return `a${l}`;
   };
 
   // The stream between the layers has the filling's rows, too; attention does not.
