@@ -68,7 +68,7 @@ export interface ModelRunner {
   readonly scratchBytes?: number;
   /** Whether prompts of up to SHORT_ROWS have memory of their own. */
   separatesShort?: boolean;
-  /** ms of the last run in which that memory was given rows of a prompt that another one had driven out. */
+  /** ms of the last run in which that memory was given rows: those of a prompt's last part, or of all parts where another prompt had driven them out. */
   readonly copyMs?: number;
   /** Gives that memory back; between runs. */
   releaseScratch?(): void;

@@ -127,8 +127,8 @@ describe('the scratch', () => {
     const window = new KvWindow(wide, 1024);
     const slots = Int32Array.from({ length: 1000 }, (_, i) => i);
     const codes = newKvRows(wide, slots.length);
-    codes.keys.forEach((_, i) => void (codes.keys[i] = i % 127));
-    codes.values.forEach((_, i) => void (codes.values[i] = -(i % 113)));
+    for (let i = 0; i < codes.keys.length; i++) codes.keys[i] = i % 127;
+    for (let i = 0; i < codes.values.length; i++) codes.values[i] = -(i % 113);
     codes.keyScales.fill(0.5);
     codes.valueScales.fill(0.25);
     window.write(slots, codes, 0, 0);
