@@ -1,6 +1,7 @@
 /**
  * `node test/bench/performanceDoc.ts DIR [--out docs] [--amx]`: writes OUT/performance.md and OUT/performance/*.svg from the
- * results in DIR (engine.json, engine-int4.json or int4/engine.json, ...). Notes written by hand into the document stay.
+ * results in DIR (engine.json, engine-int4.json or int4/engine.json, ...). They are kept in OUT/performance/results, and what DIR
+ * lacks is taken from there. Notes written by hand into the document stay.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -14,17 +15,22 @@ if (from === undefined || positionals.length !== 1) {
   process.exit(2);
 }
 
+const folder = path.join(values.out, 'performance');
+const kept = path.join(folder, 'results');
+mkdirSync(kept, { recursive: true });
 const measured: Record<string, unknown> = {};
 const missing: string[] = [];
 for (const name of Object.keys(COMMANDS)) {
   const [suite, form] = name.split(/-(.*)/);
-  const file = [`${name}.json`, ...(form ? [`${form}/${suite}.json`] : [])].map((candidate) => path.join(from, candidate)).find((candidate) => existsSync(candidate));
+  const file = [`${name}.json`, ...(form ? [`${form}/${suite}.json`] : [])].map((candidate) => path.join(from, candidate)).concat(path.join(kept, `${name}.json`)).find((candidate) => existsSync(candidate));
   if (!file) {
     missing.push(name);
     continue;
   }
   // JSON has no NaN: what could not be measured is null there.
-  const { machine, ...result } = JSON.parse(readFileSync(file, 'utf8'), (key, value) => (value === null && key !== 'shares' ? Number.NaN : value));
+  const json = readFileSync(file, 'utf8');
+  writeFileSync(path.join(kept, `${name}.json`), `${JSON.stringify(JSON.parse(json))}\n`);
+  const { machine, ...result } = JSON.parse(json, (key, value) => (value === null && key !== 'shares' ? Number.NaN : value));
   measured[name] = { machine, result };
 }
 if (Object.keys(measured).length === 0) {
@@ -34,8 +40,6 @@ if (Object.keys(measured).length === 0) {
 
 const document = path.join(values.out, 'performance.md');
 const { text, charts, withoutNote } = performanceDoc(measured as Measured, { before: existsSync(document) ? readFileSync(document, 'utf8') : '', amx: values.amx });
-const folder = path.join(values.out, 'performance');
-mkdirSync(folder, { recursive: true });
 for (const file of readdirSync(folder)) if (file.endsWith('.svg') && !charts[file]) rmSync(path.join(folder, file));
 for (const [file, svg] of Object.entries(charts)) writeFileSync(path.join(folder, file), svg);
 writeFileSync(document, text);

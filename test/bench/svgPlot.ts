@@ -79,5 +79,5 @@ export function barChart({ title, unit, groups, series }: BarChart): string {
   for (const [g, name] of groups.entries()) {
     for (const [i, part] of wrapped(name, Math.floor(groupWidth / CHARACTER)).entries()) parts.push(text(MARGIN.left + groupWidth * (g + 0.5), HEIGHT - MARGIN.bottom + 16 + LABEL_LINE * i, part, 'font-size="11" text-anchor="middle"'));
   }
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" fill="#777">\n${parts.join('\n')}\n</svg>\n`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" fill="#777">\n<title>${escaped(title)}</title>\n${parts.join('\n')}\n</svg>\n`;
 }
