@@ -234,10 +234,16 @@ export class Editor {
 
   /** Text of the status bar item's hover. The mouse stays on it until `unhover`. */
   async statusHover(): Promise<string> {
-    await this.statusItem.hover();
-    const hover = this.page.locator('.monaco-hover:visible', { hasText: /\S/ }).last();
-    await hover.waitFor();
-    return (await hover.allInnerTexts()).join('\n');
+    const hover = this.page.locator('.monaco-hover:visible', { hasText: /\S/ });
+    // VS Code closes a hover whose item changes under it, also between waiting for it and reading it: then the mouse comes anew.
+    for (let attempt = 0; attempt < 5; attempt++) {
+      await this.statusItem.hover();
+      await hover.last().waitFor();
+      const texts = await hover.allInnerTexts();
+      if (texts.length > 0) return texts.join('\n');
+      await this.unhover();
+    }
+    throw new Error('The hover of the status bar item does not stay.');
   }
 
   async unhover(): Promise<void> {
