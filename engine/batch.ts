@@ -62,7 +62,7 @@ export interface BatchSpan {
  */
 export interface ModelRunner {
   readonly vocabSize: number;
-  /** Columns of the window that the last step's tokens attended to in the window lane. */
+  /** Columns of the window that each of the last step's tokens paid for in the window lane. */
   readonly columns: number;
   /** Memory of the prefill lane, beside the window; none when left out. */
   readonly scratchBytes?: number;

@@ -2,6 +2,7 @@
  * The step that is being put together: who has how many tokens in it, what of the time budget they take, and which pages of
  * the window it attends to. Decides nothing; the builder asks it what another part would mean.
  */
+import { type Attended, attendedPages } from './cache/attendedPages.ts';
 import type { KvCache } from './cache/kvCache.ts';
 import type { Lease } from './cache/lease.ts';
 import { follows } from './policies/leader.ts';
@@ -22,6 +23,8 @@ export class StepBatch {
   readonly #parts = new Map<Sequence, { part: Scheduled; weight: Weight }>();
   /** Of those in the window lane, and of `others`; a part that is taken out leaves its own behind. */
   readonly #pages = new Set<number>();
+  /** Of the sequence that has most of them. */
+  #mostPages = 0;
   /** Tokens of drafts that are still to be added. */
   drafted = 0;
 
@@ -38,9 +41,9 @@ export class StepBatch {
     return this.#pages;
   }
 
-  /** Columns of the window that it attends to. */
+  /** Columns of the window that each of its tokens pays for. */
   get columns(): number {
-    return columnsOf(this.#cache, null, this.#pages);
+    return this.#attended(0, this.#mostPages, this.#pages).pages * this.#cache.pageSlots;
   }
 
   /** Tokens of the budget that are spent. */
@@ -72,7 +75,7 @@ export class StepBatch {
 
   add(part: Scheduled, weight: Weight): void {
     this.#parts.set(part.sequence, { part, weight });
-    if (part.lane === 'window') this.#cache.addPages(part.lease, this.#pages);
+    if (part.lane === 'window') this.#addPages(part.lease);
   }
 
   /** Puts a part with a draft in the place of the one without. */
@@ -92,17 +95,18 @@ export class StepBatch {
     return false;
   }
 
-  /** Columns of the step with this sequence in it. */
-  columnsWith(lease: Lease): number {
-    return columnsOf(this.#cache, lease, new Set(this.#pages));
+  /** The same with `tokens` of this sequence in it. */
+  columnsWith(lease: Lease, tokens: number): number {
+    const pages = new Set(this.#pages);
+    const most = Math.max(this.#mostPages, this.#cache.addPages(lease, pages));
+    return this.#attended(tokens, most, pages).pages * this.#cache.pageSlots;
   }
 
   /** Whether `tokens` of another sequence had better be in this step than in one of their own. */
   shares(lease: Lease, tokens: number, budget: TokenBudget): boolean {
-    let own = 0;
-    for (const { part, weight } of this.#parts.values()) if (part.lane === 'window') own += part.count + weight.wanted;
+    const own = this.#windowTokens;
     if (own === 0) return true;
-    return budget.shares({ tokens: own, columns: this.columns }, { tokens, columns: columnsOf(this.#cache, lease) }, this.columnsWith(lease));
+    return budget.shares({ tokens: own, columns: this.columns }, { tokens, columns: columnsOf(this.#cache, lease) }, this.columnsWith(lease, tokens));
   }
 
   /** What has been put together, in order; then it is empty. Slots may move. */
@@ -110,7 +114,10 @@ export class StepBatch {
     const parts = Array.from(this.#parts.values(), ({ part }) => part);
     const inWindow = parts.filter(({ lane }) => lane === 'window');
     const numTokens = inWindow.reduce((sum, { count, draft }) => sum + count + draft.length, 0);
-    const [leases, added] = [inWindow.map(({ lease }) => lease), inWindow.map(({ newSlots }) => newSlots)];
+    // Apart all pay for the pages of whoever has most.
+    const { apart } = this.#attended(0, this.#mostPages, this.#pages);
+    const packed = apart ? inWindow.filter(({ lease }) => lease.pages.size === this.#mostPages).slice(0, 1) : inWindow;
+    const [leases, added] = [packed.map(({ lease }) => lease), packed.map(({ newSlots }) => newSlots)];
     this.#cache.pack(leases, added, numTokens, parts.map(({ newSlots }) => newSlots));
     this.begin([]);
     return parts;
@@ -120,13 +127,28 @@ export class StepBatch {
   begin(others: Iterable<Lease>): void {
     this.#parts.clear();
     this.#pages.clear();
+    this.#mostPages = 0;
     this.drafted = 0;
-    for (const lease of others) this.#cache.addPages(lease, this.#pages);
+    for (const lease of others) this.#addPages(lease);
+  }
+
+  /** Tokens in the window lane, with the drafts that decodes want. */
+  get #windowTokens(): number {
+    let tokens = 0;
+    for (const { part, weight } of this.#parts.values()) if (part.lane === 'window') tokens += part.count + weight.wanted;
+    return tokens;
+  }
+
+  #addPages(lease: Lease): void {
+    this.#mostPages = Math.max(this.#mostPages, this.#cache.addPages(lease, this.#pages));
+  }
+
+  #attended(moreTokens: number, most: number, pages: ReadonlySet<number>): Attended {
+    return attendedPages(this.#windowTokens + moreTokens, most, pages.size);
   }
 }
 
-/** Columns of the window that a step over a lease's tokens, besides `pages`, attends to: whole pages, at least one. */
-export function columnsOf(cache: KvCache, lease: Lease | null, pages = new Set<number>()): number {
-  if (lease) cache.addPages(lease, pages);
-  return Math.max(1, pages.size) * cache.pageSlots;
+/** Columns of the window that tokens of this lease attend to by themselves: whole pages, at least one. */
+export function columnsOf(cache: KvCache, lease: Lease): number {
+  return Math.max(1, cache.addPages(lease, new Set())) * cache.pageSlots;
 }

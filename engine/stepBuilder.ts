@@ -10,6 +10,7 @@
  */
 import { t } from '@vscode/l10n';
 import type { Admission } from './admission.ts';
+import { attendedPages } from './cache/attendedPages.ts';
 import type { KvCache } from './cache/kvCache.ts';
 import { type Lease, numComputed } from './cache/lease.ts';
 import { RequestError } from './errors.ts';
@@ -180,7 +181,7 @@ export class StepBuilder {
     else if (batch.computesFor(sequence, at)) return;
     else if (sequence.laneAt(at) === 'window') {
       const missing = sequence.laneEnd(at) - at;
-      const most = Math.min(isLate ? budget.leastTokens : room(batch.columnsWith(lease)), missing);
+      const most = Math.min(isLate ? budget.leastTokens : room(batch.columnsWith(lease, missing)), missing);
       // What a step of its own would have of it.
       const alone = isLate ? most : Math.min(budget.tokens(columnsOf(this.#cache, lease), 0), missing);
       if (!this.#isAside(sequence, lease, most > 0 ? alone : 0, budget)) this.#take(sequence, lease, most);
@@ -272,8 +273,10 @@ export class StepBuilder {
     // As things will be when all of them generate.
     const { numReferenced } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
     const columns = sequence.tokenIds.length + likelyAnswer(sequence) / 2;
-    const running = { tokens: numRunning, columns: this.#cache.numReferenced };
-    return budget.shares(running, { tokens: 1, columns }, running.columns + columns - numReferenced);
+    const all = this.#cache.numReferenced;
+    const most = Math.max(...Array.from(this.#admission.running.values(), numComputed));
+    const running = { tokens: numRunning, columns: attendedPages(numRunning, most, all).pages };
+    return budget.shares(running, { tokens: 1, columns }, attendedPages(numRunning + 1, Math.max(most, columns), all + columns - numReferenced).pages);
   }
 
   #hop(sequence: Sequence, lease: Lease): void {

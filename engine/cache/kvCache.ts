@@ -73,13 +73,14 @@ export class KvCache {
     return this.#memory.window.pageSlots;
   }
 
-  /** Adds the pages of the window that a lease's computed tokens lie in. */
-  addPages(lease: Lease, pages: Set<number>): void {
+  /** Adds the pages of the window that a lease's computed tokens lie in; returns how many those are. */
+  addPages(lease: Lease, pages: Set<number>): number {
     const { window } = this.#memory;
     const slots = this.slotsOf(lease);
     window.addPages(slots.subarray(lease.numPaged), lease.pages);
     lease.numPaged = slots.length;
     for (const page of lease.pages) pages.add(page);
+    return lease.pages.size;
   }
 
   get events(): Readonly<{ evictions: number; promotions: number; demotions: number }> {

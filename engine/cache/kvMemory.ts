@@ -52,7 +52,8 @@ export class KvMemory {
     this.window = window;
     this.store = new KvStore(window.shape);
     this.tree = new PrefixTree(this.store);
-    this.softSlots = softSlots;
+    // Anything else than whole pages would make the window a single one.
+    this.softSlots = softSlots < 4 * WINDOW_STEP ? softSlots : roundUp(softSlots, WINDOW_STEP);
     this.bytesPerSlot = kvBytesPerToken(window.shape);
     this.#maxBytes = maxBytes;
     this.#resize(this.#initialSlots);

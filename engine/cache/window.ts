@@ -3,10 +3,11 @@
  * which slot. Slots are per token and need no order, a mask says who sees which.
  *
  * Slots lie in pages, pages in places, and a step is given places side by side: before it the pages of the tokens that it
- * looks at are brought together (see `bringTogether`), so that nobody pays for rows that others left behind. A page is
+ * looks at are brought together (see `attend`), so that nobody pays for rows that others left behind. A page is
  * contiguous in each layer: it moves in a few copies, and the window grows where it is.
  */
 import type { KvPrecision } from '../protocol.ts';
+import { attendedPages } from './attendedPages.ts';
 import { growable, holds } from './growable.ts';
 
 export interface KvShape {
@@ -62,6 +63,20 @@ export const PAGE_SLOTS = 256;
  * exchange takes 1 ms and a page in vain 0.34 ms per token.
  */
 const EXCHANGE_TOKENS = 3;
+
+/** How a step attends to the window. */
+export interface Attention {
+  /** Each token to its own sequence's pages, not all to all. */
+  readonly apart: boolean;
+  /** Of each list of slots, its pages in the order in which they come. */
+  readonly own: readonly ReadonlySet<number>[];
+  /** Places that hold them all, at least one. */
+  readonly first: number;
+  readonly count: number;
+  /** That a token has before it, P; and what they cost, in columns attended to together. */
+  readonly columns: number;
+  readonly worth: number;
+}
 
 export class KvWindow {
   readonly shape: KvShape;
@@ -142,13 +157,24 @@ export class KvWindow {
   }
 
   /**
-   * Sees to it that the pages of `slots`, which `numTokens` tokens are about to attend to, are in places side by side, as far as
-   * that pays: exchanging pages costs a copy. Returns the places that hold them all, at least one.
+   * `numTokens` tokens are about to attend to these lists of slots, one a sequence. Where they do so together, sees to it that the
+   * pages are in places side by side, as far as that pays: exchanging pages costs a copy.
+   * @param mayBeApart whether they can attend each to its own sequence's pages
    */
-  bringTogether(slots: Iterable<ArrayLike<number>>, numTokens: number): { first: number; count: number } {
+  attend(lists: readonly ArrayLike<number>[], numTokens: number, mayBeApart: boolean): Attention {
+    const own = lists.map((list) => this.addPages(list, new Set()));
+    const needed = new Set(own.flatMap((pages) => [...pages]));
+    const most = own.reduce((most, { size }) => Math.max(most, size), 1);
+    const attended = attendedPages(numTokens, most, needed.size);
+    const apart = mayBeApart && attended.apart;
+    // Apart nobody attends to what lies in between.
+    const places = this.#bringTogether(needed, apart ? 0 : numTokens);
+    const pages = apart ? most : places.count;
+    return { apart, own, ...places, columns: pages * this.pageSlots, worth: (apart ? attended.pages : pages) * this.pageSlots };
+  }
+
+  #bringTogether(needed: ReadonlySet<number>, numTokens: number): { first: number; count: number } {
     const { places } = this;
-    const needed = new Set<number>();
-    for (const list of slots) this.addPages(list, needed);
     if (needed.size === 0) return { first: 0, count: Math.min(1, places.length) };
     const count = needed.size;
     const at = [...needed].map((page) => places[page]!).sort((a, b) => a - b);
@@ -163,8 +189,8 @@ export class KvWindow {
     return { first, count };
   }
 
-  /** Adds the pages that these slots are in. */
-  addPages(slots: ArrayLike<number>, pages: Set<number>): void {
+  /** Adds the pages that these slots are in, in the order in which they come. */
+  addPages(slots: ArrayLike<number>, pages: Set<number>): Set<number> {
     const { pageSlots } = this;
     for (let i = 0; i < slots.length; ) {
       const page = Math.floor(slots[i]! / pageSlots);
@@ -172,6 +198,7 @@ export class KvWindow {
       const end = (page + 1) * pageSlots;
       while (i < slots.length && slots[i]! < end && slots[i]! >= end - pageSlots) i++;
     }
+    return pages;
   }
 
   /** Copies rows[from .. from+slots.length) into `slots`; their tokens stand at positions startIndex and on. */

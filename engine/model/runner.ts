@@ -73,9 +73,14 @@ export class OnnxRunner implements ModelRunner {
     return new OnnxRunner(model, window, ort, session, threads, layers || head ? await numRowsTogether(ort) : 1, biases);
   }
 
-  /** Of the window that the last step attended to. */
+  /** See ModelRunner. */
   get columns(): number {
-    return this.windowFeeds.columns;
+    return this.windowFeeds.attention.worth;
+  }
+
+  /** Whether the tokens of the last step attended each to its own sequence's pages (see windowLane). */
+  get apart(): boolean {
+    return this.windowFeeds.attention.apart;
   }
 
   /** For short prompts and for long ones. */
@@ -114,8 +119,8 @@ export class OnnxRunner implements ModelRunner {
     const T = W + (prefill?.tokenIds.length ?? 0);
     const numLogits = batch.reduce((sum, span) => sum + span.numLogits, 0);
     const S = this.filled(numLogits);
-    this.windowFeeds.bind(others, W);
-    const P = this.columns;
+    this.windowFeeds.bind(others, W, this.prefillFeeds !== null);
+    const { columns: P, apart } = this.windowFeeds.attention;
     this.feedTokens(batch, T, W, S);
     feeds[FEEDS.hasLogits] = new ort.Tensor('bool', [numLogits > 0], []);
     const shape = (...dims: number[]) => new ort.Tensor('int64', BigInt64Array.from(dims, BigInt), [dims.length]);
@@ -126,8 +131,10 @@ export class OnnxRunner implements ModelRunner {
       feeds[FEEDS.fill] = shape(0, 0, this.filled(T) - T, 0);
       feeds[FEEDS.cut] = shape(0, 0, T - this.filled(T), 0);
     }
-    feeds[FEEDS.pastShape] = shape(1, kvHeads, (numHeads / kvHeads) * W, P);
+    feeds[FEEDS.pastShape] = apart ? shape(0, 0, 0, P) : shape(1, kvHeads, (numHeads / kvHeads) * W, P);
     if (this.prefillFeeds) {
+      feeds[FEEDS.together] = new ort.Tensor('bool', [!prefill && !apart], []);
+      feeds[FEEDS.apart] = new ort.Tensor('bool', [apart], []);
       feeds[FEEDS.hasPrefill] = new ort.Tensor('bool', [prefill !== undefined], []);
       feeds[FEEDS.hasWindow] = new ort.Tensor('bool', [W > 0], []);
       feeds[FEEDS.lanes] = shape(T - W, W);

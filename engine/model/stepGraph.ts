@@ -15,7 +15,7 @@ import { hasKeyBias } from './keyBias.ts';
 import { DataType, OnnxWriter } from './onnxWriter.ts';
 import { prefillLane } from './prefillLane.ts';
 import { rowsInMultiples, type WeightPlan } from './weightPlan.ts';
-import { windowLane } from './windowLane.ts';
+import { windowLane, windowLaneApart } from './windowLane.ts';
 
 export interface StepGraphOptions {
   readonly kv: KvPrecision;
@@ -34,7 +34,7 @@ export const FEEDS = {
   /** float32 [T, headSize / 2], of the tokens' positions. */
   cos: 'cos',
   sin: 'sin',
-  /** float32 [W, P + W]: 0 where a token may look, -Infinity elsewhere; window slots first, then the new tokens. */
+  /** float32 [1, 1, W, P + W], apart [W, 1, 1, P + W]: 0 where a token may look, -Infinity elsewhere; window slots first, then the new tokens. */
   mask: 'mask',
   /** int64 [S]: rows whose logits are wanted, and row 0 for those that fill them up. */
   sel: 'sel',
@@ -44,20 +44,29 @@ export const FEEDS = {
   /** int64 [4] = 0, 0, n, 0 and 0, 0, -n, 0: n rows of zeros behind the T tokens' make such a multiple. */
   fill: 'fill',
   cut: 'cut',
+  // Shapes of the window lane; in brackets those where its tokens attend apart (see windowLane), P = Q * L columns each.
   /** int64 [4] = kvHeads, groupSize, W, P + W. */
   scoresShape: 'scoresShape',
   /** int64 [4] = 1, kvHeads, groupSize * W, P + W. */
   rowsShape: 'rowsShape',
   /** int64 [2] = P, W. */
   split: 'split',
-  /** int64 [4] = 1, kvHeads, groupSize * W, P. */
+  /** int64 [4] = 1, kvHeads, groupSize * W, P (0, 0, 0, P: as they are). */
   pastShape: 'pastShape',
-  /** int64 [4] = kvHeads, -1, N, L. */
+  /** int64 = kvHeads, -1, N, L (W, kvHeads, -1, Q, L). */
   pages: 'pages',
+  // Apart:
+  /** int64 [W, Q]: of the N pages those that each token's sequence lies in, and any that fill them up. */
+  tokenPages: 'tokenPages',
+  /** int64 [4] = W, 1, 1, 1. */
+  ownShape: 'ownShape',
   /** float32 [N, headSize, L] and [headSize, W], only with the key-bias remedy: cos over sin of the tokens' positions. */
   windowTurns: 'windowTurns',
   newTurns: 'newTurns',
   // Of an int8 window, whose graph has a prefill lane:
+  /** bool: whether all tokens are in the window lane and attend together; whether those in it attend apart. */
+  together: 'together',
+  apart: 'apart',
   /** bool: whether the lanes have tokens. */
   hasPrefill: 'hasPrefill',
   hasWindow: 'hasWindow',
@@ -104,17 +113,18 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   const ids = g.input(FEEDS.ids, 'int64', ['T']);
   const cos = g.input(FEEDS.cos, 'float32', ['T', headSize / 2]);
   const sin = g.input(FEEDS.sin, 'float32', ['T', headSize / 2]);
-  const mask = g.input(FEEDS.mask, 'float32', ['W', 'PW']);
+  const mask = g.input(FEEDS.mask, 'float32', ['W1', 1, 'W2', 'PW']);
   const sel = g.input(FEEDS.sel, 'int64', ['S']);
   const scoresShape = g.input(FEEDS.scoresShape, 'int64', [4]);
   const rowsShape = g.input(FEEDS.rowsShape, 'int64', [4]);
   const split = g.input(FEEDS.split, 'int64', [2]);
   const pastShape = g.input(FEEDS.pastShape, 'int64', [4]);
-  const pages = g.input(FEEDS.pages, 'int64', [4]);
+  const pages = g.input(FEEDS.pages, 'int64', ['D']);
   // Row t of cos and sin belongs to token t: position "0" makes the operator count up from the first row.
   const firstRow = ints(0);
-  const pastTurns = (): string => op('Reshape', [op('Transpose', [g.input(FEEDS.windowTurns, 'float32', ['N', headSize, 'L'])], { perm: [1, 0, 2] }), ints(headSize, -1)]);
-  const turns = remedy ? op('Concat', [pastTurns(), g.input(FEEDS.newTurns, 'float32', [headSize, 'W'])], { axis: 1 }) : '';
+  const sideBySide = (pages: string, own: string): string => op('Concat', [op('Reshape', [op('Transpose', [pages], { perm: [1, 0, 2] }), ints(headSize, -1)]), own], { axis: 1 });
+  const turned = remedy ? { pages: g.input(FEEDS.windowTurns, 'float32', ['N', headSize, 'L']), own: g.input(FEEDS.newTurns, 'float32', [headSize, 'W']) } : null;
+  const turns = turned && { ...turned, all: sideBySide(turned.pages, turned.own) };
 
   /** Stored form of the new rows, layer by layer, for the outputs. */
   const newRows: string[] = [];
@@ -138,7 +148,17 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   };
 
   const sides = int8Kv
-    ? { hasPrefill: g.input(FEEDS.hasPrefill, 'bool', []), hasWindow: g.input(FEEDS.hasWindow, 'bool', []), lanes: g.input(FEEDS.lanes, 'int64', [2]), lastRow: g.input(FEEDS.lastRow, 'int32', [1]), numRows: g.input(FEEDS.numRows, 'int32', []) }
+    ? {
+        together: g.input(FEEDS.together, 'bool', []),
+        apart: g.input(FEEDS.apart, 'bool', []),
+        tokenPages: g.input(FEEDS.tokenPages, 'int64', ['W', 'Q']),
+        ownShape: g.input(FEEDS.ownShape, 'int64', [4]),
+        hasPrefill: g.input(FEEDS.hasPrefill, 'bool', []),
+        hasWindow: g.input(FEEDS.hasWindow, 'bool', []),
+        lanes: g.input(FEEDS.lanes, 'int64', [2]),
+        lastRow: g.input(FEEDS.lastRow, 'int32', [1]),
+        numRows: g.input(FEEDS.numRows, 'int32', []),
+      }
     : null;
 
   /** Codes the new rows for the window, then attends: tokens of a prompt in the prefill lane, all others in the window lane. */
@@ -156,25 +176,26 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
     if (isBiased(l)) g.input(`kb${l}`, 'float32', [1, kvHeads, 'F', headSize]);
 
     const mixed = { type: 'float32', dims: ['N', numHeads * headSize] } as const;
-    const windowFeeds = { mask, scoresShape, rowsShape, split, pastShape, pages, turns: isBiased(l) ? turns : null };
-    const { hasPrefill, hasWindow, lanes, lastRow, numRows } = sides!;
-    g.conditional(
-      hasPrefill,
-      [`a${l}`],
-      [mixed],
-      () => {
-        const byLane = (x: string) => ops.pair('Split', [x, lanes], { axis: 2 });
-        const [prefillQ, windowQ] = byLane(q);
-        const [prefillCodes, windowCodes] = byLane(coded.codes);
-        const [prefillScales, windowScales] = byLane(coded.scales);
-        const rows = prefillLane(ops, { lastRow, numRows, biased: isBiased(l) }, prefillQ, { codes: prefillCodes, scales: prefillScales }, l);
-        const all = `w${l}`;
-        g.conditional(hasWindow, [all], [mixed], () => [op('Concat', [rows(), windowLane(ops, windowFeeds, windowQ, { codes: windowCodes, scales: windowScales }, l)], { axis: 0 })], () => [rows()]);
-        return [all];
-      },
-      () => [windowLane(ops, windowFeeds, q, coded, l)],
-    );
-    return `a${l}`;
+    const { together, apart, tokenPages, ownShape, hasPrefill, hasWindow, lanes, lastRow, numRows } = sides!;
+    const windowFeeds = { mask, scoresShape, rowsShape, split, pastShape, pages, tokenPages, ownShape, turns: isBiased(l) ? turns : null };
+    const byLane = (x: string) => ops.pair('Split', [x, lanes], { axis: 2 });
+    const withPrompt = (): string => {
+      const [prefillQ, windowQ] = byLane(q);
+      const [prefillCodes, windowCodes] = byLane(coded.codes);
+      const [prefillScales, windowScales] = byLane(coded.scales);
+      const rows = prefillLane(ops, { lastRow, numRows, biased: isBiased(l) }, prefillQ, { codes: prefillCodes, scales: prefillScales }, l);
+      const others = { codes: windowCodes, scales: windowScales };
+      const inWindow = (lane: typeof windowLane) => () => lane(ops, windowFeeds, windowQ, others, l);
+      return choice(hasWindow, () => op('Concat', [rows(), choice(apart, inWindow(windowLaneApart), inWindow(windowLane))], { axis: 0 }), rows);
+    };
+    const choice = (condition: string, then: () => string, otherwise: () => string): string => {
+      const name = `a${l}.${numChoices++}`;
+      g.conditional(condition, [name], [mixed], () => [then()], () => [otherwise()]);
+      return name;
+    };
+    let numChoices = 0;
+    // The most frequent case stands first: a token costs as few operators as can be.
+    return choice(together, () => windowLane(ops, windowFeeds, q, coded, l), () => choice(hasPrefill, withPrompt, () => windowLaneApart(ops, windowFeeds, q, coded, l)));
   };
 
   // The stream between the layers has the filling's rows, too; attention does not.

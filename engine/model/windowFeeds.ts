@@ -3,7 +3,7 @@
  * angles by which a model's large key biases are turned. Owns the feeds' tensors, no rows.
  */
 import type { BatchSpan } from '../batch.ts';
-import type { KvWindow } from '../cache/window.ts';
+import type { Attention, KvWindow } from '../cache/window.ts';
 import type { OnnxRuntime, Tensor } from './onnxSession.ts';
 import type { RopeTable } from './rope.ts';
 import { FEEDS } from './stepGraph.ts';
@@ -15,7 +15,8 @@ export function fittingBuffer(buffer: Float32Array<ArrayBuffer>, length: number)
 }
 
 export class WindowFeeds {
-  columns = 0;
+  /** How the last step's tokens attended. */
+  attention: Attention = { apart: false, own: [], first: 0, count: 0, columns: 0, worth: 0 };
   readonly #ort: OnnxRuntime;
   readonly #window: KvWindow;
   readonly #rope: RopeTable;
@@ -39,17 +40,22 @@ export class WindowFeeds {
     this.#feeds = feeds;
   }
 
-  /** For a step with W tokens of these spans. */
-  bind(spans: readonly BatchSpan[], W: number): void {
-    const { headSize, kvHeads } = this.#window.shape;
-    const { pageSlots } = this.#window;
-    this.#bindPlaces(this.#window.bringTogether(spans.map(({ contextSlots }) => contextSlots), W));
+  /** For a step with W tokens of these spans; `mayBeApart`: the graph has such a lane. */
+  bind(spans: readonly BatchSpan[], W: number, mayBeApart: boolean): void {
+    const { pageSlots, shape } = this.#window;
+    const { headSize, kvHeads } = shape;
+    this.attention = this.#window.attend(spans.map(({ contextSlots }) => contextSlots), W, mayBeApart);
+    const { apart, columns } = this.attention;
+    this.#bindPlaces(this.attention);
+    const int64 = (...values: number[]) => new this.#ort.Tensor('int64', BigInt64Array.from(values, BigInt), [values.length]);
     this.#feeds[FEEDS.mask] = this.#mask(spans, W);
-    this.#feeds[FEEDS.pages] = new this.#ort.Tensor('int64', BigInt64Array.of(BigInt(kvHeads), -1n, BigInt(this.#numPlaces), BigInt(pageSlots)), [4]);
+    this.#feeds[FEEDS.tokenPages] = this.#tokenPages(spans, W, apart ? columns / pageSlots : 0);
+    this.#feeds[FEEDS.ownShape] = int64(W, 1, 1, 1);
+    this.#feeds[FEEDS.pages] = apart ? int64(W, kvHeads, -1, columns / pageSlots, pageSlots) : int64(kvHeads, -1, columns / pageSlots, pageSlots);
     if (!this.#withTurns) return;
     this.#updateTurns();
     const from = this.#firstPlace * headSize * pageSlots;
-    this.#feeds[FEEDS.windowTurns] = new this.#ort.Tensor('float32', this.#windowTurns.subarray(from, from + headSize * this.columns), [this.#numPlaces, headSize, pageSlots]);
+    this.#feeds[FEEDS.windowTurns] = new this.#ort.Tensor('float32', this.#windowTurns.subarray(from, from + headSize * this.#numPlaces * pageSlots), [this.#numPlaces, headSize, pageSlots]);
   }
 
   /** The rows in some of the window's places as feeds, without a copy: they stay valid until the window replaces its arrays. */
@@ -76,12 +82,22 @@ export class WindowFeeds {
     this.#generation = window.generation;
     this.#firstPlace = first;
     this.#numPlaces = N;
-    this.columns = N * L;
+  }
+
+  /** [W, Q], places of each token's pages; the first one's fill up those that have fewer. */
+  #tokenPages(spans: readonly BatchSpan[], W: number, Q: number): Tensor {
+    const places = new BigInt64Array(W * Q);
+    let at = 0;
+    for (const [i, { tokenIds }] of spans.entries()) {
+      const own = Array.from(this.attention.own[i]!, (page) => BigInt(this.#window.places[page]! - this.#firstPlace));
+      for (let t = 0; t < tokenIds.length; t++, at += Q) places.set(own.slice(0, Q), at);
+    }
+    return new this.#ort.Tensor('int64', places, [W, Q]);
   }
 
   /** [W, P + W], the window lane's: a token sees its sequence's slots, itself and the tokens of its span before it. */
   #mask(batch: readonly BatchSpan[], W: number): Tensor {
-    const P = this.columns;
+    const { apart, columns: P } = this.attention;
     const { places, pageSlots } = this.#window;
     const width = P + W;
     this.#maskBuffer = fittingBuffer(this.#maskBuffer, W * width);
@@ -90,19 +106,28 @@ export class WindowFeeds {
     let t = 0;
     for (const { tokenIds, contextSlots } of batch) {
       const first = t;
+      /** Of each page, where its columns begin; in the order in which they come, where tokens attend apart. */
+      const starts = new Map<number, number>();
       for (; t < first + tokenIds.length; t++) {
         const row = t * width;
         if (t === first) {
+          let last = -1;
+          let start = 0;
           for (let i = 0; i < contextSlots.length; i++) {
             const slot = contextSlots[i]!;
             const page = Math.floor(slot / pageSlots);
-            mask[row + slot + (places[page]! - page - this.#firstPlace) * pageSlots] = 0;
+            if (page !== last) {
+              start = starts.get(page) ?? (apart ? starts.size : places[page]! - this.#firstPlace) * pageSlots;
+              starts.set(page, start);
+              last = page;
+            }
+            mask[row + start + slot - page * pageSlots] = 0;
           }
         } else mask.copyWithin(row, first * width, first * width + P);
         mask.fill(0, row + P + first, row + P + t + 1);
       }
     }
-    return new this.#ort.Tensor('float32', mask, [W, width]);
+    return new this.#ort.Tensor('float32', mask, apart ? [W, 1, 1, width] : [1, 1, W, width]);
   }
 
   /** Columns whose token has another position than at the last step. */

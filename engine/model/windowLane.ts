@@ -1,7 +1,11 @@
 /**
- * Window lane of the step graph: attention of a few tokens of many sequences in integers over the KV window, under one mask.
+ * Window lane of the step graph: attention of a few tokens of many sequences in integers over the KV window, under a mask.
  * The step's own tokens go through the same integer products as the window's, query and probability codes included: what
  * a token sees must not depend on whether its context came in this step or before.
+ *
+ * Together: all tokens attend to all pages of the step, each page in one product, which is best for one sequence and for many
+ * that share a prefix. Apart: each token has a list of pages of its own, Q long, which are gathered: a copy, but nobody pays for
+ * pages of others. Results have the same bits.
  */
 import { type CodedRows, type GraphOps, MS } from './graphOps.ts';
 import { DataType } from './onnxWriter.ts';
@@ -14,52 +18,113 @@ export interface WindowFeeds {
   readonly split: string;
   readonly pastShape: string;
   readonly pages: string;
-  /** float32 [headSize, P + W], where the layer's keys are coded without their bias; otherwise null. */
-  readonly turns: string | null;
+  readonly tokenPages: string;
+  readonly ownShape: string;
+  /** Where the layer's keys are coded without their bias, otherwise null: float32 [N, headSize, L] and [headSize, W], of the window's pages and of the step's tokens; and both side by side, [headSize, P + W]. */
+  readonly turns: { readonly pages: string; readonly own: string; readonly all: string } | null;
+}
+
+/** Codes of the probabilities, and what turns sums of products with them into what a token gets. */
+interface Shares {
+  /** As the scores: the first code, and the second, of what that leaves. */
+  readonly high: string;
+  readonly low: string;
+  /** [.., 1]. */
+  readonly factor: string;
 }
 
 /** heads, the queries [1, numHeads, W, headSize], and the tokens' own rows -> [W, numHeads * headSize]. */
-export function windowLane(ops: GraphOps, feeds: WindowFeeds, heads: string, { codes, scales }: CodedRows, l: number): string {
-  const { g, levels, step, zero } = ops;
+export function windowLane(ops: GraphOps, feeds: WindowFeeds, heads: string, own: CodedRows, l: number): string {
   const { numHeads, kvHeads, headSize } = ops.config;
   const op: GraphOps['op'] = (...node) => ops.op(...node);
   const ints = (...values: number[]) => ops.ints(...values);
+  const rows = ownRows(ops, own);
 
   // The query heads of a group are rows of one product, so each KV head is read once.
   const q = op('Reshape', [heads, ints(1, kvHeads, -1, headSize)]);
-  const [ownKeys, ownValues] = ops.pair('Split', [codes, ops.halves], { axis: 1 });
-  const [ownKeyScales, ownValueScales] = ops.pair('Split', [op('Reshape', [scales, ints(1, 2 * kvHeads, 1, -1)]), ops.halves], { axis: 1 });
-
   const query = ops.codeRows(q);
-  const product = (rows: string, rowScales: string) => op('MatMulIntegerToFloat', [query.codes, rows, step, rowScales, zero], {}, MS);
   // Page by page, [N, kvHeads, groupSize * W, L], then side by side: the rows themselves are not copied.
-  const past = op('Reshape', [op('Transpose', [product(`k${l}`, `ks${l}`)], { perm: [1, 2, 0, 3] }), feeds.pastShape]);
-  const own = product(op('Transpose', [ownKeys], { perm: [0, 1, 3, 2] }), ownKeyScales);
-  let scores = op('Mul', [op('Concat', [past, own], { axis: 3 }), query.rowMax]);
-  if (feeds.turns !== null) scores = op('Add', [scores, op('MatMul', [op('MatMul', [q, ops.weight(`l${l}.keyBias`)]), feeds.turns])]);
+  const past = op('Reshape', [op('Transpose', [keyProduct(ops, query.codes, `k${l}`, `ks${l}`)], { perm: [1, 2, 0, 3] }), feeds.pastShape]);
+  let scores = op('Mul', [op('Concat', [past, keyProduct(ops, query.codes, rows.keys, rows.keyScales)], { axis: 3 }), query.rowMax]);
+  if (feeds.turns !== null) scores = op('Add', [scores, op('MatMul', [op('MatMul', [q, ops.weight(`l${l}.keyBias`)]), feeds.turns.all])]);
 
-  const visible = op('Add', [op('Reshape', [scores, feeds.scoresShape]), feeds.mask]);
+  const pastScales = op('Reshape', [op('Transpose', [`vs${l}`], { perm: [2, 1, 0, 3] }), ints(1, kvHeads, 1, -1)]);
+  const valueScales = op('Reshape', [op('Concat', [pastScales, rows.valueScales], { axis: 3 }), ints(kvHeads, 1, 1, -1)]);
+  const { high, low, factor } = shares(ops, op('Reshape', [scores, feeds.scoresShape]), feeds.mask, valueScales, feeds.rowsShape);
+  // Both codes are rows of one product, because the runtime packs the values anew for each.
+  const [pastCodes, ownCodes] = ops.pair('Split', [op('Concat', [high, low], { axis: 2 }), feeds.split], { axis: 3 });
+  const byPage = op('Transpose', [op('Reshape', [pastCodes, feeds.pages])], { perm: [2, 0, 1, 3] });
+  const pastSums = op('ReduceSum', [op('MatMulInteger', [byPage, `v${l}`, ops.zero]), ints(0)], { keepdims: 1 });
+  const sums = op('Add', [pastSums, op('MatMulInteger', [ownCodes, rows.values, ops.zero])]);
+  const mixed = op('Mul', [joined(ops, sums), op('Reshape', [factor, ints(1, kvHeads, -1, 1)])]);
+  return ops.joinHeads(op('Reshape', [mixed, ints(1, numHeads, -1, headSize)]));
+}
+
+/** The same with pages for each token: Q of them, P = Q * L columns in the mask. */
+export function windowLaneApart(ops: GraphOps, feeds: WindowFeeds, heads: string, own: CodedRows, l: number): string {
+  const { numHeads, kvHeads, headSize } = ops.config;
+  const op: GraphOps['op'] = (...node) => ops.op(...node);
+  const ints = (...values: number[]) => ops.ints(...values);
+  const rows = ownRows(ops, own);
+  const ofTokens = (pages: string): string => op('Gather', [pages, feeds.tokenPages], { axis: 0 });
+  /** [W, Q, n, m, L] -> [W, n, m, P]. */
+  const sideBySide = (x: string): string => op('Reshape', [op('Transpose', [x], { perm: [0, 2, 3, 1, 4] }), feeds.pastShape]);
+  const ownOfTokens = (x: string): string => op('Expand', [x, feeds.ownShape]);
+
+  const q = op('Reshape', [op('Transpose', [heads], { perm: [2, 0, 1, 3] }), ints(-1, kvHeads, numHeads / kvHeads, headSize)]);
+  const query = ops.codeRows(q);
+  const past = sideBySide(keyProduct(ops, op('Unsqueeze', [query.codes, ints(1)]), ofTokens(`k${l}`), ofTokens(`ks${l}`)));
+  let scores = op('Mul', [op('Concat', [past, keyProduct(ops, query.codes, rows.keys, rows.keyScales)], { axis: 3 }), query.rowMax]);
+  if (feeds.turns !== null) {
+    const turns = op('Concat', [sideBySide(op('Unsqueeze', [ofTokens(feeds.turns.pages), ints(2)])), ownOfTokens(op('Reshape', [feeds.turns.own, ints(1, 1, headSize, -1)]))], { axis: 3 });
+    scores = op('Add', [scores, op('MatMul', [op('MatMul', [q, ops.weight(`l${l}.keyBias`)]), turns])]);
+  }
+
+  const valueScales = op('Concat', [sideBySide(ofTokens(`vs${l}`)), ownOfTokens(rows.valueScales)], { axis: 3 });
+  const { high, low, factor } = shares(ops, scores, feeds.mask, valueScales, null);
+  const [pastCodes, ownCodes] = ops.pair('Split', [op('Concat', [high, low], { axis: 2 }), feeds.split], { axis: 3 });
+  const byPage = op('Transpose', [op('Reshape', [pastCodes, feeds.pages])], { perm: [0, 3, 1, 2, 4] });
+  const pastSums = op('ReduceSum', [op('MatMulInteger', [byPage, ofTokens(`v${l}`), ops.zero]), ints(1)], { keepdims: 0 });
+  const sums = op('Add', [pastSums, op('MatMulInteger', [ownCodes, rows.values, ops.zero])]);
+  return op('Reshape', [op('Mul', [joined(ops, sums), factor]), ints(-1, numHeads * headSize)]);
+}
+
+/** keys int8 [1, kvHeads, headSize, W], values [1, kvHeads, W, headSize], scales [1, kvHeads, 1, W]. */
+function ownRows(ops: GraphOps, { codes, scales }: CodedRows): { keys: string; values: string; keyScales: string; valueScales: string } {
+  const { kvHeads } = ops.config;
+  const [keys, values] = ops.pair('Split', [codes, ops.halves], { axis: 1 });
+  const [keyScales, valueScales] = ops.pair('Split', [ops.op('Reshape', [scales, ops.ints(1, 2 * kvHeads, 1, -1)]), ops.halves], { axis: 1 });
+  return { keys: ops.op('Transpose', [keys], { perm: [0, 1, 3, 2] }), values, keyScales, valueScales };
+}
+
+function keyProduct(ops: GraphOps, codes: string, keys: string, scales: string): string {
+  return ops.op('MatMulIntegerToFloat', [codes, keys, ops.step, scales, ops.zero], {}, MS);
+}
+
+/** scores [a, b, c, n] and the scales of the values that they belong to, under the mask; `shape`, if any, is that of the codes. */
+function shares(ops: GraphOps, scores: string, mask: string, valueScales: string, shape: string | null): Shares {
+  const { g, levels, step, zero } = ops;
+  const op: GraphOps['op'] = (...node) => ops.op(...node);
+  const visible = op('Add', [scores, mask]);
   // A softmax whose result does not depend on the order of the slots: it divides by the sum at the very end, sums in
-  // float64, and the products below are added as integers. Otherwise last bits would tip codes downstream: with the
-  // plain operator 1-2 % of the tokens differed between chunk sizes, with this none in 8,640 rows.
+  // float64, and the products are added as integers. Otherwise last bits would tip codes downstream: with the plain
+  // operator 1-2 % of the tokens differed between chunk sizes, with this none in 8,640 rows.
   const powers = op('Exp', [op('Sub', [visible, op('ReduceMax', [visible, ops.lastAxis], { keepdims: 1 })])]);
   const total = op('Cast', [op('ReduceSum', [op('Cast', [powers], { to: DataType.float64 }), ops.lastAxis], { keepdims: 1 })], { to: DataType.float32 });
   // The scales of V belong to the summed axis, so they go into the probabilities, relative to the largest that the token
-  // sees: then no share is above 1. [kvHeads, 1, W, P + W]: a pass over one query head of each group.
-  const valueScales = op('Reshape', [op('Concat', [op('Reshape', [op('Transpose', [`vs${l}`], { perm: [2, 1, 0, 3] }), ints(1, kvHeads, 1, -1)]), ownValueScales], { axis: 3 }), ints(kvHeads, 1, 1, -1)]);
-  const largest = op('Max', [op('ReduceMax', [op('Add', [valueScales, feeds.mask]), ops.lastAxis], { keepdims: 1 }), g.float(1e-30)]);
-  const shares = op('Reshape', [op('Mul', [powers, op('Div', [valueScales, largest])]), feeds.rowsShape]);
-  // Two codes per share, the second for what the first leaves: a long flat tail of small ones survives. Both are rows of
-  // one product, because the runtime packs the values anew for each.
-  const high = op('QuantizeLinear', [shares, step, zero]);
-  const rest = op('Sub', [shares, op('DequantizeLinear', [high, step, zero])]);
+  // sees: then no share is above 1. A pass over one query head of each group.
+  const largest = op('Max', [op('ReduceMax', [op('Add', [valueScales, mask]), ops.lastAxis], { keepdims: 1 }), g.float(1e-30)]);
+  const relative = op('Mul', [powers, op('Div', [valueScales, largest])]);
+  const all = shape === null ? relative : op('Reshape', [relative, shape]);
+  // Two codes per share, the second for what the first leaves: a long flat tail of small ones survives.
+  const high = op('QuantizeLinear', [all, step, zero]);
+  const rest = op('Sub', [all, op('DequantizeLinear', [high, step, zero])]);
   const low = op('QuantizeLinear', [rest, g.float(1 / levels / (2 * levels)), zero]);
-  const [pastCodes, ownCodes] = ops.pair('Split', [op('Concat', [high, low], { axis: 2 }), feeds.split], { axis: 3 });
-  const byPage = op('Transpose', [op('Reshape', [pastCodes, feeds.pages])], { perm: [2, 0, 1, 3] });
-  const pastSums = op('ReduceSum', [op('MatMulInteger', [byPage, `v${l}`, zero]), ints(0)], { keepdims: 1 });
-  const sums = op('Add', [pastSums, op('MatMulInteger', [ownCodes, ownValues, zero])]);
-  const [highSum, lowSum] = ops.pair('Split', [op('Cast', [sums], { to: DataType.float32 })], { axis: 2, num_outputs: 2 });
-  const mixed = op('Add', [highSum, op('Mul', [lowSum, g.float(1 / (2 * levels))])]);
-  const factor = op('Reshape', [op('Div', [op('Mul', [largest, step]), total]), ints(1, kvHeads, -1, 1)]);
-  return ops.joinHeads(op('Reshape', [op('Mul', [mixed, factor]), ints(1, numHeads, -1, headSize)]));
+  return { high, low, factor: op('Div', [op('Mul', [largest, step]), total]) };
+}
+
+/** int32 sums of both codes' products, along axis 2 -> float32, half as many. */
+function joined(ops: GraphOps, sums: string): string {
+  const [high, low] = ops.pair('Split', [ops.op('Cast', [sums], { to: DataType.float32 })], { axis: 2, num_outputs: 2 });
+  return ops.op('Add', [high, ops.op('Mul', [low, ops.g.float(1 / (2 * ops.levels))])]);
 }

@@ -1,8 +1,8 @@
 /**
- * PURE: who shares a step, and whose turn it is where not all can. Every token of the window lane attends to the columns
- * of all sequences in its step, under a mask. Sequences over one prefix have those columns in common and are best run
- * together; one with a window of its own makes the others slower and is made slower by them, and a step of its own costs
- * no more than reading the weights once more.
+ * PURE: who shares a step, and whose turn it is where not all can. Every token of the window lane pays for as many columns as
+ * the longest sequence of its step has, or for those of all (see attendedPages). Where that makes others dearer than a step of
+ * its own, which costs no more than reading the weights once more, a sequence had better wait: many tokens over few columns
+ * beside one over many.
  */
 import type { Priority } from '../protocol.ts';
 import type { Coefficients } from './stepCost.ts';

@@ -59,7 +59,7 @@ export class FakeRunner implements ModelRunner {
     // Pages change places as they do for a real step.
     const isWindow = ({ lane }: BatchSpan): boolean => lane !== 'prefill';
     const numTokens = batch.filter(isWindow).reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
-    this.columns = this.window.bringTogether(batch.filter(isWindow).map(({ contextSlots }) => contextSlots), numTokens).count * this.window.pageSlots;
+    this.columns = this.window.attend(batch.filter(isWindow).map(({ contextSlots }) => contextSlots), numTokens, true).worth;
     this.beforeRun(batch);
     const written = new Set<number>();
     for (const span of batch) for (const slot of span.newSlots) {

@@ -109,7 +109,7 @@ test('a completion among answers with long windows: few of their tokens ride alo
         last = h.clock.now;
         return '';
       };
-      chats.push(ask(h.engine, tokens(1500, 2 + i), { maxTokens: 400, detokenizer: { push, flush: () => '' } }));
+      chats.push(ask(h.engine, tokens(3000, 2 + i), { maxTokens: 400, detokenizer: { push, flush: () => '' } }));
     }
     while (chats.some(({ tokenIds }) => tokenIds.length === 0)) await h.engine.step();
     gaps.length = 0;
