@@ -2,7 +2,7 @@
  * The step that is being put together: who has how many tokens in it, what of the time budget they take, and which pages of
  * the window it attends to. Decides nothing; the builder asks it what another part would mean.
  */
-import { type Attended, attendedPages } from './cache/attendedPages.ts';
+import type { Attended } from './cache/attendedPages.ts';
 import type { KvCache } from './cache/kvCache.ts';
 import type { Lease } from './cache/lease.ts';
 import { follows } from './policies/leader.ts';
@@ -144,7 +144,7 @@ export class StepBatch {
   }
 
   #attended(moreTokens: number, most: number, pages: ReadonlySet<number>): Attended {
-    return attendedPages(this.#windowTokens + moreTokens, most, pages.size);
+    return this.#cache.attended(this.#windowTokens + moreTokens, most, pages.size);
   }
 }
 

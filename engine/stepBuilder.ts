@@ -10,7 +10,6 @@
  */
 import { t } from '@vscode/l10n';
 import type { Admission } from './admission.ts';
-import { attendedPages } from './cache/attendedPages.ts';
 import type { KvCache } from './cache/kvCache.ts';
 import { type Lease, numComputed } from './cache/lease.ts';
 import { RequestError } from './errors.ts';
@@ -271,12 +270,14 @@ export class StepBuilder {
     const numRunning = [...this.#admission.running.keys()].filter(({ priority }) => priority === sequence.priority).length;
     if (numRunning === 0) return true;
     // As things will be when all of them generate.
+    const { pageSlots } = this.#cache;
     const { numReferenced } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
-    const columns = sequence.tokenIds.length + likelyAnswer(sequence) / 2;
-    const all = this.#cache.numReferenced;
-    const most = Math.max(...Array.from(this.#admission.running.values(), numComputed));
-    const running = { tokens: numRunning, columns: attendedPages(numRunning, most, all).pages };
-    return budget.shares(running, { tokens: 1, columns }, attendedPages(numRunning + 1, Math.max(most, columns), all + columns - numReferenced).pages);
+    const own = (sequence.tokenIds.length + likelyAnswer(sequence) / 2) / pageSlots;
+    const all = this.#cache.numReferenced / pageSlots;
+    const most = Math.max(...Array.from(this.#admission.running.values(), numComputed)) / pageSlots;
+    const columns = (numTokens: number, most: number, all: number): number => this.#cache.attended(numTokens, most, all).pages * pageSlots;
+    const together = columns(numRunning + 1, Math.max(most, own), all + own - numReferenced / pageSlots);
+    return budget.shares({ tokens: numRunning, columns: columns(numRunning, most, all) }, { tokens: 1, columns: own * pageSlots }, together);
   }
 
   #hop(sequence: Sequence, lease: Lease): void {

@@ -9,8 +9,8 @@
  * pages: 0.95 to 1.1 for tokens of as many sequences, up to 1.25 for 4 to 16 tokens of each.
  */
 const APART_PRICE = 1.2;
-/** Most pages gathered for all tokens of a step: keys and values of one layer are copied, 32 MB of that shape. */
-const MOST_GATHERED = 512;
+/** Bytes of keys, and of values, that are gathered for all tokens of a step in one layer: beyond, the copies are for the memory to bear. */
+const MOST_GATHERED = 16e6;
 
 export interface Attended {
   readonly apart: boolean;
@@ -18,9 +18,9 @@ export interface Attended {
   readonly pages: number;
 }
 
-/** `most`: pages of the sequence that has most; `all`: of all sequences together. */
-export function attendedPages(numTokens: number, most: number, all: number): Attended {
+/** `most`: pages of the sequence that has most; `all`: of all sequences together; `pageBytes`: of a page's keys in one layer. */
+export function attendedPages(numTokens: number, most: number, all: number, pageBytes: number): Attended {
   const pages = APART_PRICE * most;
-  const apart = pages < all && numTokens * most <= MOST_GATHERED;
+  const apart = pages < all && numTokens * most * pageBytes <= MOST_GATHERED;
   return { apart, pages: Math.max(1, apart ? pages : all) };
 }

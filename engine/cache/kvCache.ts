@@ -4,6 +4,7 @@
  * here knows a queue or a tensor. That something does not fit is a return value, never an exception.
  */
 import type { TreeNode as OutlineNode, Tier } from '../protocol.ts';
+import type { Attended } from './attendedPages.ts';
 import { checkCache } from './integrity.ts';
 import { KvMemory } from './kvMemory.ts';
 import { lastSlot, type Lease, numComputed } from './lease.ts';
@@ -71,6 +72,11 @@ export class KvCache {
   /** Slots of a page of the window: a step attends to whole pages. */
   get pageSlots(): number {
     return this.#memory.window.pageSlots;
+  }
+
+  /** What tokens of a step pay for, of pages: see attendedPages. */
+  attended(numTokens: number, most: number, all: number): Attended {
+    return this.#memory.window.attended(numTokens, most, all);
   }
 
   /** Adds the pages of the window that a lease's computed tokens lie in; returns how many those are. */

@@ -7,7 +7,7 @@
  * contiguous in each layer: it moves in a few copies, and the window grows where it is.
  */
 import type { KvPrecision } from '../protocol.ts';
-import { attendedPages } from './attendedPages.ts';
+import { type Attended, attendedPages } from './attendedPages.ts';
 import { growable, holds } from './growable.ts';
 
 export interface KvShape {
@@ -156,6 +156,11 @@ export class KvWindow {
     this.#inVain = 0;
   }
 
+  /** What tokens of a step pay for, of pages: see attendedPages. */
+  attended(numTokens: number, most: number, all: number): Attended {
+    return attendedPages(numTokens, most, all, (this.keys[0]?.byteLength ?? 0) / Math.max(1, this.places.length));
+  }
+
   /**
    * `numTokens` tokens are about to attend to these lists of slots, one a sequence. Where they do so together, sees to it that the
    * pages are in places side by side, as far as that pays: exchanging pages costs a copy.
@@ -165,7 +170,7 @@ export class KvWindow {
     const own = lists.map((list) => this.addPages(list, new Set()));
     const needed = new Set(own.flatMap((pages) => [...pages]));
     const most = own.reduce((most, { size }) => Math.max(most, size), 1);
-    const attended = attendedPages(numTokens, most, needed.size);
+    const attended = this.attended(numTokens, most, needed.size);
     const apart = mayBeApart && attended.apart;
     // Apart nobody attends to what lies in between.
     const places = this.#bringTogether(needed, apart ? 0 : numTokens);
