@@ -63,7 +63,7 @@ export interface BatchSpan {
 export interface ModelRunner {
   readonly vocabSize: number;
   /** Columns of the window that each of the last step's tokens paid for in the window lane. */
-  readonly columns: number;
+  readonly paidColumns: number;
   /** Memory of the prefill lane, beside the window; none when left out. */
   readonly scratchBytes?: number;
   /** Whether prompts of up to SHORT_ROWS have memory of their own. */

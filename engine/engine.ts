@@ -151,8 +151,8 @@ export class Engine {
         const run = this.#clock();
         const prefill = batch.find(({ lane }) => lane === 'prefill') ?? null;
         const numTokens = numTokensOf(batch);
-        this.#planner.learn(numTokens - (prefill?.count ?? 0), this.#runner.columns, prefill, run - scheduled - (this.#runner.copyMs ?? 0));
-        if (batch.every(({ prefill }) => !prefill)) this.#speculation?.observe(numTokens, run - scheduled, budget.columnMs(this.#runner.columns));
+        this.#planner.learn(numTokens - (prefill?.count ?? 0), this.#runner.paidColumns, prefill, run - scheduled - (this.#runner.copyMs ?? 0));
+        if (batch.every(({ prefill }) => !prefill)) this.#speculation?.observe(numTokens, run - scheduled, budget.columnMs(this.#runner.paidColumns));
         const entry = this.#journal.begin(batch);
         const numGenerated = this.#emit(batch, logits);
         entry.finish(numGenerated, { start, scheduled, run, end: this.#clock() });

@@ -42,7 +42,7 @@ export class StepBatch {
   }
 
   /** Columns of the window that each of its tokens pays for. */
-  get columns(): number {
+  get paidColumns(): number {
     return this.#attended(0, this.#mostPages, this.#pages).pages * this.#cache.pageSlots;
   }
 
@@ -95,18 +95,19 @@ export class StepBatch {
     return false;
   }
 
-  /** The same with `tokens` of this sequence in it. */
-  columnsWith(lease: Lease, tokens: number): number {
-    const pages = new Set(this.#pages);
-    const most = Math.max(this.#mostPages, this.#cache.addPages(lease, pages));
-    return this.#attended(tokens, most, pages).pages * this.#cache.pageSlots;
+  /** The same with `tokens` of this sequence in it, and whether they attend apart. */
+  with(lease: Lease, tokens: number): { apart: boolean; paidColumns: number } {
+    const all = new Set(this.#pages);
+    const most = Math.max(this.#mostPages, this.#cache.addPages(lease, all));
+    const { apart, pages } = this.#attended(tokens, most, all);
+    return { apart, paidColumns: pages * this.#cache.pageSlots };
   }
 
   /** Whether `tokens` of another sequence had better be in this step than in one of their own. */
   shares(lease: Lease, tokens: number, budget: TokenBudget): boolean {
     const own = this.#windowTokens;
     if (own === 0) return true;
-    return budget.shares({ tokens: own, columns: this.columns }, { tokens, columns: columnsOf(this.#cache, lease) }, this.columnsWith(lease, tokens));
+    return budget.shares({ tokens: own, columns: this.paidColumns }, { tokens, columns: columnsOf(this.#cache, lease) }, this.with(lease, tokens).paidColumns);
   }
 
   /** What has been put together, in order; then it is empty. Slots may move. */
@@ -114,11 +115,9 @@ export class StepBatch {
     const parts = Array.from(this.#parts.values(), ({ part }) => part);
     const inWindow = parts.filter(({ lane }) => lane === 'window');
     const numTokens = inWindow.reduce((sum, { count, draft }) => sum + count + draft.length, 0);
-    // Apart all pay for the pages of whoever has most.
-    const { apart } = this.#attended(0, this.#mostPages, this.#pages);
-    const packed = apart ? inWindow.filter(({ lease }) => lease.pages.size === this.#mostPages).slice(0, 1) : inWindow;
-    const [leases, added] = [packed.map(({ lease }) => lease), packed.map(({ newSlots }) => newSlots)];
-    this.#cache.pack(leases, added, numTokens, parts.map(({ newSlots }) => newSlots));
+    const [leases, added] = [inWindow.map(({ lease }) => lease), inWindow.map(({ newSlots }) => newSlots)];
+    // Apart nobody pays for what others have scattered.
+    if (!this.#attended(0, this.#mostPages, this.#pages).apart) this.#cache.pack(leases, added, numTokens, parts.map(({ newSlots }) => newSlots));
     this.begin([]);
     return parts;
   }

@@ -121,14 +121,14 @@ export class StepBuilder {
     if (urgent) decodes.sort((a, b) => rank(a, this.#policies) - rank(b, this.#policies) || a.lastServedAt - b.lastServedAt);
     const own = batch.spent;
     for (const sequence of decodes) {
-      const isLate = urgent && batch.spent >= budget.beside(batch.columns, own) && !this.#isOverdue(sequence, now);
+      const isLate = urgent && batch.spent >= budget.beside(batch.paidColumns, own) && !this.#isOverdue(sequence, now);
       if (!isLate) this.#serve(sequence, frame);
     }
     // Prompts that wait are left half of it.
     const drafted = [...batch.sequences()].filter((s) => admission.isRunningDecode(s) && this.#mayDraft(s, urgent));
-    const room = budget.tokens(batch.columns, batch.numDecodes) - batch.spent;
+    const room = budget.tokens(batch.paidColumns, batch.numDecodes) - batch.spent;
     const most = active.length > batch.size ? Math.floor(room / 2) : Number.POSITIVE_INFINITY;
-    const drafts: ReadonlyMap<Sequence, readonly number[]> = this.#speculation?.propose(drafted, most, budget.columnMs(batch.columns)) ?? new Map();
+    const drafts: ReadonlyMap<Sequence, readonly number[]> = this.#speculation?.propose(drafted, most, budget.columnMs(batch.paidColumns)) ?? new Map();
     batch.drafted = numDrafted(drafts);
     for (const sequence of this.#prompts(active, budget, now)) this.#serve(sequence, frame, own);
     this.#addDrafts(drafts);
@@ -168,7 +168,7 @@ export class StepBuilder {
     const standing = this.#standing(sequence, frame);
     const room = (columns: number): number => (standing === 'beside' ? budget.beside(columns, own) : budget.tokens(columns, batch.numDecodes)) - batch.spent;
     // Beside a completion one that waits too long has some tokens all the same: a few in the window lane, many but seldom in the other.
-    const isLate = room(batch.columns) <= 0;
+    const isLate = room(batch.paidColumns) <= 0;
     const inPrefill = sequence.laneAt(this.#admission.lookUp(sequence)) === 'prefill';
     const mayBeLate = inPrefill ? standing === 'late' : urgent && this.#isOverdue(sequence, now) && now - this.#besideAt >= OVERDUE_MS;
     if (isLate && !mayBeLate) return;
@@ -180,7 +180,9 @@ export class StepBuilder {
     else if (batch.computesFor(sequence, at)) return;
     else if (sequence.laneAt(at) === 'window') {
       const missing = sequence.laneEnd(at) - at;
-      const most = Math.min(isLate ? budget.leastTokens : room(batch.columnsWith(lease, missing)), missing);
+      // What they pay for depends on how many they are.
+      const within = (tokens: number): number => Math.min(isLate ? budget.leastTokens : room(batch.with(lease, tokens).paidColumns), missing);
+      const most = within(within(1));
       // What a step of its own would have of it.
       const alone = isLate ? most : Math.min(budget.tokens(columnsOf(this.#cache, lease), 0), missing);
       if (!this.#isAside(sequence, lease, most > 0 ? alone : 0, budget)) this.#take(sequence, lease, most);
@@ -188,7 +190,7 @@ export class StepBuilder {
       const left = sequence.laneEnd(at) - at;
       const { tokens, most } = this.#part(sequence, at, left, frame, standing);
       // In that lane tokens have another price: what it takes of the step's time is counted as so much of its tokens.
-      const worth = isLate ? budget.leastTokens : room(batch.columns);
+      const worth = isLate ? budget.leastTokens : room(batch.paidColumns);
       if (tokens > 0) this.#prefilling = this.#take(sequence, lease, Math.min(tokens, this.#shifted?.room(sequence, at) ?? tokens), { perToken: worth / Math.max(tokens, most) });
       if (this.#prefilling) this.#partAt = now;
     }
@@ -205,7 +207,7 @@ export class StepBuilder {
    * Beside answers that somebody may read and that stand no lower: seldom, but many.
    */
   #part(sequence: Sequence, at: number, left: number, { budget, urgent, now }: Frame, standing: PromptStanding): { tokens: number; most: number } {
-    const { columns, spent } = this.#batch;
+    const { paidColumns: columns, spent } = this.#batch;
     const part = (as: PromptStanding): { tokens: number; most: number } => {
       const most = budget.prefill(at, columns, spent, as);
       // A small rest would cost a step that is hardly shorter.
@@ -239,7 +241,7 @@ export class StepBuilder {
     const started = active.filter((s) => running.has(s) && !this.#batch.has(s) && !this.#admission.isRunningDecode(s));
     const others = active.filter((s) => waiting.has(s)).sort(this.service(now, () => false));
     const candidates = [...started, ...others.slice(0, MAX_CANDIDATES)];
-    const room = budget.tokens(this.#batch.columns, this.#batch.numDecodes) - this.#batch.spent;
+    const room = budget.tokens(this.#batch.paidColumns, this.#batch.numDecodes) - this.#batch.spent;
     const missing = new Map(candidates.map((s) => [s, s.tokenIds.length - this.#admission.lookUp(s)]));
     return candidates.sort(this.service(now, (s) => !s.promptOnly && missing.get(s)! <= room));
   }
@@ -297,8 +299,9 @@ export class StepBuilder {
     const { running } = this.#admission;
     for (; running.has(sequence); ) {
       const count = Math.min(most, this.#cache.available);
-      // A single token in a page of its own would be a page more for everybody; many begin one of theirs.
-      const newSlots = count > 0 ? this.#cache.allocate(count, lease, count <= FEW ? this.#batch.pages : []) : null;
+      // Where all attend together a single token in a page of its own would be a page more for everybody; many begin one of theirs.
+      const isFew = count <= FEW && !this.#batch.with(lease, count).apart;
+      const newSlots = count > 0 ? this.#cache.allocate(count, lease, isFew ? this.#batch.pages : []) : null;
       if (newSlots) {
         const startIndex = numComputed(lease);
         const isLast = startIndex + count === sequence.tokenIds.length;

@@ -36,13 +36,13 @@ export class KvMemory {
   readonly window: KvWindow;
   readonly store: KvStore;
   readonly tree: PrefixTree;
-  readonly softSlots: number;
   readonly events = { evictions: 0, promotions: 0, demotions: 0 };
   readonly #slots = new SlotAllocator();
   readonly bytesPerSlot: number;
   /** Changes whenever slots of runs or tails become others, or lie in other pages. */
   layout = 0;
   #maxBytes: number;
+  readonly #softSlots: number;
   /** Slots of runs that nobody references. */
   #evictable = 0;
   /** Tokens that have attended to pages in vain since slots were last packed. */
@@ -52,8 +52,7 @@ export class KvMemory {
     this.window = window;
     this.store = new KvStore(window.shape);
     this.tree = new PrefixTree(this.store);
-    // Anything else than whole pages would make the window a single one.
-    this.softSlots = softSlots < 4 * WINDOW_STEP ? softSlots : roundUp(softSlots, WINDOW_STEP);
+    this.#softSlots = softSlots;
     this.bytesPerSlot = kvBytesPerToken(window.shape);
     this.#maxBytes = maxBytes;
     this.#resize(this.#initialSlots);
@@ -86,6 +85,11 @@ export class KvMemory {
   /** The largest P under the ceiling, with an empty store. */
   get maxSlots(): number {
     return this.#slotsUnder(this.#maxBytes);
+  }
+
+  /** As given, but whole pages where the ceiling allows for them: anything else would make the window a single one. */
+  get softSlots(): number {
+    return this.maxSlots % WINDOW_STEP === 0 ? roundUp(this.#softSlots, WINDOW_STEP) : this.#softSlots;
   }
 
   /** Slots that `allocate` can hand out: free ones, those of unreferenced runs and those of growth. */
@@ -178,7 +182,7 @@ export class KvMemory {
   }
 
   /**
-   * `numTokens` tokens are about to attend to `slots`: brings these into as few pages as they fill, as far as that pays.
+   * `numTokens` tokens are about to attend to `slots` together: brings these into as few pages as they fill, as far as that pays.
    * `tails`: all slots in use that are in no run; rewritten where they move.
    */
   pack(slots: readonly Int32Array[], numTokens: number, tails: Iterable<number[] | Int32Array>): void {

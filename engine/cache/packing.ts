@@ -1,6 +1,6 @@
 /**
  * PURE: how the slots that a step looks at come to lie in as few pages of the window as they fill. What is cached at
- * different times lies scattered, and a step attends to whole pages: every token of it pays for all of theirs.
+ * different times lies scattered, and a step attends to whole pages: where they do so together, every token of it pays for all of theirs.
  *
  * Prices are in tokens that attend to one page in vain, which is 0.34 ms on the shape of Qwen2.5-0.5B. There an exchange of
  * slots that lie side by side takes 1 ms and 6 µs a slot, one of single slots 92 µs each.

@@ -2,9 +2,9 @@
  * The KV window: the resident K/V rows that steps attend to. Owns the arrays and their layout; does not know who holds
  * which slot. Slots are per token and need no order, a mask says who sees which.
  *
- * Slots lie in pages, pages in places, and a step is given places side by side: before it the pages of the tokens that it
- * looks at are brought together (see `attend`), so that nobody pays for rows that others left behind. A page is
- * contiguous in each layer: it moves in a few copies, and the window grows where it is.
+ * Slots lie in pages, pages in places, and a step is given places side by side. Where all its tokens attend to all of them, the
+ * pages that they look at are brought together before (see `attend`), so that nobody pays for rows that others left behind. A
+ * page is contiguous in each layer: it moves in a few copies, and the window grows where it is.
  */
 import type { KvPrecision } from '../protocol.ts';
 import { type Attended, attendedPages } from './attendedPages.ts';
@@ -75,7 +75,7 @@ export interface Attention {
   readonly count: number;
   /** That a token has before it, P; and what they cost, in columns attended to together. */
   readonly columns: number;
-  readonly worth: number;
+  readonly paidColumns: number;
 }
 
 export class KvWindow {
@@ -158,32 +158,34 @@ export class KvWindow {
 
   /** What tokens of a step pay for, of pages: see attendedPages. */
   attended(numTokens: number, most: number, all: number): Attended {
-    return attendedPages(numTokens, most, all, (this.keys[0]?.byteLength ?? 0) / Math.max(1, this.places.length));
+    const { kvHeads, headSize, kv, runnerBytes = 0 } = this.shape;
+    // Of a float32 window steps have one way only.
+    if (kv === 'float32') return { apart: false, pages: Math.max(1, all) };
+    return attendedPages(numTokens, most, all, this.pageSlots * (2 * kvHeads * (headSize + 4) + runnerBytes));
   }
 
   /**
    * `numTokens` tokens are about to attend to these lists of slots, one a sequence. Where they do so together, sees to it that the
    * pages are in places side by side, as far as that pays: exchanging pages costs a copy.
-   * @param mayBeApart whether they can attend each to its own sequence's pages
    */
-  attend(lists: readonly ArrayLike<number>[], numTokens: number, mayBeApart: boolean): Attention {
+  attend(lists: readonly ArrayLike<number>[], numTokens: number): Attention {
     const own = lists.map((list) => this.addPages(list, new Set()));
     const needed = new Set(own.flatMap((pages) => [...pages]));
     const most = own.reduce((most, { size }) => Math.max(most, size), 1);
-    const attended = this.attended(numTokens, most, needed.size);
-    const apart = mayBeApart && attended.apart;
-    // Apart nobody attends to what lies in between.
-    const places = this.#bringTogether(needed, apart ? 0 : numTokens);
+    const { apart, pages: paid } = this.attended(numTokens, most, needed.size);
+    const places = this.#places(needed, apart ? null : numTokens);
     const pages = apart ? most : places.count;
-    return { apart, own, ...places, columns: pages * this.pageSlots, worth: (apart ? attended.pages : pages) * this.pageSlots };
+    return { apart, own, ...places, columns: pages * this.pageSlots, paidColumns: (apart ? paid : pages) * this.pageSlots };
   }
 
-  #bringTogether(needed: ReadonlySet<number>, numTokens: number): { first: number; count: number } {
+  /** That hold these pages; `numTokens` attend to all of them, or null: nobody attends to what lies in between. */
+  #places(needed: ReadonlySet<number>, numTokens: number | null): { first: number; count: number } {
     const { places } = this;
     if (needed.size === 0) return { first: 0, count: Math.min(1, places.length) };
     const count = needed.size;
     const at = [...needed].map((page) => places[page]!).sort((a, b) => a - b);
     const extent = at.at(-1)! + 1 - at[0]!;
+    if (numTokens === null) return { first: at[0]!, count: extent };
     this.#inVain += numTokens * (extent - count);
     const first = this.#fewestOutside(at);
     const outside = [...needed].filter((page) => places[page]! < first || places[page]! >= first + count);

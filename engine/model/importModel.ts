@@ -19,7 +19,7 @@ import { buildStepGraph, usesTurns } from './stepGraph.ts';
 import { HEAD, type WeightPlan, planWeights } from './weightPlan.ts';
 
 /** Part of every key: raise it whenever the conversion of weights changes. Graphs and layout are in the key themselves. */
-const FORMAT = 4;
+const FORMAT = 3;
 const WEIGHT_FILE = 'weights.bin';
 const JSON_FILES = ['config.json', 'generation_config.json', 'tokenizer.json', 'tokenizer_config.json', 'model.safetensors.index.json'];
 /** Room for the graphs beside the weights, in the check of free space. */

@@ -74,8 +74,8 @@ export class OnnxRunner implements ModelRunner {
   }
 
   /** See ModelRunner. */
-  get columns(): number {
-    return this.windowFeeds.attention.worth;
+  get paidColumns(): number {
+    return this.windowFeeds.attention.paidColumns;
   }
 
   /** Whether the tokens of the last step attended each to its own sequence's pages (see windowLane). */
@@ -119,7 +119,7 @@ export class OnnxRunner implements ModelRunner {
     const T = W + (prefill?.tokenIds.length ?? 0);
     const numLogits = batch.reduce((sum, span) => sum + span.numLogits, 0);
     const S = this.filled(numLogits);
-    this.windowFeeds.bind(others, W, this.prefillFeeds !== null);
+    this.windowFeeds.bind(others, W);
     const { columns: P, apart } = this.windowFeeds.attention;
     this.feedTokens(batch, T, W, S);
     feeds[FEEDS.hasLogits] = new ort.Tensor('bool', [numLogits > 0], []);

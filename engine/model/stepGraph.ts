@@ -122,9 +122,6 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   const pages = g.input(FEEDS.pages, 'int64', ['D']);
   // Row t of cos and sin belongs to token t: position "0" makes the operator count up from the first row.
   const firstRow = ints(0);
-  const sideBySide = (pages: string, own: string): string => op('Concat', [op('Reshape', [op('Transpose', [pages], { perm: [1, 0, 2] }), ints(headSize, -1)]), own], { axis: 1 });
-  const turned = remedy ? { pages: g.input(FEEDS.windowTurns, 'float32', ['N', headSize, 'L']), own: g.input(FEEDS.newTurns, 'float32', [headSize, 'W']) } : null;
-  const turns = turned && { ...turned, all: sideBySide(turned.pages, turned.own) };
 
   /** Stored form of the new rows, layer by layer, for the outputs. */
   const newRows: string[] = [];
@@ -161,6 +158,21 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
       }
     : null;
 
+  /** float32 [1, 1, headSize, P + W], apart [W, 1, headSize, P + W]: of the window's columns and the step's tokens, for all layers. */
+  const turns = (): string => {
+    const ofPages = g.input(FEEDS.windowTurns, 'float32', ['N', headSize, 'L']);
+    const ofTokens = g.input(FEEDS.newTurns, 'float32', [headSize, 'W']);
+    const own = (): string => op('Reshape', [ofTokens, ints(1, 1, headSize, -1)]);
+    const together = (): string => op('Concat', [op('Reshape', [op('Transpose', [ofPages], { perm: [1, 0, 2] }), ints(1, 1, headSize, -1)]), own()], { axis: 3 });
+    const apart = (): string => {
+      const gathered = op('Transpose', [op('Gather', [ofPages, sides!.tokenPages], { axis: 0 })], { perm: [0, 2, 1, 3] });
+      return op('Concat', [op('Reshape', [gathered, ints(0, 1, headSize, -1)]), op('Expand', [own(), sides!.ownShape])], { axis: 3 });
+    };
+    g.conditional(sides!.apart, ['turns'], [{ type: 'float32', dims: ['A', 1, headSize, 'PW'] }], () => [apart()], () => [together()]);
+    return 'turns';
+  };
+  const allTurns = remedy ? turns() : null;
+
   /** Codes the new rows for the window, then attends: tokens of a prompt in the prefill lane, all others in the window lane. */
   const attendInt8 = (q: string, k: string, v: string, l: number): string => {
     const rows = op('Concat', [k, v], { axis: 1 });
@@ -177,7 +189,7 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
 
     const mixed = { type: 'float32', dims: ['N', numHeads * headSize] } as const;
     const { together, apart, tokenPages, ownShape, hasPrefill, hasWindow, lanes, lastRow, numRows } = sides!;
-    const windowFeeds = { mask, scoresShape, rowsShape, split, pastShape, pages, tokenPages, ownShape, turns: isBiased(l) ? turns : null };
+    const windowFeeds = { mask, scoresShape, rowsShape, split, pastShape, pages, tokenPages, ownShape, turns: isBiased(l) ? allTurns : null };
     const byLane = (x: string) => ops.pair('Split', [x, lanes], { axis: 2 });
     const withPrompt = (): string => {
       const [prefillQ, windowQ] = byLane(q);

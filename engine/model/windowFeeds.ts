@@ -14,9 +14,11 @@ export function fittingBuffer(buffer: Float32Array<ArrayBuffer>, length: number)
   return buffer.length < length || isWaste ? new Float32Array(length) : buffer;
 }
 
+const NO_PAGES = new BigInt64Array(0);
+
 export class WindowFeeds {
   /** How the last step's tokens attended. */
-  attention: Attention = { apart: false, own: [], first: 0, count: 0, columns: 0, worth: 0 };
+  attention: Attention = { apart: false, own: [], first: 0, count: 0, columns: 0, paidColumns: 0 };
   readonly #ort: OnnxRuntime;
   readonly #window: KvWindow;
   readonly #rope: RopeTable;
@@ -40,17 +42,20 @@ export class WindowFeeds {
     this.#feeds = feeds;
   }
 
-  /** For a step with W tokens of these spans; `mayBeApart`: the graph has such a lane. */
-  bind(spans: readonly BatchSpan[], W: number, mayBeApart: boolean): void {
+  /** For a step with W tokens of these spans. */
+  bind(spans: readonly BatchSpan[], W: number): void {
     const { pageSlots, shape } = this.#window;
     const { headSize, kvHeads } = shape;
-    this.attention = this.#window.attend(spans.map(({ contextSlots }) => contextSlots), W, mayBeApart);
+    this.attention = this.#window.attend(spans.map(({ contextSlots }) => contextSlots), W);
     const { apart, columns } = this.attention;
     this.#bindPlaces(this.attention);
     const int64 = (...values: number[]) => new this.#ort.Tensor('int64', BigInt64Array.from(values, BigInt), [values.length]);
     this.#feeds[FEEDS.mask] = this.#mask(spans, W);
-    this.#feeds[FEEDS.tokenPages] = this.#tokenPages(spans, W, apart ? columns / pageSlots : 0);
-    this.#feeds[FEEDS.ownShape] = int64(W, 1, 1, 1);
+    if (shape.kv === 'int8') {
+      const Q = apart ? columns / pageSlots : 0;
+      this.#feeds[FEEDS.tokenPages] = new this.#ort.Tensor('int64', this.#tokenPages(spans, W, Q), [W, Q]);
+      this.#feeds[FEEDS.ownShape] = int64(W, 1, 1, 1);
+    }
     this.#feeds[FEEDS.pages] = apart ? int64(W, kvHeads, -1, columns / pageSlots, pageSlots) : int64(kvHeads, -1, columns / pageSlots, pageSlots);
     if (!this.#withTurns) return;
     this.#updateTurns();
@@ -85,14 +90,15 @@ export class WindowFeeds {
   }
 
   /** [W, Q], places of each token's pages; the first one's fill up those that have fewer. */
-  #tokenPages(spans: readonly BatchSpan[], W: number, Q: number): Tensor {
+  #tokenPages(spans: readonly BatchSpan[], W: number, Q: number): BigInt64Array {
+    if (Q === 0) return NO_PAGES;
     const places = new BigInt64Array(W * Q);
     let at = 0;
     for (const [i, { tokenIds }] of spans.entries()) {
       const own = Array.from(this.attention.own[i]!, (page) => BigInt(this.#window.places[page]! - this.#firstPlace));
-      for (let t = 0; t < tokenIds.length; t++, at += Q) places.set(own.slice(0, Q), at);
+      for (let t = 0; t < tokenIds.length; t++, at += Q) places.set(own, at);
     }
-    return new this.#ort.Tensor('int64', places, [W, Q]);
+    return places;
   }
 
   /** [W, P + W], the window lane's: a token sees its sequence's slots, itself and the tokens of its span before it. */

@@ -20,8 +20,8 @@ export interface WindowFeeds {
   readonly pages: string;
   readonly tokenPages: string;
   readonly ownShape: string;
-  /** Where the layer's keys are coded without their bias, otherwise null: float32 [N, headSize, L] and [headSize, W], of the window's pages and of the step's tokens; and both side by side, [headSize, P + W]. */
-  readonly turns: { readonly pages: string; readonly own: string; readonly all: string } | null;
+  /** float32 [1, 1, headSize, P + W], apart [W, 1, headSize, P + W], where the layer's keys are coded without their bias; otherwise null. */
+  readonly turns: string | null;
 }
 
 /** Codes of the probabilities, and what turns sums of products with them into what a token gets. */
@@ -46,7 +46,10 @@ export function windowLane(ops: GraphOps, feeds: WindowFeeds, heads: string, own
   // Page by page, [N, kvHeads, groupSize * W, L], then side by side: the rows themselves are not copied.
   const past = op('Reshape', [op('Transpose', [keyProduct(ops, query.codes, `k${l}`, `ks${l}`)], { perm: [1, 2, 0, 3] }), feeds.pastShape]);
   let scores = op('Mul', [op('Concat', [past, keyProduct(ops, query.codes, rows.keys, rows.keyScales)], { axis: 3 }), query.rowMax]);
-  if (feeds.turns !== null) scores = op('Add', [scores, op('MatMul', [op('MatMul', [q, ops.weight(`l${l}.keyBias`)]), feeds.turns.all])]);
+  if (feeds.turns !== null) {
+    const bias = op('MatMul', [op('Reshape', [biasCoefficients(ops, q, l), ints(1, 1, -1, headSize)]), feeds.turns]);
+    scores = op('Add', [scores, op('Reshape', [bias, feeds.rowsShape])]);
+  }
 
   const pastScales = op('Reshape', [op('Transpose', [`vs${l}`], { perm: [2, 1, 0, 3] }), ints(1, kvHeads, 1, -1)]);
   const valueScales = op('Reshape', [op('Concat', [pastScales, rows.valueScales], { axis: 3 }), ints(kvHeads, 1, 1, -1)]);
@@ -69,18 +72,17 @@ export function windowLaneApart(ops: GraphOps, feeds: WindowFeeds, heads: string
   const ofTokens = (pages: string): string => op('Gather', [pages, feeds.tokenPages], { axis: 0 });
   /** [W, Q, n, m, L] -> [W, n, m, P]. */
   const sideBySide = (x: string): string => op('Reshape', [op('Transpose', [x], { perm: [0, 2, 3, 1, 4] }), feeds.pastShape]);
-  const ownOfTokens = (x: string): string => op('Expand', [x, feeds.ownShape]);
 
   const q = op('Reshape', [op('Transpose', [heads], { perm: [2, 0, 1, 3] }), ints(-1, kvHeads, numHeads / kvHeads, headSize)]);
   const query = ops.codeRows(q);
   const past = sideBySide(keyProduct(ops, op('Unsqueeze', [query.codes, ints(1)]), ofTokens(`k${l}`), ofTokens(`ks${l}`)));
   let scores = op('Mul', [op('Concat', [past, keyProduct(ops, query.codes, rows.keys, rows.keyScales)], { axis: 3 }), query.rowMax]);
   if (feeds.turns !== null) {
-    const turns = op('Concat', [sideBySide(op('Unsqueeze', [ofTokens(feeds.turns.pages), ints(2)])), ownOfTokens(op('Reshape', [feeds.turns.own, ints(1, 1, headSize, -1)]))], { axis: 3 });
-    scores = op('Add', [scores, op('MatMul', [op('MatMul', [q, ops.weight(`l${l}.keyBias`)]), turns])]);
+    const bias = op('MatMul', [op('Reshape', [biasCoefficients(ops, q, l), ints(-1, 1, numHeads, headSize)]), feeds.turns]);
+    scores = op('Add', [scores, op('Reshape', [bias, ints(0, kvHeads, numHeads / kvHeads, -1)])]);
   }
 
-  const valueScales = op('Concat', [sideBySide(ofTokens(`vs${l}`)), ownOfTokens(rows.valueScales)], { axis: 3 });
+  const valueScales = op('Concat', [sideBySide(ofTokens(`vs${l}`)), op('Expand', [rows.valueScales, feeds.ownShape])], { axis: 3 });
   const { high, low, factor } = shares(ops, scores, feeds.mask, valueScales, null);
   const [pastCodes, ownCodes] = ops.pair('Split', [op('Concat', [high, low], { axis: 2 }), feeds.split], { axis: 3 });
   const byPage = op('Transpose', [op('Reshape', [pastCodes, feeds.pages])], { perm: [0, 3, 1, 2, 4] });
@@ -95,6 +97,16 @@ function ownRows(ops: GraphOps, { codes, scales }: CodedRows): { keys: string; v
   const [keys, values] = ops.pair('Split', [codes, ops.halves], { axis: 1 });
   const [keyScales, valueScales] = ops.pair('Split', [ops.op('Reshape', [scales, ops.ints(1, 2 * kvHeads, 1, -1)]), ops.halves], { axis: 1 });
   return { keys: ops.op('Transpose', [keys], { perm: [0, 1, 3, 2] }), values, keyScales, valueScales };
+}
+
+/**
+ * q [a, kvHeads, n, headSize] -> what the turns are multiplied by for the keys' bias (see keyBiasMatrix). The runtime has another
+ * kernel for a product of one row, with other last bits: so there are two, whatever the step.
+ */
+function biasCoefficients(ops: GraphOps, q: string, l: number): string {
+  const product = (rows: string): string => ops.op('MatMul', [rows, ops.weight(`l${l}.keyBias`)]);
+  if (ops.config.numHeads > ops.config.kvHeads) return product(q);
+  return ops.pair('Split', [product(ops.op('Concat', [q, q], { axis: 2 }))], { axis: 2, num_outputs: 2 })[0];
 }
 
 function keyProduct(ops: GraphOps, codes: string, keys: string, scales: string): string {

@@ -1,6 +1,6 @@
 /**
  * What a step costs, learnt from the steps that have run: ms = a + b * tokens + c * tokens * columns + d * columns. Every
- * step reads all weights once (a), every token passes through the linear layers (b) and attends to every column, those of
+ * step reads all weights once (a), every token passes through the linear layers (b) and pays for its columns, those of
  * the window and the step's own (c), which are made ready for the products once a step (d: in the prefill lane as dear as
  * some forty tokens that attend to them). One instance per way of computing tokens.
  *
@@ -83,7 +83,7 @@ export class StepCost {
     return this.#numSteps > 0;
   }
 
-  /** A step of `tokens`, each of which attended to `columns`, took `ms`. */
+  /** A step of `tokens`, each of which paid for `columns`, took `ms`. */
   observe(tokens: number, columns: number, ms: number): void {
     if (!(tokens > 0) || !(columns >= 0) || !(ms > 0) || ms === Number.POSITIVE_INFINITY) return;
     const key = 64 * logBucket(tokens) + logBucket(columns);

@@ -6,7 +6,7 @@ import { besideMs, type StepTarget } from './stepTarget.ts';
 /** How a prompt stands to a step: it has the step's time; it rides along with a completion; it has waited and goes on by a long part now. */
 export type PromptStanding = 'own' | 'beside' | 'late';
 
-/** `columns`: of the window, those that the step attends to. */
+/** `columns`: of the window, those that each token of the step pays for (see attendedPages). */
 export interface TokenBudget {
   /** Most tokens of a step, decodes included, of which it has `numDecodes`. */
   tokens(columns: number, numDecodes: number): number;

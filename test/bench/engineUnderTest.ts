@@ -42,8 +42,8 @@ class BenchRunner implements ModelRunner {
     this.vocabSize = runner.vocabSize;
   }
 
-  get columns(): number {
-    return this.#runner.columns;
+  get paidColumns(): number {
+    return this.#runner.paidColumns;
   }
 
   get scratchBytes(): number {

@@ -101,12 +101,13 @@ export function partsOf(nodes: readonly GraphNode[]): Map<string, string> {
 
 /** Between the projections in and out. */
 function attentionPart({ op, inputs }: GraphNode, producer: ReadonlyMap<string, GraphNode>): string {
-  const takes = (pattern: RegExp): boolean => inputs.some((input) => pattern.test(input));
+  const right = producer.get(inputs[1] ?? '');
+  // Pages are gathered where tokens attend apart.
+  const all = right?.op === 'Gather' ? [...inputs, ...right.inputs] : inputs;
+  const takes = (pattern: RegExp): boolean => all.some((input) => pattern.test(input));
   if (op === 'GroupQueryAttention') return 'attention: prefill lane';
   if (takes(/^k\d+$/)) return WINDOW_KEYS;
   if (takes(/^v\d+$/)) return 'attention: probabilities times window values';
   if (!PRODUCT.test(op)) return PASSES;
-  const before = producer.get(inputs[0] ?? '');
-  const keyBias = takes(/\.keyBias$/) || before?.inputs.some((input) => /\.keyBias$/.test(input));
-  return keyBias ? 'attention: key bias' : "attention: products with the step's own tokens";
+  return takes(/\.keyBias$|^turns$/) ? 'attention: key bias' : "attention: products with the step's own tokens";
 }

@@ -10,8 +10,8 @@ test('a question after an edit in the middle costs what the new half does, and t
   let sum = 0;
   h.runner.beforeRun = (batch) => {
     const numTokens = batch.reduce((n, span) => n + span.tokenIds.length, 0);
-    sum += numTokens * (h.runner.columns + numTokens);
-    h.clock.now += 14 + numTokens * (0.8 + 0.001 * (h.runner.columns + numTokens));
+    sum += numTokens * (h.runner.paidColumns + numTokens);
+    h.clock.now += 14 + numTokens * (0.8 + 0.001 * (h.runner.paidColumns + numTokens));
   };
   /** Products of tokens and columns that a question about a file takes. */
   const question = async (file: number[]): Promise<number> => {
@@ -37,7 +37,7 @@ test('files that nobody asks about cost a question nothing', async () => {
     let columns = 0;
     let steps = 0;
     h.runner.beforeRun = () => {
-      columns += h.runner.columns;
+      columns += h.runner.paidColumns;
       steps++;
     };
     ask(h.engine, [...tokens(1500, seed), 1, 2, 3], { maxTokens: 40 });
@@ -61,7 +61,7 @@ test('two texts computed by turns lie scattered; who asks on about one gets it p
     const asked = ask(h.engine, prompt, { maxTokens: 60 });
     await drain(h.engine);
     expect(asked.tokenIds).toEqual(runAlone(prompt, { maxTokens: 60 }, LIMITS).tokenIds);
-    return h.runner.columns;
+    return h.runner.paidColumns;
   };
   for (let i = 0; i < 3; i++) for (const text of texts) await question(text);
   for (const text of texts) expect(await question(text)).toBeLessThanOrEqual(9 * 256);

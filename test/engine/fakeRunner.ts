@@ -43,7 +43,7 @@ const cell = (hash: number, index: number): number => (mix(hash, index) << 24) >
 export class FakeRunner implements ModelRunner {
   readonly vocabSize = VOCAB_SIZE;
   readonly window: KvWindow;
-  columns = 0;
+  paidColumns = 0;
   /** Tokens computed so far. */
   numComputed = 0;
   readonly batches: { tokens: number; spans: number }[] = [];
@@ -59,7 +59,7 @@ export class FakeRunner implements ModelRunner {
     // Pages change places as they do for a real step.
     const isWindow = ({ lane }: BatchSpan): boolean => lane !== 'prefill';
     const numTokens = batch.filter(isWindow).reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
-    this.columns = this.window.attend(batch.filter(isWindow).map(({ contextSlots }) => contextSlots), numTokens, true).worth;
+    this.paidColumns = this.window.attend(batch.filter(isWindow).map(({ contextSlots }) => contextSlots), numTokens).paidColumns;
     this.beforeRun(batch);
     const written = new Set<number>();
     for (const span of batch) for (const slot of span.newSlots) {

@@ -9,7 +9,7 @@ async function times(prompts: number[][], grouping: boolean): Promise<{ last: nu
   h.runner.beforeRun = (batch) => {
     const numTokens = batch.reduce((n, span) => n + span.tokenIds.length, 0);
     most = Math.max(most, batch.length);
-    h.clock.now += 14 + numTokens * (0.8 + 0.001 * (h.runner.columns + numTokens));
+    h.clock.now += 14 + numTokens * (0.8 + 0.001 * (h.runner.paidColumns + numTokens));
   };
   ask(h.engine, tokens(600, 63), { maxTokens: 4 });
   await drain(h.engine);

@@ -77,7 +77,7 @@ test('property: whatever policies are on, every request gets the tokens of the o
       const { engine, clock, runner } = harness({ slots, maxContext: 300, tokenBudget, policies });
       runner.beforeRun = (batch) => {
         const numTokens = batch.reduce((n, span) => n + span.tokenIds.length, 0);
-        clock.now += 5 + numTokens * (0.5 + perColumn * runner.columns);
+        clock.now += 5 + numTokens * (0.5 + perColumn * runner.paidColumns);
       };
       const outcomes = await driveWorkload(engine, items, {
         detokenizer: numberDetokenizer,

@@ -14,7 +14,7 @@ import { runAlone } from './oracle.ts';
 /** Keys hold the position, values the token, each in two bytes, in all layers and heads. */
 class PlainRunner implements ModelRunner {
   readonly vocabSize = VOCAB_SIZE;
-  readonly columns = 0;
+  readonly paidColumns = 0;
   readonly window: KvWindow;
   numComputed = 0;
 

@@ -9,7 +9,7 @@ function timed(policies: Partial<Policies> = {}, slowness = 1): Harness & { time
   const times: number[] = [];
   h.runner.beforeRun = (batch) => {
     const numTokens = batch.reduce((sum, span) => sum + span.tokenIds.length, 0);
-    const ms = slowness * (14 + numTokens * (0.8 + 0.001 * (h.runner.columns + numTokens)));
+    const ms = slowness * (14 + numTokens * (0.8 + 0.001 * (h.runner.paidColumns + numTokens)));
     times.push(ms);
     h.clock.now += ms;
   };
@@ -146,7 +146,7 @@ test('a prompt in the prefill lane fills its step: others wait for the next one 
   const times: number[] = [];
   h.runner.beforeRun = (batch) => {
     let ms = 14;
-    for (const { lane, tokenIds, startIndex } of batch) ms += tokenIds.length * (lane === 'prefill' ? 1 + 0.0005 * startIndex : 0.8 + 0.001 * (h.runner.columns + tokenIds.length));
+    for (const { lane, tokenIds, startIndex } of batch) ms += tokenIds.length * (lane === 'prefill' ? 1 + 0.0005 * startIndex : 0.8 + 0.001 * (h.runner.paidColumns + tokenIds.length));
     times.push(ms);
     h.clock.now += ms;
   };

@@ -12,8 +12,8 @@ function machine({ a, b, c }: typeof SMALL, policies: Partial<Policies> = {}): H
   const sum = { products: 0 };
   h.runner.beforeRun = (batch) => {
     const numTokens = batch.reduce((n, span) => n + span.tokenIds.length, 0);
-    sum.products += numTokens * (h.runner.columns + numTokens);
-    h.clock.now += a + numTokens * (b + c * (h.runner.columns + numTokens));
+    sum.products += numTokens * (h.runner.paidColumns + numTokens);
+    h.clock.now += a + numTokens * (b + c * (h.runner.paidColumns + numTokens));
   };
   return { ...h, sum };
 }
@@ -74,7 +74,7 @@ test('completions one after another are hardly slower beside a prompt of the pre
       const [window, prefill] = [numTokens('window'), numTokens('prefill')];
       if (prefill > 0) chunks.push(prefill);
       // Few tokens cost nearly as much as many in that lane.
-      h.clock.now += 28 + window * (1.3 + 0.001 * h.runner.columns) + (prefill > 0 ? 60 + prefill : 0);
+      h.clock.now += 28 + window * (1.3 + 0.001 * h.runner.paidColumns) + (prefill > 0 ? 60 + prefill : 0);
     };
     for (const prefillTokens of [1500, 0]) ask(h.engine, tokens(1500, 60), { priority: 'summary', maxTokens: 4, prefillTokens });
     await drain(h.engine);

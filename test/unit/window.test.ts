@@ -62,7 +62,7 @@ test('property: rows stay with their slots through writes, moves, exchanges of p
           }
         } else if (action.kind === 'look') {
           const slots = Int32Array.from(action.slots).filter((slot) => slot < P);
-          const { first, count } = window.attend([slots], action.tokens, false);
+          const { first, count } = window.attend([slots], action.tokens);
           expect(first).toBeGreaterThanOrEqual(0);
           expect(first + count).toBeLessThanOrEqual(window.places.length);
           for (const slot of slots) expect(placeOf(window, slot)).toSatisfy((place: number) => place >= first && place < first + count);
@@ -94,31 +94,37 @@ test('pages of slots; a small window is one page', () => {
 
 test('pages side by side anywhere are given as they are', () => {
   const window = new KvWindow(SHAPE, 8 * PAGE_SLOTS);
-  expect(window.attend([[7 * PAGE_SLOTS + 1]], 100, false)).toMatchObject({ first: 7, count: 1 });
-  expect(window.attend([[5 * PAGE_SLOTS], [4 * PAGE_SLOTS]], 100, false)).toMatchObject({ first: 4, count: 2 });
-  expect(window.attend([], 4, false)).toMatchObject({ first: 0, count: 1 });
+  expect(window.attend([[7 * PAGE_SLOTS + 1]], 100)).toMatchObject({ first: 7, count: 1 });
+  expect(window.attend([[5 * PAGE_SLOTS, 4 * PAGE_SLOTS]], 100)).toMatchObject({ first: 4, count: 2 });
+  expect(window.attend([], 4)).toMatchObject({ first: 0, count: 1 });
   expect([...window.places]).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
 });
 
 test('apart each list has its own pages, in the order in which they come, and none are exchanged', () => {
   const window = new KvWindow(SHAPE, 8 * PAGE_SLOTS);
   const lists = [Int32Array.of(5 * PAGE_SLOTS, 2 * PAGE_SLOTS + 7, 5 * PAGE_SLOTS + 1), Int32Array.of(7 * PAGE_SLOTS), Int32Array.of(0)];
-  expect(window.attend(lists, 100, true)).toEqual({ apart: true, own: [new Set([5, 2]), new Set([7]), new Set([0])], first: 0, count: 8, columns: 2 * PAGE_SLOTS, worth: 2.4 * PAGE_SLOTS });
+  expect(window.attend(lists, 100)).toEqual({ apart: true, own: [new Set([5, 2]), new Set([7]), new Set([0])], first: 0, count: 8, columns: 2 * PAGE_SLOTS, paidColumns: 2.4 * PAGE_SLOTS });
+  // Nor on the account of steps that attended together.
+  window.attend([Int32Array.from([0, 2, 4, 6], (page) => page * PAGE_SLOTS)], 1);
+  expect(window.attend([Int32Array.of(0), Int32Array.of(PAGE_SLOTS), Int32Array.of(3 * PAGE_SLOTS)], 1)).toMatchObject({ apart: true, first: 0, count: 4 });
+  expect([...window.places]).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
   // Where one has nearly all of them, all do better together.
-  expect(window.attend(lists.slice(0, 2), 1, true)).toMatchObject({ apart: true });
-  expect(window.attend([lists[0]!, Int32Array.of(5 * PAGE_SLOTS + 9)], 1, true)).toMatchObject({ apart: false, count: 4, worth: 4 * PAGE_SLOTS });
+  expect(window.attend(lists.slice(0, 2), 1)).toMatchObject({ apart: true });
+  expect(window.attend([lists[0]!, Int32Array.of(5 * PAGE_SLOTS + 9)], 1)).toMatchObject({ apart: false });
+  // A float32 window has no such way.
+  expect(new KvWindow({ ...SHAPE, kv: 'float32' }, 8 * PAGE_SLOTS).attend(lists, 100)).toMatchObject({ apart: false, count: 4, paidColumns: 4 * PAGE_SLOTS });
   // Copies have a bound.
-  expect(window.attend(lists, 1e6, true)).toMatchObject({ apart: false });
+  expect(window.attend(lists, 1e6)).toMatchObject({ apart: false });
 });
 
 test('pages are exchanged when what it saves is worth the copies, and then the step gets no more than it needs', () => {
   const window = new KvWindow(SHAPE, 8 * PAGE_SLOTS);
   // A page between them that nobody wants: the first tokens put up with it.
-  const two = [Int32Array.of(5 * PAGE_SLOTS + 1), Int32Array.of(7 * PAGE_SLOTS)];
-  expect([1, 2, 3].map(() => window.attend(two, 1, false).count)).toEqual([3, 3, 2]);
-  expect(two.map(([slot]) => placeOf(window, slot!))).toEqual([5, 6]);
+  const two = Int32Array.of(5 * PAGE_SLOTS + 1, 7 * PAGE_SLOTS);
+  expect([1, 2, 3].map(() => window.attend([two], 1).count)).toEqual([3, 3, 2]);
+  expect(Array.from(two, (slot) => placeOf(window, slot))).toEqual([5, 6]);
   // Three of which two lie together at the end: the third comes to them, not past the end.
-  expect(window.attend([[0, 7 * PAGE_SLOTS, 6 * PAGE_SLOTS]], 100, false)).toMatchObject({ first: 5, count: 3 });
+  expect(window.attend([[0, 7 * PAGE_SLOTS, 6 * PAGE_SLOTS]], 100)).toMatchObject({ first: 5, count: 3 });
 });
 
 test('the window grows and shrinks where it is; the pages that stay are not lost, whatever their places', () => {
@@ -128,11 +134,11 @@ test('the window grows and shrinks where it is; the pages that stay are not lost
   const slots = Int32Array.of(0, 3 * PAGE_SLOTS);
   window.write(slots, rowsOf([1, 2]), 0, 10);
   // Page 3 comes to lie beside page 0, in the place of page 1.
-  expect(window.attend([slots], 100, false)).toMatchObject({ first: 0, count: 2 });
+  expect(window.attend([slots], 100)).toMatchObject({ first: 0, count: 2 });
   window.resize(7 * PAGE_SLOTS, 8 * PAGE_SLOTS);
   expect(window.read(slots)).toEqual(rowsOf([1, 2]));
   const last = Int32Array.of(6 * PAGE_SLOTS);
-  expect(window.attend([slots, last], 100, false)).toMatchObject({ count: 3 });
+  expect(window.attend([[...slots, ...last]], 100)).toMatchObject({ count: 3 });
   window.resize(4 * PAGE_SLOTS, 8 * PAGE_SLOTS);
   expect(window.read(slots)).toEqual(rowsOf([1, 2]));
   expect([...window.places].sort()).toEqual([0, 1, 2, 3]);
