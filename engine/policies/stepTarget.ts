@@ -16,6 +16,8 @@ const TYPING_MS = 5000;
 const NEAR_MS = 300;
 const LATELY_MS = 60_000;
 const RELAXED_MS = 800;
+/** A few tokens of a prompt cost nearly as much as many: where others have to wait for them, they may as well be many, up to this. */
+const LATE_MS = 300;
 /**
  * A step reads all weights once, however few tokens it has: with less time than this many readings most of it would be
  * reading, and a prompt in small pieces would take several times as long as in large ones.
@@ -41,16 +43,21 @@ export interface Attention {
 
 export interface StepTarget {
   readonly ms: number;
+  /** Of a step in which a prompt goes on by a part that others have to wait for, which comes seldom. */
+  readonly lateMs: number;
   /** Prompt tokens that a step has in any case, or now and then beside a completion, so that everything goes on. */
   readonly leastTokens: number;
 }
 
 export function stepTarget(attention: Attention): StepTarget {
-  const { ms, leastTokens } = wanted(attention);
-  return { ms: Math.max(ms, LEAST_READINGS * attention.weightsMs), leastTokens };
+  const { ms: usual, leastTokens } = wanted(attention);
+  const ms = Math.max(usual, LEAST_READINGS * attention.weightsMs);
+  // The next completion would wait for it.
+  const isTyping = attention.completion || attention.msSinceTyping < TYPING_MS;
+  return { ms, lateMs: isTyping ? ms : Math.min(LATE_MS, 2 * ms), leastTokens };
 }
 
-function wanted({ completion, backlogMs, reading, idleOnly, msSinceTyping }: Attention): StepTarget {
+function wanted({ completion, backlogMs, reading, idleOnly, msSinceTyping }: Attention): Pick<StepTarget, 'ms' | 'leastTokens'> {
   if (completion) return { ms: Math.min(ATTENTIVE_MS, Math.max(URGENT_MS, BACKLOG_SHARE * backlogMs)), leastTokens: 4 };
   if (reading || idleOnly || msSinceTyping < TYPING_MS) return { ms: ATTENTIVE_MS, leastTokens: 4 };
   return { ms: msSinceTyping < LATELY_MS ? NEAR_MS : RELAXED_MS, leastTokens: 16 };

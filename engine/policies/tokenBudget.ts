@@ -32,10 +32,8 @@ const MOST_PREFILL = 256;
 /** Fewest tokens that are worth a step of the prefill lane: as many as cost what the step does by itself, within these bounds. */
 const LEAST_PREFILL = 16;
 const MOST_LEAST = 48;
-/** A few tokens cost nearly as much as many there. So what a prompt has of a step is at least so long, */
+/** A few tokens cost nearly as much as many there. So what a prompt has of a step is at least so long. */
 const OWN_MS = 150;
-/** and where others have to wait for it, it is longer still, up to this, but seldom. */
-const LATE_MS = 300;
 /** Of the first step, before anything has been measured. */
 const FIRST_TOKENS = 32;
 
@@ -59,7 +57,7 @@ export function learntBudget(cost: StepCost, prefillCost: StepCost, target: Step
       if (!prefillCost.known) return FIRST_TOKENS;
       const window = besideWeights(cost, windowTokens, columns + windowTokens);
       const own = Math.max(OWN_MS, target.ms - window);
-      const ms = { own, beside: besideMs(target, cost.predict(windowTokens, columns + windowTokens)) - window, late: Math.max(own, Math.min(LATE_MS, 2 * target.ms)) }[standing];
+      const ms = { own, beside: besideMs(target, cost.predict(windowTokens, columns + windowTokens)) - window, late: Math.max(own, target.lateMs) }[standing];
       const tokens = Math.min(MOST_PREFILL, prefillCost.tokensWithin(ms, startIndex));
       // A few tokens cost nearly as much as many here: rather none, until waiting makes the prompt urgent.
       const least = Math.min(MOST_LEAST, Math.max(LEAST_PREFILL, prefillCost.evenTokens(startIndex)));

@@ -96,7 +96,7 @@ test('steps that serve a completion stay near what it takes alone, and a summary
   expect(fixed.ms).toBeGreaterThan(5 * alone.ms);
 });
 
-test('a completion among answers with long windows: few of their tokens ride along, but at least one every 150 ms or so', async () => {
+test('a completion among answers with long windows: few of their tokens ride along, but at least one every 300 ms or so', async () => {
   const run = async (numChats: number, policies: Partial<Policies> = {}): Promise<{ ms: number; gaps: number[] }> => {
     const h = timed(policies);
     await warmUp(h);
@@ -125,7 +125,7 @@ test('a completion among answers with long windows: few of their tokens ride alo
   const all = await run(3, { stepTarget: false });
   expect(among.ms).toBeLessThan(2 * alone.ms);
   expect(among.ms).toBeLessThan(0.8 * all.ms);
-  expect(Math.max(...among.gaps)).toBeLessThan(260);
+  expect(Math.max(...among.gaps)).toBeLessThan(410);
   expect(among.gaps.length).toBeGreaterThan(100);
 });
 

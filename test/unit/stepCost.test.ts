@@ -143,7 +143,9 @@ test('targets: a completion, then typing, reading or idle work, then throughput'
   expect(stepTarget({ ...calm, msSinceTyping: 60_000 }).ms).toBe(800);
   expect(stepTarget({ ...calm, reading: true }).ms).toBe(150);
   expect(stepTarget({ ...calm, idleOnly: true }).ms).toBe(150);
-  expect(stepTarget({ ...calm, completion: true, msSinceTyping: 0 })).toEqual({ ms: 50, leastTokens: 4 });
+  expect(stepTarget({ ...calm, completion: true, msSinceTyping: 0 })).toEqual({ ms: 50, lateMs: 50, leastTokens: 4 });
+  // Of parts that others have to wait for: long ones where nobody types.
+  expect([calm, { ...calm, reading: true }, { ...calm, reading: true, msSinceTyping: 4999 }].map((attention) => stepTarget(attention).lateMs)).toEqual([300, 300, 150]);
   expect(besideMs(stepTarget({ ...calm, completion: true }), 20)).toBe(28);
   expect(besideMs(stepTarget({ ...calm, completion: true }), 45)).toBe(50);
   // Much to compute for completions: longer steps, up to a bound. Others' work does not count.
@@ -157,7 +159,7 @@ test('targets: a completion, then typing, reading or idle work, then throughput'
 });
 
 test('budgets: within the target, never below the least, never above what memory allows', () => {
-  const urgent = { ms: 50, leastTokens: 4 };
+  const urgent = { ms: 50, lateMs: 50, leastTokens: 4 };
   const cost = learn({ a: 14, b: 0.8, c: 0.001 }, 300, 5);
   const budget = learntBudget(cost, new StepCost(), urgent);
   const tokens = budget.tokens(1024, 1);
@@ -170,8 +172,8 @@ test('budgets: within the target, never below the least, never above what memory
   // Where another token would make it longer than that, there is none.
   expect(budget.beside(20_000, 1)).toBeLessThan(2);
   expect(budget.tokens(1_000_000, 8)).toBe(12);
-  expect(learntBudget(cost, new StepCost(), { ms: 1e9, leastTokens: 16 }).tokens(1024, 0)).toBe(512);
-  expect(learntBudget(cost, new StepCost(), { ms: 1e9, leastTokens: 16 }).tokens(16384, 0)).toBe(128);
+  expect(learntBudget(cost, new StepCost(), { ms: 1e9, lateMs: 1e9, leastTokens: 16 }).tokens(1024, 0)).toBe(512);
+  expect(learntBudget(cost, new StepCost(), { ms: 1e9, lateMs: 1e9, leastTokens: 16 }).tokens(16384, 0)).toBe(128);
   expect(learntBudget(new StepCost(), new StepCost(), urgent).tokens(1024, 0)).toBe(32);
   expect(fixedBudget(32).tokens(1024, 4)).toBe(32);
   expect(fixedBudget(32).tokens(1024, 30)).toBe(38);
