@@ -165,7 +165,7 @@ const run = (scene: Run['scene'], way: string, round: number, ms: number): Run =
     { id: 'h1', priority: 'chat', due: 0, tokens: [3 * ms], ended: 3 * ms, unseen: false },
   ],
 });
-const RUNS = [run('rush', 'continuous', 0, 10), run('rush', 'one by one', 0, 30), run('rush', 'without ageing', 0, 20), run('rush', 'continuous', 1, 20), run('live', 'alone', 0, 10), run('live', 'with chat and summaries', 0, 15)];
+const RUNS = [run('rush', 'continuous', 0, 10), run('rush', 'one by one', 0, 30), run('rush', 'continuous', 1, 20), run('rush', 'without ageing', 0, 40), run('live', 'alone', 0, 10), run('live', 'with chat and summaries', 0, 15)];
 
 test('figures: rounds together, throughput over both, times by class without what nobody saw', () => {
   const figures = figuresOf({ runs: RUNS });
@@ -178,6 +178,8 @@ test('figures: rounds together, throughput over both, times by class without wha
   });
   expect(figures[0]!.classes.chat).toMatchObject({ ttft: { count: 2, most: 60 }, tpot: { count: 0 } });
   const targets = targetsOf(figures);
+  // Over the runs right before and after.
+  expect(figures.map(({ overBeside }) => overBeside)).toEqual([Number.NaN, 0.5, 0.5, Number.NaN, Number.NaN]);
   expect(targets.throughput).toBeCloseTo(2, 9);
   expect(targets).toMatchObject({ ttft: 1.5, total: 1.5 });
   expect(targetsOf(figures.slice(0, 1))).toEqual({});

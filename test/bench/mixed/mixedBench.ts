@@ -3,7 +3,8 @@
  * - `rush`: the session compressed in time until the engine is saturated, nothing given up. Who gets more done: continuous
  *   batching, one request at a time over the same prefix cache, padded batches, or the engine with a policy switched off?
  * - `live`: the session's completions as they come while somebody types, alone and with a chat and a summary always running.
- * All ways of a scene take turns in changing order, round after round, each with an engine that holds the file blocks only.
+ * All ways of a scene take turns in changing order, round after round, each with an engine that holds the file blocks only. What
+ * is compared with the engine as it is stands between two runs of that: the machine's speed drifts by more than most policies matter.
  */
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -114,9 +115,8 @@ export async function mixedBench(options: MixedBenchOptions = {}): Promise<Mixed
 function waysOf(only: readonly Scene[], round: number): Way[] {
   const ways: Way[] = [];
   const rush = (name: string, policies: Partial<Policies> = {}, padded = false): Way => ({ scene: 'rush', name, policies, padded });
-  if (only.includes('rush') || (only.includes('policies') && round === 0)) ways.push(rush('continuous'));
-  if (only.includes('rush')) ways.push(rush('one by one', { batching: 'single' }), rush('padded batches', {}, true));
-  if (only.includes('policies') && round === 0) for (const name of switches()) ways.push(rush(`without ${name}`, { [name]: false }));
+  if (only.includes('rush')) ways.push(rush('continuous'), rush('one by one', { batching: 'single' }), rush('continuous'), rush('padded batches', {}, true));
+  if (only.includes('policies') && round === 0) for (const name of switches()) ways.push(rush('continuous'), rush(`without ${name}`, { [name]: false }));
   if (only.includes('live')) ways.push({ scene: 'live', name: 'alone', policies: {} }, { scene: 'live', name: 'with chat and summaries', policies: {}, loaded: true });
   return ways;
 }

@@ -31,6 +31,8 @@ export interface WayFigures {
   perSecond: number;
   perBusySecond: number;
   makespanMs: number;
+  /** Throughput over that of the runs of all policies right before and after; NaN where there are none, as of those themselves. */
+  overBeside: number;
   /** Completions that nobody would have seen; not in the figures by class. */
   unseen: number;
   classes: { [priority in Class]: ClassFigures };
@@ -63,17 +65,29 @@ export function figuresOf({ runs }: Pick<MixedBench, 'runs'>): WayFigures[] {
       perSecond: (1000 * numTokens) / sum(({ makespanMs }) => makespanMs),
       perBusySecond: (1000 * numTokens) / sum(({ busyMs }) => busyMs),
       makespanMs: sum(({ makespanMs }) => makespanMs) / ofWay.length,
+      overBeside: overBeside(runs, ofWay),
       unseen: records.filter(({ unseen }) => unseen).length,
       classes: Object.fromEntries(CLASSES.map((priority) => [priority, classFigures(records.filter((record) => record.priority === priority && !record.unseen))])) as WayFigures['classes'],
     };
   });
 }
 
+/** Of this way's runs, by time for the same requests. */
+function overBeside(runs: readonly Run[], ofWay: readonly Run[]): number {
+  if (ofWay[0]!.scene !== 'rush' || ofWay[0]!.way === 'continuous') return Number.NaN;
+  const ratios = ofWay.map((run) => {
+    const at = runs.indexOf(run);
+    const beside = [runs[at - 1], runs[at + 1]].filter((other) => other?.scene === 'rush' && other.way === 'continuous').map((other) => other!.makespanMs);
+    return beside.reduce((sum, ms) => sum + ms, 0) / beside.length / run.makespanMs;
+  });
+  return ratios.reduce((sum, ratio) => sum + ratio, 0) / ratios.length;
+}
+
 export function targetsOf(figures: readonly WayFigures[]): Targets {
   const find = (scene: Run['scene'], way: string): WayFigures | undefined => figures.find((one) => one.scene === scene && one.way === way);
-  const [continuous, single, alone, loaded] = [find('rush', 'continuous'), find('rush', 'one by one'), find('live', 'alone'), find('live', 'with chat and summaries')];
+  const [single, alone, loaded] = [find('rush', 'one by one'), find('live', 'alone'), find('live', 'with chat and summaries')];
   return {
-    ...(continuous && single && { throughput: continuous.perSecond / single.perSecond }),
+    ...(single && { throughput: 1 / single.overBeside }),
     ...(alone && loaded && { ttft: loaded.classes.completion.ttft.p95 / alone.classes.completion.ttft.p95, total: loaded.classes.completion.total.p95 / alone.classes.completion.total.p95 }),
   };
 }
