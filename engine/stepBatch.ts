@@ -21,7 +21,9 @@ interface Weight {
 export class StepBatch {
   readonly #cache: KvCache;
   readonly #parts = new Map<Sequence, { part: Scheduled; weight: Weight }>();
-  /** Of those in the window lane, and of `others`; a part that is taken out leaves its own behind. */
+  /** Whose columns it attends to in any case. */
+  #others: readonly Lease[] = [];
+  /** Of those in the window lane, and of `#others`. */
   readonly #pages = new Set<number>();
   /** Of the sequence that has most of them. */
   #mostPages = 0;
@@ -85,8 +87,13 @@ export class StepBatch {
 
   delete(sequence: Sequence): Scheduled | null {
     const entry = this.#parts.get(sequence);
+    if (!entry) return null;
     this.#parts.delete(sequence);
-    return entry?.part ?? null;
+    this.#pages.clear();
+    this.#mostPages = 0;
+    for (const lease of this.#others) this.#addPages(lease);
+    for (const { part } of this.#parts.values()) if (part.lane === 'window') this.#addPages(part.lease);
+    return entry.part;
   }
 
   /** Whether the next token that a sequence needs is computed in this step. */
@@ -103,11 +110,11 @@ export class StepBatch {
     return { apart, paidColumns: pages * this.#cache.pageSlots };
   }
 
-  /** Whether `tokens` of another sequence had better be in this step than in one of their own. */
-  shares(lease: Lease, tokens: number, budget: TokenBudget): boolean {
+  /** Whether another sequence had better have `most` tokens in this step than `tokens` in one of its own. */
+  shares(lease: Lease, tokens: number, budget: TokenBudget, most = tokens): boolean {
     const own = this.#windowTokens;
     if (own === 0) return true;
-    return budget.shares({ tokens: own, columns: this.paidColumns }, { tokens, columns: columnsOf(this.#cache, lease) }, this.with(lease, tokens).paidColumns);
+    return budget.shares({ tokens: own, columns: this.paidColumns }, { tokens, columns: columnsOf(this.#cache, lease) }, this.with(lease, most).paidColumns);
   }
 
   /** What has been put together, in order; then it is empty. Slots may move. */
@@ -115,9 +122,10 @@ export class StepBatch {
     const parts = Array.from(this.#parts.values(), ({ part }) => part);
     const inWindow = parts.filter(({ lane }) => lane === 'window');
     const numTokens = inWindow.reduce((sum, { count, draft }) => sum + count + draft.length, 0);
-    const [leases, added] = [inWindow.map(({ lease }) => lease), inWindow.map(({ newSlots }) => newSlots)];
-    // Apart nobody pays for what others have scattered.
-    if (!this.#attended(0, this.#mostPages, this.#pages).apart) this.#cache.pack(leases, added, numTokens, parts.map(({ newSlots }) => newSlots));
+    // Together everybody pays for all pages; apart for as many as the one who lies in most.
+    const { apart } = this.#attended(0, this.#mostPages, this.#pages);
+    const packed = apart ? inWindow.filter(({ lease }) => this.#cache.addPages(lease, new Set()) === this.#mostPages).slice(0, 1) : inWindow;
+    this.#cache.pack(packed.map(({ lease }) => lease), packed.map(({ newSlots }) => newSlots), numTokens, parts.map(({ newSlots }) => newSlots));
     this.begin([]);
     return parts;
   }
@@ -128,7 +136,8 @@ export class StepBatch {
     this.#pages.clear();
     this.#mostPages = 0;
     this.drafted = 0;
-    for (const lease of others) this.#addPages(lease);
+    this.#others = [...others];
+    for (const lease of this.#others) this.#addPages(lease);
   }
 
   /** Tokens in the window lane, with the drafts that decodes want. */

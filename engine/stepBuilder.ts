@@ -29,9 +29,8 @@ import { columnsOf, type StepBatch } from './stepBatch.ts';
  * completions took a fifth longer, and a chat got no more tokens in all (benchmark `mixed`, live).
  */
 const OVERDUE_MS = 300;
-/** A part of a prompt in the prefill lane that is worth its step, in tokens; shorter ones are put together to one that comes not more often than this. */
+/** A part of a prompt in the prefill lane that is worth its step, in tokens; shorter ones are put together to one that comes seldom. */
 const LONG_PART = 64;
-const BETWEEN_PARTS_MS = 450;
 /** Waiting sequences looked at per step. */
 const MAX_CANDIDATES = 32;
 /** Tokens that are put where others have left room. */
@@ -183,12 +182,13 @@ export class StepBuilder {
     else if (batch.computesFor(sequence, at)) return;
     else if (sequence.laneAt(at) === 'window') {
       const missing = sequence.laneEnd(at) - at;
-      // What they pay for depends on how many they are.
+      // What they pay for depends on how many they are: so many that their price leaves room for them.
       const within = (tokens: number): number => Math.min(isLate ? budget.leastTokens : room(batch.with(lease, tokens).paidColumns), missing);
-      const most = within(within(1));
+      let most = within(1);
+      for (let fits = within(most); most > 1 && fits < most; fits = within(most)) most = Math.max(fits, most >> 1);
       // What a step of its own would have of it.
       const alone = isLate ? most : Math.min(budget.tokens(columnsOf(this.#cache, lease), 0), missing);
-      if (!this.#isAside(sequence, lease, most > 0 ? alone : 0, budget)) this.#take(sequence, lease, most);
+      if (!this.#isAside(sequence, lease, most > 0 ? alone : 0, budget, most)) this.#take(sequence, lease, most);
     } else if (!this.#prefilling) {
       const left = sequence.laneEnd(at) - at;
       const { tokens, most } = this.#part(sequence, at, left, frame, standing);
@@ -219,12 +219,12 @@ export class StepBuilder {
     const usual = part(standing);
     const isBeside = this.#batch.decodes().some((other) => rank(other, this.#policies) <= rank(sequence, this.#policies));
     if (urgent || !isBeside || usual.tokens >= Math.min(left, LONG_PART)) return usual;
-    return now - this.#partAt < BETWEEN_PARTS_MS ? { tokens: 0, most: 0 } : part('late');
+    return now - this.#partAt < budget.betweenPartsMs ? { tokens: 0, most: 0 } : part('late');
   }
 
-  /** Whether a sequence is left for another step: this one has no room for its tokens, or they would make it too dear. */
-  #isAside(sequence: Sequence, lease: Lease, tokens: number, budget: TokenBudget): boolean {
-    if (tokens > 0 && (!this.#policies.grouping || this.#batch.shares(lease, tokens, budget))) return false;
+  /** Whether a sequence, which would have `tokens` in a step of its own, is left for one: this step has no room for it, or `most` of them would make it too dear. */
+  #isAside(sequence: Sequence, lease: Lease, tokens: number, budget: TokenBudget, most = tokens): boolean {
+    if (tokens > 0 && (!this.#policies.grouping || this.#batch.shares(lease, tokens, budget, most))) return false;
     this.#aside.add(sequence);
     return true;
   }
@@ -272,14 +272,17 @@ export class StepBuilder {
   /** Whether a waiting sequence does well to run beside others of its class. Chats and completions are read along: they do not wait. */
   #joins(sequence: Sequence, budget: TokenBudget): boolean {
     if (!this.#policies.grouping || sequence.priority === 'completion' || sequence.priority === 'chat') return true;
-    const numRunning = [...this.#admission.running.keys()].filter(({ priority }) => priority === sequence.priority).length;
+    const running = [...this.#admission.running].filter(([{ priority }]) => priority === sequence.priority);
+    const numRunning = running.length;
     if (numRunning === 0) return true;
     // As things will be when all of them generate.
     const { pageSlots } = this.#cache;
     const { numReferenced } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
-    const own = (sequence.tokenIds.length + likelyAnswer(sequence) / 2) / pageSlots;
-    const all = this.#cache.numReferenced / pageSlots;
-    const most = Math.max(...Array.from(this.#admission.running.values(), numComputed)) / pageSlots;
+    const length = (one: Sequence): number => one.tokenIds.length + likelyAnswer(one) / 2;
+    const own = length(sequence) / pageSlots;
+    const toCome = running.reduce((sum, [one, lease]) => sum + length(one) - numComputed(lease), 0);
+    const all = (this.#cache.numReferenced + toCome) / pageSlots;
+    const most = Math.max(...running.map(([one]) => length(one))) / pageSlots;
     const columns = (numTokens: number, most: number, all: number): number => this.#cache.attended(numTokens, most, all).pages * pageSlots;
     const together = columns(numRunning + 1, Math.max(most, own), all + own - numReferenced / pageSlots);
     return budget.shares({ tokens: numRunning, columns: columns(numRunning, most, all) }, { tokens: 1, columns: own * pageSlots }, together);

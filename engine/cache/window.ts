@@ -159,9 +159,9 @@ export class KvWindow {
   /** What tokens of a step pay for, of pages: see attendedPages. */
   attended(numTokens: number, most: number, all: number): Attended {
     const { kvHeads, headSize, kv, runnerBytes = 0 } = this.shape;
-    // Of a float32 window steps have one way only.
+    // Of a float32 window steps have one way only. What the runner keeps is gathered, then joined with the step's own: two copies.
     if (kv === 'float32') return { apart: false, pages: Math.max(1, all) };
-    return attendedPages(numTokens, most, all, this.pageSlots * (2 * kvHeads * (headSize + 4) + runnerBytes));
+    return attendedPages(numTokens, most, all, this.pageSlots * (2 * kvHeads * (headSize + 4) + 2 * runnerBytes));
   }
 
   /**

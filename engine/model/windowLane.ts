@@ -118,9 +118,9 @@ function shares(ops: GraphOps, scores: string, mask: string, valueScales: string
   const { g, levels, step, zero } = ops;
   const op: GraphOps['op'] = (...node) => ops.op(...node);
   const visible = op('Add', [scores, mask]);
-  // A softmax whose result does not depend on the order of the slots: it divides by the sum at the very end, sums in
-  // float64, and the products are added as integers. Otherwise last bits would tip codes downstream: with the plain
-  // operator 1-2 % of the tokens differed between chunk sizes, with this none in 8,640 rows.
+  // A softmax whose result does not show the order of the slots: it divides by the sum at the very end, sums in float64,
+  // whose last bits a float32 hardly ever shows, and the products are added as integers. Otherwise last bits would tip codes
+  // downstream: with the plain operator 1-2 % of the tokens differed between chunk sizes, with this none in 8,640 rows.
   const powers = op('Exp', [op('Sub', [visible, op('ReduceMax', [visible, ops.lastAxis], { keepdims: 1 })])]);
   const total = op('Cast', [op('ReduceSum', [op('Cast', [powers], { to: DataType.float64 }), ops.lastAxis], { keepdims: 1 })], { to: DataType.float32 });
   // The scales of V belong to the summed axis, so they go into the probabilities, relative to the largest that the token

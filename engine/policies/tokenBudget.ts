@@ -16,6 +16,8 @@ export interface TokenBudget {
   readonly leastTokens: number;
   /** Most tokens of a prompt in the prefill lane, whose first stands at `startIndex`, in a step with `windowTokens` in the other lane. */
   prefill(startIndex: number, columns: number, windowTokens: number, standing: PromptStanding): number;
+  /** Between two parts of prompts that others have to wait for. */
+  readonly betweenPartsMs: number;
   /** What a token costs for the columns that it attends to, ms; 0 where nothing is learnt. */
   columnMs(columns: number): number;
   /** Whether two parts had better be one step over `columns` than two. */
@@ -34,13 +36,15 @@ const LEAST_PREFILL = 16;
 const MOST_LEAST = 48;
 /** A few tokens cost nearly as much as many there. So what a prompt has of a step is at least so long. */
 const OWN_MS = 150;
+/** A part that others have to wait for, and as half as long again for them. */
+const BETWEEN_PARTS = 1.5;
 /** Of the first step, before anything has been measured. */
 const FIRST_TOKENS = 32;
 
 /** The same for every step; prompts get a quarter of it however many sequences decode. */
 export function fixedBudget(tokens: number): TokenBudget {
   const most = (numDecodes: number): number => Math.max(tokens, numDecodes + Math.ceil(tokens / 4));
-  return { tokens: (_, numDecodes) => most(numDecodes), beside: () => tokens, leastTokens: 1, prefill: () => tokens, columnMs: () => 0, shares: () => true };
+  return { tokens: (_, numDecodes) => most(numDecodes), beside: () => tokens, leastTokens: 1, prefill: () => tokens, betweenPartsMs: BETWEEN_PARTS * OWN_MS, columnMs: () => 0, shares: () => true };
 }
 
 /** `prefillCost`: of steps with the prefill lane alone; its columns are the prompt's own. */
@@ -53,6 +57,7 @@ export function learntBudget(cost: StepCost, prefillCost: StepCost, target: Step
     tokens: (columns, numDecodes) => Math.max(within(target.ms, columns), numDecodes + target.leastTokens),
     beside: (columns, ownTokens) => within(besideMs(target, cost.predict(ownTokens, columns + ownTokens)), columns),
     leastTokens: target.leastTokens,
+    betweenPartsMs: BETWEEN_PARTS * Math.max(OWN_MS, target.lateMs),
     prefill: (startIndex, columns, windowTokens, standing) => {
       if (!prefillCost.known) return FIRST_TOKENS;
       const window = besideWeights(cost, windowTokens, columns + windowTokens);

@@ -66,3 +66,18 @@ test('two texts computed by turns lie scattered; who asks on about one gets it p
   for (let i = 0; i < 3; i++) for (const text of texts) await question(text);
   for (const text of texts) expect(await question(text)).toBeLessThanOrEqual(9 * 256);
 });
+
+test('two texts that lie scattered, each among another that nobody asks about: answers about both get them packed though they attend apart', async () => {
+  const h = harness({ slots: 32768, maxContext: 8192, tokenBudget: 24 });
+  const texts = [1, 2, 3, 4].map((seed) => tokens(2000, seed));
+  for (const pair of [texts.slice(0, 2), texts.slice(2)]) {
+    for (const text of pair) ask(h.engine, text, { maxTokens: 1 });
+    await drain(h.engine);
+  }
+  const prompts = [texts[0]!, texts[2]!].map((text) => [...text, 1, 2, 3]);
+  const answers = prompts.map((prompt) => ask(h.engine, prompt, { maxTokens: 200 }));
+  await drain(h.engine);
+  // Each in nine pages at best, and a fifth more for being gathered.
+  expect(h.runner.paidColumns).toBeLessThan(1.2 * 10 * 256);
+  for (const [i, { tokenIds }] of answers.entries()) expect(tokenIds).toEqual(runAlone(prompts[i]!, { maxTokens: 200 }, LIMITS).tokenIds);
+});

@@ -158,6 +158,7 @@ const run = (scene: Run['scene'], way: string, round: number, ms: number): Run =
   way,
   round,
   makespanMs: 10 * ms,
+  background: way === 'with chat and summaries' ? { chat: { tokens: 30, ended: 2 } } : {},
   busyMs: 5 * ms,
   records: [
     { id: 'c1', priority: 'completion', due: 100, tokens: [100 + ms, 100 + 2 * ms, 100 + 4 * ms], ended: 100 + 4 * ms, unseen: false },

@@ -14,7 +14,7 @@ import { EngineUnderTest } from '../engineUnderTest.ts';
 import { readSession } from '../session.ts';
 import { SHAPES, type ShapeName } from '../shapes.ts';
 import { shapeFolder } from '../writeShape.ts';
-import { type Record, replay } from './replay.ts';
+import { type Record, type Replay, replay } from './replay.ts';
 import { type MixedWorkload, mixedWorkload, seen } from './requests.ts';
 import { EngineServer, PaddedBatches, type Server } from './server.ts';
 
@@ -57,6 +57,8 @@ export interface Run {
   /** Time in steps. */
   busyMs: number;
   records: Record[];
+  /** See Replay. */
+  background?: Replay['background'];
 }
 
 export interface MixedBench {
@@ -95,9 +97,8 @@ export async function mixedBench(options: MixedBenchOptions = {}): Promise<Mixed
     const runs: Run[] = [];
     const most = only.includes('rush') || only.includes('live') ? rounds : 1;
     for (let round = 0; round < most; round++) {
-      const ways = waysOf(only, round);
-      for (let i = 0; i < ways.length; i++) {
-        const way = ways[(i + round) % ways.length]!;
+      const groups = waysOf(only, round);
+      for (const way of groups.map((_, i) => groups[(i + round) % groups.length]!).flat()) {
         const run = await measure(bench, way, workload, { seed, rush, speed });
         runs.push({ round, ...run });
         const tokens = run.records.reduce((sum, { tokens }) => sum + tokens.length, 0);
@@ -112,13 +113,15 @@ export async function mixedBench(options: MixedBenchOptions = {}): Promise<Mixed
   }
 }
 
-function waysOf(only: readonly Scene[], round: number): Way[] {
-  const ways: Way[] = [];
-  const rush = (name: string, policies: Partial<Policies> = {}, padded = false): Way => ({ scene: 'rush', name, policies, padded });
-  if (only.includes('rush')) ways.push(rush('continuous'), rush('one by one', { batching: 'single' }), rush('continuous'), rush('padded batches', {}, true));
-  if (only.includes('policies') && round === 0) for (const name of switches()) ways.push(rush('continuous'), rush(`without ${name}`, { [name]: false }));
-  if (only.includes('live')) ways.push({ scene: 'live', name: 'alone', policies: {} }, { scene: 'live', name: 'with chat and summaries', policies: {}, loaded: true });
-  return ways;
+/** Ways that stay in their order, in groups that take turns. */
+function waysOf(only: readonly Scene[], round: number): Way[][] {
+  const continuous: Way = { scene: 'rush', name: 'continuous', policies: {} };
+  const compared: Way[] = [];
+  if (only.includes('rush')) compared.push({ ...continuous, name: 'one by one', policies: { batching: 'single' } }, { ...continuous, name: 'padded batches', padded: true });
+  if (only.includes('policies') && round === 0) for (const name of switches()) compared.push({ ...continuous, name: `without ${name}`, policies: { [name]: false } });
+  const groups: Way[][] = compared.length ? [[continuous, ...compared.flatMap((way) => [way, continuous])]] : [];
+  if (only.includes('live')) groups.push([{ scene: 'live', name: 'alone', policies: {} }], [{ scene: 'live', name: 'with chat and summaries', policies: {}, loaded: true }]);
+  return groups;
 }
 
 /** The policies that can be switched off. */
@@ -139,6 +142,6 @@ async function measure(bench: EngineUnderTest, way: Way, { requests, blocks }: M
     : new EngineServer(engine);
   const answers = (priority: string) => requests.filter((request) => request.priority === priority);
   const background = way.loaded ? [answers('chat'), answers('summary')] : [];
-  const { records, makespanMs } = way.scene === 'rush' ? await replay(server, seen(requests), { speed: rush }) : await replay(server, answers('completion'), { speed, background });
-  return { scene: way.scene, way: way.name, makespanMs, busyMs: engine.stats().busyMs - before, records };
+  const { records, makespanMs, background: had } = way.scene === 'rush' ? await replay(server, seen(requests), { speed: rush }) : await replay(server, answers('completion'), { speed, background });
+  return { scene: way.scene, way: way.name, makespanMs, busyMs: engine.stats().busyMs - before, records, background: had };
 }

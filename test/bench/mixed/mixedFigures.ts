@@ -36,6 +36,8 @@ export interface WayFigures {
   /** Completions that nobody would have seen; not in the figures by class. */
   unseen: number;
   classes: { [priority in Class]: ClassFigures };
+  /** Of what always ran beside it, by class: tokens a second, and how many ended. */
+  background: { [priority: string]: { perSecond: number; ended: number } };
 }
 
 export interface Targets {
@@ -68,6 +70,12 @@ export function figuresOf({ runs }: Pick<MixedBench, 'runs'>): WayFigures[] {
       overBeside: overBeside(runs, ofWay),
       unseen: records.filter(({ unseen }) => unseen).length,
       classes: Object.fromEntries(CLASSES.map((priority) => [priority, classFigures(records.filter((record) => record.priority === priority && !record.unseen))])) as WayFigures['classes'],
+      background: Object.fromEntries(
+        [...new Set(ofWay.flatMap((run) => Object.keys(run.background ?? {})))].map((priority) => {
+          const had = ofWay.map((run) => run.background?.[priority] ?? { tokens: 0, ended: 0 });
+          return [priority, { perSecond: (1000 * had.reduce((total, { tokens }) => total + tokens, 0)) / sum(({ makespanMs }) => makespanMs), ended: had.reduce((total, { ended }) => total + ended, 0) }];
+        }),
+      ),
     };
   });
 }
@@ -75,10 +83,10 @@ export function figuresOf({ runs }: Pick<MixedBench, 'runs'>): WayFigures[] {
 /** Of this way's runs, by time for the same requests. */
 function overBeside(runs: readonly Run[], ofWay: readonly Run[]): number {
   if (ofWay[0]!.scene !== 'rush' || ofWay[0]!.way === 'continuous') return Number.NaN;
-  const ratios = ofWay.map((run) => {
+  const ratios = ofWay.flatMap((run) => {
     const at = runs.indexOf(run);
     const beside = [runs[at - 1], runs[at + 1]].filter((other) => other?.scene === 'rush' && other.way === 'continuous').map((other) => other!.makespanMs);
-    return beside.reduce((sum, ms) => sum + ms, 0) / beside.length / run.makespanMs;
+    return beside.length ? [beside.reduce((sum, ms) => sum + ms, 0) / beside.length / run.makespanMs] : [];
   });
   return ratios.reduce((sum, ratio) => sum + ratio, 0) / ratios.length;
 }
@@ -87,7 +95,7 @@ export function targetsOf(figures: readonly WayFigures[]): Targets {
   const find = (scene: Run['scene'], way: string): WayFigures | undefined => figures.find((one) => one.scene === scene && one.way === way);
   const [single, alone, loaded] = [find('rush', 'one by one'), find('live', 'alone'), find('live', 'with chat and summaries')];
   return {
-    ...(single && { throughput: 1 / single.overBeside }),
+    ...(single && !Number.isNaN(single.overBeside) && { throughput: 1 / single.overBeside }),
     ...(alone && loaded && { ttft: loaded.classes.completion.ttft.p95 / alone.classes.completion.ttft.p95, total: loaded.classes.completion.total.p95 / alone.classes.completion.total.p95 }),
   };
 }

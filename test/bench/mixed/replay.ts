@@ -22,12 +22,14 @@ export interface Replay {
   records: Record[];
   /** From the first request's time to the last one's end. */
   makespanMs: number;
+  /** What those had that always ran, by class: tokens of their answers, and how many have ended. */
+  background: { [priority: string]: { tokens: number; ended: number } };
 }
 
 export interface ReplayOptions {
   /** How many times faster than recorded. */
   speed: number;
-  /** One of each of these lists is always running while the session lasts: when it has ended, the next begins. Not recorded. */
+  /** One of each of these lists is always running while the session lasts: when it has ended, the next begins. */
   background?: readonly (readonly MixedRequest[])[];
 }
 
@@ -60,16 +62,23 @@ export async function replay(server: Server, requests: readonly MixedRequest[], 
   events.sort((a, b) => a.at - b.at);
 
   const running = new Set<string>();
+  const got: Replay['background'] = {};
   const keepRunning = (list: readonly MixedRequest[], round: number): void => {
     const { priority, promptIds, prefill, numTokens } = list[round % list.length]!;
     const id = `background ${priority} ${round}`;
+    const had = (got[priority] ??= { tokens: 0, ended: 0 });
     const onEnd = (): void => {
       running.delete(id);
-      if (numOpen > 0) keepRunning(list, round + 1);
+      if (numOpen === 0) return;
+      had.ended++;
+      keepRunning(list, round + 1);
+    };
+    const onToken = (): void => {
+      if (numOpen > 0) had.tokens++;
     };
     running.add(id);
     // Each turn is another text from its second token on: nothing of an earlier turn's is found.
-    server.add({ id, priority, promptIds: priority === 'summary' ? [promptIds[0]!, ...salt(round), ...promptIds.slice(1)] : promptIds, prefill, numTokens, onToken: () => {}, onEnd });
+    server.add({ id, priority, promptIds: priority === 'summary' ? [promptIds[0]!, ...salt(round), ...promptIds.slice(1)] : promptIds, prefill, numTokens, onToken, onEnd });
   };
   for (const list of background) if (list.length > 0) keepRunning(list, 0);
 
@@ -86,7 +95,7 @@ export async function replay(server: Server, requests: readonly MixedRequest[], 
 
   const wanted = new Map(requests.map((request) => [request.id, request.numTokens]));
   for (const { id, tokens, unseen } of records) if (!unseen && tokens.length !== wanted.get(id)) throw new Error(`${id} got ${tokens.length} tokens of ${wanted.get(id)}.`);
-  return { records, makespanMs };
+  return { records, makespanMs, background: got };
 }
 
 /** Three tokens that tell a round from the others. */
