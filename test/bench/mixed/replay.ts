@@ -66,7 +66,8 @@ export async function replay(server: Server, requests: readonly MixedRequest[], 
   const keepRunning = (list: readonly MixedRequest[], round: number): void => {
     const { priority, promptIds, prefill, numTokens } = list[round % list.length]!;
     const id = `background ${priority} ${round}`;
-    const had = (got[priority] ??= { tokens: 0, ended: 0 });
+    const had = got[priority] ?? { tokens: 0, ended: 0 };
+    got[priority] = had;
     const onEnd = (): void => {
       running.delete(id);
       if (numOpen === 0) return;
