@@ -29,7 +29,8 @@ for (const name of Object.keys(COMMANDS)) {
   }
   // JSON has no NaN: what could not be measured is null there.
   const json = readFileSync(file, 'utf8');
-  writeFileSync(path.join(kept, `${name}.json`), `${JSON.stringify(JSON.parse(json))}\n`);
+  // Six digits are more than any figure shows; times of every token would be most of the file.
+  writeFileSync(path.join(kept, `${name}.json`), `${JSON.stringify(JSON.parse(json), (_, value) => (typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value))}\n`);
   const { machine, ...result } = JSON.parse(json, (key, value) => (value === null && key !== 'shares' ? Number.NaN : value));
   measured[name] = { machine, result };
 }
