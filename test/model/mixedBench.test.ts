@@ -19,9 +19,9 @@ test('each way runs to its end, and every figure is there', async () => {
   const { completion, chat } = bench.counts;
   expect(completion).toBeGreaterThan(5);
   expect(chat).toBe(1);
-  for (const { scene, classes, perSecond, perBusySecond } of figures) {
-    expect(classes.completion.ttft.count).toBe(completion);
-    expect(classes.chat.ttft.count).toBe(scene === 'rush' ? 1 : 0);
+  for (const { scene, rounds, classes, perSecond, perBusySecond } of figures) {
+    expect(classes.completion.ttft.count).toBe(completion! * rounds);
+    expect(classes.chat.ttft.count).toBe(scene === 'rush' ? rounds : 0);
     expect(perSecond).toBeGreaterThan(0);
     expect(perBusySecond).toBeGreaterThanOrEqual(perSecond);
   }
