@@ -2,7 +2,7 @@
  * What one step runs: the spans that the scheduler chose, on one ragged token axis. The border between queues and
  * tensors: the scheduler makes batches and never sees a tensor, the runner runs them and never sees a queue.
  */
-import type { KvRows } from './cache/window.ts';
+import type { KvRows } from './cache/kvRows.ts';
 
 export type Lane = 'window' | 'prefill';
 

@@ -10,7 +10,7 @@ import { type ModelRunner, scratchRows, separatesShort } from './batch.ts';
 import { KvCache } from './cache/kvCache.ts';
 import type { Block } from './cache/outline.ts';
 import type { KvWindow } from './cache/window.ts';
-import { kvBytesPerToken } from './cache/window.ts';
+import { kvBytesPerToken } from './cache/kvRows.ts';
 import { RequestError } from './errors.ts';
 import { Journal } from './journal.ts';
 import { clipped, laneIds, type TokenRange } from './laneIds.ts';

@@ -1,5 +1,6 @@
 /** A model folder made ready: imported files, text side, session, window and engine; rebuilt after a bug, freed at the end. */
-import { KvWindow, kvBytesPerToken } from './cache/window.ts';
+import { kvBytesPerToken } from './cache/kvRows.ts';
+import { KvWindow } from './cache/window.ts';
 import { Engine } from './engine.ts';
 import { RequestError } from './errors.ts';
 import { automaticCacheBytes } from './memory.ts';

@@ -11,7 +11,8 @@ import { packingOf, partnersOf } from './packing.ts';
 import { PrefixTree, type TreeNode } from './prefixTree.ts';
 import { SlotAllocator } from './slots.ts';
 import { KvStore } from './store.ts';
-import { type KvRows, type KvWindow, kvBytesPerToken, PAGE_SLOTS } from './window.ts';
+import { type KvRows, kvBytesPerToken } from './kvRows.ts';
+import { type KvWindow, PAGE_SLOTS } from './window.ts';
 
 /** P is whole pages, unless the ceiling allows less than four of them: a step of the window's growth. */
 const WINDOW_STEP = PAGE_SLOTS;

@@ -8,7 +8,7 @@ import { isPrefill, isShifted, shiftedId } from '../laneIds.ts';
 import { type CommonRun, commonRuns } from './commonRuns.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { endIndex, pathTo, type TreeNode } from './prefixTree.ts';
-import type { KvRows } from './window.ts';
+import type { KvRows } from './kvRows.ts';
 
 /** Tokens [start, end) of a text may be taken over from `by` positions before, in the text `source`. */
 export interface Shift extends CommonRun {

@@ -3,7 +3,8 @@
  * accounting; which run belongs to which tokens is the prefix tree's business, when to store or drop is KvMemory's.
  * Blocks keep a split cheap (it copies at most one) and are the unit that a codec or a disk tier would work on.
  */
-import { type KvRows, type KvShape, type KvWindow, newKvRows } from './window.ts';
+import { arraysOf, copyRows, type KvRows, type KvShape, newKvRows } from './kvRows.ts';
+import type { KvWindow } from './window.ts';
 
 /** Tokens per block; the last block of a run, and blocks beside a split, may be shorter. */
 export const BLOCK_TOKENS = 32;
@@ -16,7 +17,7 @@ export interface StoredRun {
 }
 
 function bytesOf(rows: KvRows): number {
-  return rows.keys.byteLength + rows.keyScales.byteLength + rows.values.byteLength + rows.valueScales.byteLength;
+  return arraysOf(rows).reduce((bytes, { byteLength }) => bytes + byteLength, 0);
 }
 
 function runOf(blocks: readonly KvRows[]): StoredRun {
@@ -30,25 +31,15 @@ function runOf(blocks: readonly KvRows[]): StoredRun {
 }
 
 /** Copies tokens [from, to) of `rows` over those of `target` from `at` on; nothing where to <= from. */
-function copyRows(shape: KvShape, rows: KvRows, from: number, to: number, target: KvRows, at: number): void {
+function copyTokens({ numLayers, kvHeads, headSize }: KvShape, rows: KvRows, from: number, to: number, target: KvRows, at: number): void {
   if (to <= from) return;
-  const heads = shape.numLayers * shape.kvHeads;
-  const copy = <A extends Int8Array | Float32Array>(source: A, into: A, numRows: number, width: number): void => {
-    if (source.length === 0) return;
-    for (let r = 0; r < numRows; r++) {
-      into.set(source.subarray((r * rows.numTokens + from) * width, (r * rows.numTokens + to) * width) as never, (r * target.numTokens + at) * width);
-    }
-  };
-  copy(rows.keys, target.keys, heads * shape.headSize, 1);
-  copy(rows.values, target.values, heads, shape.headSize);
-  copy(rows.keyScales, target.keyScales, heads, 1);
-  copy(rows.valueScales, target.valueScales, heads, 1);
+  for (let h = 0; h < numLayers * kvHeads; h++) copyRows(rows, h, from, target, h, at, to - from, headSize);
 }
 
 /** Copies tokens [from, to) out of `rows`. */
 export function sliceRows(shape: KvShape, rows: KvRows, from: number, to: number): KvRows {
   const slice = newKvRows(shape, to - from);
-  copyRows(shape, rows, from, to, slice, 0);
+  copyTokens(shape, rows, from, to, slice, 0);
   return slice;
 }
 
@@ -86,7 +77,7 @@ export class KvStore {
     const rows = newKvRows(this.#shape, to - from);
     let start = 0;
     for (const block of run.blocks) {
-      copyRows(this.#shape, block, Math.max(0, from - start), Math.min(block.numTokens, to - start), rows, Math.max(0, start - from));
+      copyTokens(this.#shape, block, Math.max(0, from - start), Math.min(block.numTokens, to - start), rows, Math.max(0, start - from));
       start += block.numTokens;
     }
     return rows;

@@ -3,7 +3,8 @@
  * codecs are measured over float32 weights, so that a row is the codec's own cost; the last rows are what ships.
  */
 import { readFile } from 'node:fs/promises';
-import { KvWindow, kvBytesPerToken } from '../cache/window.ts';
+import { kvBytesPerToken } from '../cache/kvRows.ts';
+import { KvWindow } from '../cache/window.ts';
 import { addPosition, type Divergence, logProbabilities, noDivergence } from '../divergence.ts';
 import { RequestError } from '../errors.ts';
 import { importModel, type ImportedModel, kvShape } from '../model/importModel.ts';

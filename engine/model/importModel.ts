@@ -5,8 +5,7 @@
 import { createHash } from 'node:crypto';
 import { open, realpath, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { kvBytesPerToken } from '../cache/window.ts';
-import type { KvShape } from '../cache/window.ts';
+import { type KvShape, kvBytesPerToken } from '../cache/kvRows.ts';
 import type { KvPrecision, Precision } from '../protocol.ts';
 import { convertWeights, isTied } from './convertWeights.ts';
 import { type ModelConfig, parseConfig } from './hfConfig.ts';

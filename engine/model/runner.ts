@@ -5,7 +5,8 @@
 import path from 'node:path';
 import type * as Ort from 'onnxruntime-node';
 import type { BatchSpan, ModelRunner } from '../batch.ts';
-import type { KvRows, KvWindow } from '../cache/window.ts';
+import type { KvRows } from '../cache/kvRows.ts';
+import type { KvWindow } from '../cache/window.ts';
 import { RequestError } from '../errors.ts';
 import { type ImportedModel, graphFile, readKeyBiases } from './importModel.ts';
 import { loadOnnxruntime, numRowsTogether, type OnnxRuntime, openSession } from './onnxSession.ts';

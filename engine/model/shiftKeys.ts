@@ -4,7 +4,7 @@
  * are turned as they are and coded anew, which costs one more rounding. A key that is coded without its bias (see keyBias)
  * is turned alike, since the bias is added back by the position that its slot is said to hold.
  */
-import type { KvRows, KvShape } from '../cache/window.ts';
+import type { KvRows, KvShape } from '../cache/kvRows.ts';
 import type { RopeTable } from './rope.ts';
 
 /** Turns all keys of `rows` by this many positions, in place; less than 0 is backwards. */

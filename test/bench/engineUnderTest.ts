@@ -4,7 +4,8 @@
  * meant to be the only such place in the benchmarks.
  */
 import type { BatchSpan, ModelRunner } from '../../engine/batch.ts';
-import { type KvRows, KvWindow } from '../../engine/cache/window.ts';
+import type { KvRows } from '../../engine/cache/kvRows.ts';
+import { KvWindow } from '../../engine/cache/window.ts';
 import { Engine } from '../../engine/engine.ts';
 import { type ImportedModel, importModel, kvShape } from '../../engine/model/importModel.ts';
 import { OnnxRunner } from '../../engine/model/runner.ts';

@@ -5,7 +5,8 @@
  * row, a bad split, promotion or compaction either throws or changes tokens. All cells of a row derive from the hash.
  */
 import type { BatchSpan, ModelRunner } from '../../engine/batch.ts';
-import { type KvRows, type KvShape, type KvWindow, newKvRows } from '../../engine/cache/window.ts';
+import { type KvRows, type KvShape, newKvRows } from '../../engine/cache/kvRows.ts';
+import type { KvWindow } from '../../engine/cache/window.ts';
 import type { KvPrecision } from '../../engine/protocol.ts';
 
 export const VOCAB_SIZE = 64;

@@ -1,5 +1,6 @@
 /** An engine over the fake runner, with a clock that tests move by hand. */
-import { kvBytesPerToken, type KvShape, KvWindow } from '../../engine/cache/window.ts';
+import { kvBytesPerToken, type KvShape } from '../../engine/cache/kvRows.ts';
+import { KvWindow } from '../../engine/cache/window.ts';
 import { Engine, type EngineOptions } from '../../engine/engine.ts';
 import type { Priority, SamplingParams } from '../../engine/protocol.ts';
 import { type Detokenizer, Sequence, type SequenceOptions } from '../../engine/sequence.ts';

@@ -1,7 +1,7 @@
 /** Random workloads against the naive oracle: whatever is shared, chunked, preempted, evicted, demoted or moved, the tokens are the same. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { kvBytesPerToken } from '../../engine/cache/window.ts';
+import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import type { KvPrecision } from '../../engine/protocol.ts';
 import { fakeShape, VOCAB_SIZE } from './fakeRunner.ts';
 import { harness, numberDetokenizer } from './harness.ts';

@@ -1,7 +1,7 @@
 /** Who runs when: classes, ageing, first tokens, leaders, preemption, aborts. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { kvBytesPerToken } from '../../engine/cache/window.ts';
+import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import { fakeShape } from './fakeRunner.ts';
 import { ask, drain, harness, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';

@@ -5,7 +5,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { BatchSpan, ModelRunner } from '../../engine/batch.ts';
-import { type KvRows, kvBytesPerToken, KvWindow, newKvRows } from '../../engine/cache/window.ts';
+import { type KvRows, kvBytesPerToken, newKvRows } from '../../engine/cache/kvRows.ts';
+import { KvWindow } from '../../engine/cache/window.ts';
 import { Engine } from '../../engine/engine.ts';
 import { chain, fakeLogits, fakeShape, VOCAB_SIZE } from './fakeRunner.ts';
 import { ask, drain, tokens } from './harness.ts';

@@ -1,7 +1,7 @@
 /** Random int8 rows for the tests of the codecs, and the floats that they stand for. */
 import { RopeTable } from '../../engine/model/rope.ts';
 import type { CodecShape } from '../../engine/cache/codecs/codecFormat.ts';
-import { type KvRows, newKvRows } from '../../engine/cache/window.ts';
+import { type KvRows, newKvRows } from '../../engine/cache/kvRows.ts';
 import { seededRandom } from '../engine/workload.ts';
 
 export const rope = (headSize: number): RopeTable => new RopeTable({ type: 'default', theta: 10_000 }, headSize);

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { type CodecShape, MalformedRun, type RunPlace } from '../../engine/cache/codecs/codecFormat.ts';
 import { type CodecName, codecNamed, FORMATS } from '../../engine/cache/codecs/registry.ts';
 import { HEADER_BYTES } from '../../engine/cache/codecs/runHeader.ts';
-import { type KvRows, newKvRows } from '../../engine/cache/window.ts';
+import { type KvRows, newKvRows } from '../../engine/cache/kvRows.ts';
 import { randomRows, relativeError, rope, tokenFloats } from './codecRows.ts';
 
 const NAMES = FORMATS.map(({ name }) => name);

@@ -5,7 +5,8 @@ import { type Lease, numComputed } from '../../engine/cache/lease.ts';
 import { pathTo } from '../../engine/cache/prefixTree.ts';
 import { SlotAllocator } from '../../engine/cache/slots.ts';
 import { BLOCK_TOKENS, KvStore, sliceRows } from '../../engine/cache/store.ts';
-import { type KvRows, kvBytesPerToken, KvWindow, newKvRows } from '../../engine/cache/window.ts';
+import { type KvRows, kvBytesPerToken, newKvRows } from '../../engine/cache/kvRows.ts';
+import { KvWindow } from '../../engine/cache/window.ts';
 import type { KvPrecision } from '../../engine/protocol.ts';
 import { fakeShape } from '../engine/fakeRunner.ts';
 

@@ -1,7 +1,8 @@
 /** Which tokens take which lane, how the cache tells them apart, and which layers keep their key bias out of the codes. */
 import { describe, expect, test } from 'vitest';
 import { prefillRows, prefillTokensIn, scratchRows } from '../../engine/batch.ts';
-import { KvWindow, newKvRows } from '../../engine/cache/window.ts';
+import { newKvRows } from '../../engine/cache/kvRows.ts';
+import { KvWindow } from '../../engine/cache/window.ts';
 import { laneIds } from '../../engine/laneIds.ts';
 import { keyBiasLayers, keyBiasMatrix, largeKeyBiasLayers, rotateBias } from '../../engine/model/keyBias.ts';
 import { PrefillScratch, scratchBytesPerToken } from '../../engine/model/prefillScratch.ts';

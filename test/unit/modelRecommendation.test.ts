@@ -1,6 +1,6 @@
 /** Which larger models a machine is told of: the table's figures are the import's own, and what fits is arithmetic. */
 import { describe, expect, it } from 'vitest';
-import { kvBytesPerToken } from '../../engine/cache/window.ts';
+import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import { parseConfig } from '../../engine/model/hfConfig.ts';
 import { kvShape } from '../../engine/model/importModel.ts';
 import { planWeights } from '../../engine/model/weightPlan.ts';

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { commonRuns } from '../../engine/cache/commonRuns.ts';
-import { newKvRows } from '../../engine/cache/window.ts';
+import { newKvRows } from '../../engine/cache/kvRows.ts';
 import { shiftKeys } from '../../engine/model/shiftKeys.ts';
 import { RopeTable } from '../../engine/model/rope.ts';
 import { exactId, isPrefill, isShifted, laneIds, shiftedId } from '../../engine/laneIds.ts';

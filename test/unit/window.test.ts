@@ -1,7 +1,8 @@
 /** The window in pages: whatever order they are in, a slot's rows are its own, and what a step looks at comes first. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type KvRows, type KvShape, KvWindow, newKvRows, PAGE_SLOTS } from '../../engine/cache/window.ts';
+import { type KvRows, type KvShape, newKvRows } from '../../engine/cache/kvRows.ts';
+import { KvWindow, PAGE_SLOTS } from '../../engine/cache/window.ts';
 
 const SHAPE: KvShape = { numLayers: 2, kvHeads: 2, headSize: 4, kv: 'int8' };
 

@@ -2,7 +2,7 @@
  * What a codec is made of. A format says how the floats of one side (K or V) of one layer become bytes; everything that
  * formats have in common (header, tokens kept exactly, layers, rotation, the int8 rows at either end) is KvCodec's.
  */
-import type { KvRows, KvShape } from '../window.ts';
+import type { KvRows, KvShape } from '../kvRows.ts';
 
 /** Of int8 rows; what KvShape says besides is of no concern here. */
 export type CodecShape = Pick<KvShape, 'numLayers' | 'kvHeads' | 'headSize'>;

@@ -3,7 +3,7 @@
  * a float32 scale per token for each. The whole of the int8 format, and in all others the tokens that are kept exactly.
  * Floats are little endian, as on every processor that the engine runs on.
  */
-import type { KvRows } from '../window.ts';
+import type { KvRows } from '../kvRows.ts';
 import type { CodecShape } from './codecFormat.ts';
 import { finite } from './scales.ts';
 

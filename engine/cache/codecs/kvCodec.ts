@@ -4,7 +4,7 @@
  * An encoded run is header, exact tokens of the beginning, exact tokens of the end, then block by block, layer by layer, K and
  * V. Pure: the same rows at the same place give the same bytes, and their number depends on sizes and place only.
  */
-import { type KvRows, newKvRows } from '../window.ts';
+import { type KvRows, newKvRows } from '../kvRows.ts';
 import { type CodecShape, type DecodedRun, type ExactTokens, MalformedRun, type Rotation, type RunFormat, type RunPlace } from './codecFormat.ts';
 import { exactBytes, readExact, writeExact } from './exactRows.ts';
 import { hadamard } from './hadamard.ts';

@@ -2,7 +2,7 @@
  * Between int8 rows and floats: dequantises tokens of one layer's K or V in the layout that a format wants, and quantises
  * floats back to rows for the window, as the step graph does it (symmetric, per token and head, largest value = 127).
  */
-import type { KvRows } from '../window.ts';
+import type { KvRows } from '../kvRows.ts';
 import type { CodecShape, Layout } from './codecFormat.ts';
 
 /** Adding and subtracting 1.5 * 2^52 rounds a double to the nearest integer, half to even. */

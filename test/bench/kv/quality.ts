@@ -3,7 +3,7 @@
  * over the rows as they were. Compared are the rows, what attention makes of them, and the distributions of the next tokens.
  */
 import { type CodecName, FORMATS } from '../../../engine/cache/codecs/registry.ts';
-import type { KvRows } from '../../../engine/cache/window.ts';
+import type { KvRows } from '../../../engine/cache/kvRows.ts';
 import { type RowErrors, rowErrors } from './attentionError.ts';
 import { queriesOf } from './queries.ts';
 import { type KvSubject, throughCodec } from './subject.ts';

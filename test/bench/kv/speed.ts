@@ -1,6 +1,6 @@
 /** How long codecs take for a context, beside how long it takes to compute the same tokens, in turns. */
 import { type CodecName, FORMATS } from '../../../engine/cache/codecs/registry.ts';
-import type { KvRows } from '../../../engine/cache/window.ts';
+import type { KvRows } from '../../../engine/cache/kvRows.ts';
 import { below, seededRandom } from '../../engine/workload.ts';
 import { type Figure, figure } from '../spread.ts';
 import type { KvSubject } from './subject.ts';

@@ -4,7 +4,8 @@
  */
 import type { RunPlace } from '../../../engine/cache/codecs/codecFormat.ts';
 import { type CodecName, codecNamed } from '../../../engine/cache/codecs/registry.ts';
-import { type KvRows, type KvShape, KvWindow } from '../../../engine/cache/window.ts';
+import type { KvRows, KvShape } from '../../../engine/cache/kvRows.ts';
+import { KvWindow } from '../../../engine/cache/window.ts';
 import { type ImportedModel, importModel, kvShape, readKeyBiases } from '../../../engine/model/importModel.ts';
 import { RopeTable } from '../../../engine/model/rope.ts';
 import { OnnxRunner } from '../../../engine/model/runner.ts';

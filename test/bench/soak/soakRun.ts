@@ -5,7 +5,8 @@
  * regular intervals after a garbage collection. Keeps nothing of a request that has ended, so that what grows is the engine's.
  */
 import { scratchRows } from '../../../engine/batch.ts';
-import { kvBytesPerToken, KvWindow } from '../../../engine/cache/window.ts';
+import { kvBytesPerToken } from '../../../engine/cache/kvRows.ts';
+import { KvWindow } from '../../../engine/cache/window.ts';
 import { Engine } from '../../../engine/engine.ts';
 import { importModel, kvShape, usualKv } from '../../../engine/model/importModel.ts';
 import { OnnxRunner } from '../../../engine/model/runner.ts';

@@ -1,0 +1,80 @@
+/**
+ * K/V rows of tokens and their layout, wherever they lie: in the window's pages, in the store's blocks, in what a step emits.
+ */
+import type { KvPrecision } from '../protocol.ts';
+
+export interface KvShape {
+  readonly numLayers: number;
+  readonly kvHeads: number;
+  readonly headSize: number;
+  readonly kv: KvPrecision;
+  /** Bytes that the runner keeps beside each slot's rows; none when left out. */
+  readonly runnerBytes?: number;
+}
+
+export type Rows = Int8Array | Float32Array;
+
+/**
+ * K/V rows of n tokens outside the window, losslessly: what a step emits and what the store keeps.
+ * keys [numLayers, kvHeads, headSize, n], keyScales [numLayers, kvHeads, n],
+ * values [numLayers, kvHeads, n, headSize], valueScales [numLayers, kvHeads, n]; the scales are empty in float32.
+ */
+export interface KvRows {
+  readonly numTokens: number;
+  readonly keys: Rows;
+  readonly keyScales: Float32Array;
+  readonly values: Rows;
+  readonly valueScales: Float32Array;
+}
+
+/** Bytes that one slot of the window takes: K and V over all layers, scales, position, stamp and what the runner keeps beside them. */
+export function kvBytesPerToken(shape: KvShape): number {
+  const perHead = shape.kv === 'int8' ? 2 * shape.headSize + 8 : 8 * shape.headSize;
+  return shape.numLayers * shape.kvHeads * perHead + 8 + (shape.runnerBytes ?? 0);
+}
+
+function newRows(kv: KvPrecision, length: number): Rows {
+  return kv === 'int8' ? new Int8Array(length) : new Float32Array(length);
+}
+
+export function newKvRows(shape: KvShape, numTokens: number): KvRows {
+  const heads = shape.numLayers * shape.kvHeads;
+  const scales = shape.kv === 'int8' ? heads * numTokens : 0;
+  return {
+    numTokens,
+    keys: newRows(shape.kv, heads * shape.headSize * numTokens),
+    keyScales: new Float32Array(scales),
+    values: newRows(shape.kv, heads * shape.headSize * numTokens),
+    valueScales: new Float32Array(scales),
+  };
+}
+
+/** From here on a call that copies many elements is faster than a loop. */
+const LEAST_COPIED_AT_ONCE = 24;
+
+/**
+ * Copies `length` tokens of one head, from token `at` of head `h` to token `to` of head `g`. The heads of all layers or pages
+ * are counted through: keys [.., headSize, numTokens], values [.., numTokens, headSize], scales [.., numTokens].
+ */
+export function copyRows(source: KvRows, h: number, at: number, target: KvRows, g: number, to: number, length: number, headSize: number): void {
+  const { numTokens: n, keys: from } = source;
+  const { numTokens: m, keys } = target;
+  let s = h * headSize * n + at;
+  let t = g * headSize * m + to;
+  for (let d = 0; d < headSize; d++, s += n, t += m) {
+    if (length >= LEAST_COPIED_AT_ONCE) keys.set(from.subarray(s, s + length) as never, t);
+    else for (let i = 0; i < length; i++) keys[t + i] = from[s + i]!;
+  }
+  const value = (h * n + at) * headSize;
+  target.values.set(source.values.subarray(value, value + length * headSize) as never, (g * m + to) * headSize);
+  if (source.keyScales.length === 0) return;
+  for (let i = 0; i < length; i++) {
+    target.keyScales[g * m + to + i] = source.keyScales[h * n + at + i]!;
+    target.valueScales[g * m + to + i] = source.valueScales[h * n + at + i]!;
+  }
+}
+
+/** All that it consists of: keys, values and their scales. */
+export function arraysOf({ keys, values, keyScales, valueScales }: KvRows): (Rows | Float32Array)[] {
+  return [keys, values, keyScales, valueScales];
+}
