@@ -10,7 +10,7 @@ import { RequestError } from './errors.ts';
 import { FileLedger } from './fileLedger.ts';
 import { IdleWork } from './idleWork.ts';
 import { inspectFolder } from './inspection.ts';
-import { type LoadedModel, loadModel } from './loadedModel.ts';
+import { type LoadedModel, loadModel, type LoadProgress } from './loadedModel.ts';
 import { type EngineMessage, type EngineStats, type HostMessage, PROTOCOL_VERSION, type ReplyValue } from './protocol.ts';
 import { Machine } from './machine.ts';
 import { memoryStats } from './memory.ts';
@@ -19,6 +19,11 @@ import { prometheusText } from './prometheus.ts';
 import { Requests } from './requests.ts';
 import { Syntax } from './text/syntax.ts';
 import { chromeTrace } from './trace.ts';
+
+/** How often a machine without work looks for what may be tidied up. */
+const TIDY_MS = 10_000;
+/** Most that leaving a model may take to put its cache on the disk. */
+const SAVE_MS = 3000;
 
 type Load = Extract<HostMessage, { type: 'load' }>;
 
@@ -151,6 +156,11 @@ export class Assistant {
         return this.#pin(message.docId, message.pinned);
       case 'evict':
         return this.#evict(message.docId);
+      case 'clearDisk':
+        return void this.#loaded().engine.clearDisk().then(
+          () => this.#reply(message.requestId, { kind: 'ok' }),
+          (error) => this.#emit({ type: 'error', requestId: message.requestId, ...explain(error) }),
+        );
       case 'flush':
         this.#flushes.push(message.requestId);
         return this.#wake();
@@ -242,8 +252,11 @@ export class Assistant {
     if (!model) return this.#answerFlushes();
     if (model.engine.hasWork()) return this.#wake();
     // They wake the loop themselves.
-    if (this.#requests.numWaiting > 0) return;
-    if (!this.#idle.due) return this.#answerFlushes();
+    if (this.#requests.numWaiting > 0 || model.engine.isFetching) return;
+    if (!this.#idle.due) {
+      this.#tidyIn(TIDY_MS);
+      return this.#answerFlushes();
+    }
     if (this.#flushes.length) return this.#wake();
     const timer = setTimeout(async () => {
       // What can wait waits for mains power; what has come meanwhile has ended this wait.
@@ -251,6 +264,24 @@ export class Assistant {
       if (this.#model && this.#idle.start(this.#model)) this.#wake();
     }, IdleWork.DELAY_MS);
     this.#idleTimer = timer;
+  }
+
+  /** For quiet moments: what can wait even longer than file blocks, a little at a time. */
+  #tidyIn(ms: number): void {
+    clearTimeout(this.#idleTimer);
+    const timer = setTimeout(async () => {
+      const model = this.#model;
+      if (!model || (await this.#machine.onBattery()) || this.#idleTimer !== timer || this.#stepping) return;
+      const more = await model.engine.tidy(this.#blocks(model)).catch((error) => this.fail(error));
+      // What has come meanwhile ends in another quiet moment.
+      if (this.#idleTimer === timer && !this.#stepping) this.#tidyIn(more ? 0 : TIDY_MS);
+    }, ms);
+    timer.unref();
+    this.#idleTimer = timer;
+  }
+
+  #blocks({ layout }: LoadedModel): (readonly number[])[] {
+    return this.#files.blocks(this.#documents, layout).map(({ tokenIds }) => tokenIds);
   }
 
   #answerFlushes(): void {
@@ -275,10 +306,11 @@ export class Assistant {
     try {
       this.#loadCancelled = false;
       await this.#free(t('another model was loaded'));
-      this.#model = await this.#load(options, (stage, fraction) => {
+      const progress: LoadProgress = (stage, fraction) => {
         if (this.#loadCancelled) throw new RequestError('notLoaded', t('loading was cancelled'));
         this.#emit({ type: 'loadProgress', requestId, stage, fraction });
-      });
+      };
+      this.#model = await this.#load(options, progress, { onReady: () => this.#wake(), log: (message) => this.#emit({ type: 'log', message }) });
       this.#failures = 0;
       this.#idle.forget();
       this.#reply(requestId, { kind: 'loaded', model: this.#model.info });
@@ -303,7 +335,10 @@ export class Assistant {
     const model = this.#model;
     this.#model = null;
     await this.#stepping;
-    await model?.dispose();
+    if (!model) return;
+    const blocks = this.#blocks(model);
+    for (const until = performance.now() + SAVE_MS; performance.now() < until && (await model.engine.save(blocks)); );
+    await model.dispose();
   }
 
   async #inspect(requestId: string, modelDir: string): Promise<void> {
@@ -335,7 +370,7 @@ export class Assistant {
 
 const UNUSED = new Metrics();
 const NOTHING: Omit<EngineStats, 'memory' | 'files'> = {
-  model: null, maxBytes: 0, windowBytes: 0, storeBytes: 0, scratchBytes: 0, kvBytesPerToken: 0,
+  model: null, maxBytes: 0, windowBytes: 0, storeBytes: 0, scratchBytes: 0, diskBytes: 0, diskMaxBytes: 0, kvBytesPerToken: 0,
   windowSlots: { total: 0, free: 0, held: 0 },
   requests: { waiting: 0, running: 0, done: 0, failed: 0, aborted: 0 },
   tokens: UNUSED.tokens,

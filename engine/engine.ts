@@ -8,6 +8,7 @@
 import { t } from '@vscode/l10n';
 import { type ModelRunner, scratchRows, separatesShort } from './batch.ts';
 import { KvCache } from './cache/kvCache.ts';
+import type { Compression } from './cache/compression.ts';
 import type { Block } from './cache/outline.ts';
 import type { KvWindow } from './cache/window.ts';
 import { kvBytesPerToken } from './cache/kvRows.ts';
@@ -23,6 +24,7 @@ import { numTokensOf, type Scheduled } from './schedule.ts';
 import { Scheduler } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
 import { ShiftedReuse } from './shiftedReuse.ts';
+import { QUIET_MS, type SnapshotOptions, Snapshots } from './snapshots.ts';
 import { Speculation } from './speculation/speculation.ts';
 import { type StepCosts, StepPlanner } from './stepPlanner.ts';
 import type { TracedStep } from './trace.ts';
@@ -49,6 +51,12 @@ export interface EngineOptions {
   softSlots?: number;
   /** Whether requests may take over rows of an older version of their text (see shiftedReuse). */
   reuseShifted?: boolean;
+  /** What is long out of use is compressed; nothing is when left out. */
+  compression?: Compression | null;
+  /** The disk tier; none when left out. */
+  snapshots?: SnapshotOptions | null;
+  /** There is work that was not there when `add` returned. */
+  onReady?: () => void;
   /** For benchmarks: policies other than the usual ones. */
   policies?: Partial<Policies>;
 }
@@ -63,6 +71,8 @@ export class Engine {
   readonly #planner: StepPlanner;
   readonly #speculation: Speculation | null;
   readonly #shifted: ShiftedReuse | null;
+  readonly #snapshots: Snapshots | null;
+  readonly #onReady: () => void;
   readonly #policies: Policies;
   readonly #maxContext: number;
   readonly #clock: () => number;
@@ -71,9 +81,13 @@ export class Engine {
   readonly #givenPrefill: number | undefined;
   /** Tokens for which the prefill lane has room. */
   #mostPrefill = 0;
-  /** Ceiling of window, store and scratch. */
+  /** Of what is read from the disk or written to it. */
+  readonly #bufferBytes: number;
+  /** Ceiling of window, store, scratch and these buffers. */
   #maxBytes = 0;
   readonly #sequences = new Map<string, Sequence>();
+  /** Those of them whose prompts are being read from the disk. */
+  readonly #fetching = new Set<Sequence>();
   /** Sequences that are to end after the step under way: they get no more tokens. */
   readonly #ending = new Set<string>();
   #stepping = false;
@@ -88,7 +102,10 @@ export class Engine {
     const { window, softSlots = 2 * options.maxContext } = options;
     this.#prefillBytesPerToken = options.prefillBytesPerToken ?? 0;
     this.#givenPrefill = options.prefillTokens;
-    this.#cache = new KvCache({ window, maxBytes: this.#divide(options.maxBytes), softSlots, clock: this.#clock });
+    this.#bufferBytes = options.snapshots ? Snapshots.bufferBytes(window.shape) : 0;
+    this.#cache = new KvCache({ window, maxBytes: this.#divide(options.maxBytes), softSlots, clock: this.#clock, compression: options.compression });
+    this.#snapshots = options.snapshots ? new Snapshots(options.snapshots, this.#cache, this.#clock) : null;
+    this.#onReady = options.onReady ?? (() => {});
     this.#policies = { ...ALL_POLICIES, ...options.policies };
     this.#speculation = this.#policies.speculation ? new Speculation() : null;
     const shiftKeys = options.reuseShifted ? this.#runner.shiftKeys?.bind(this.#runner) : undefined;
@@ -105,9 +122,16 @@ export class Engine {
     sequence.limitPrefill(this.#mostPrefill);
     this.#planner.arrived(sequence, !this.hasWork(false));
     this.#sequences.set(sequence.id, sequence);
-    this.#scheduler.add(sequence, this.#clock());
+    const now = this.#clock();
     const error = this.#refusal(sequence);
+    if (!error && this.#isOnDisk(sequence)) void this.#fetch(sequence, now);
+    else this.#scheduler.add(sequence, now);
     if (error) this.#end(sequence, error);
+  }
+
+  /** Whether sequences wait for the disk; `onReady` is called when they have what it has. */
+  get isFetching(): boolean {
+    return this.#fetching.size > 0;
   }
 
   /** Ends a sequence with `abort`, at the latest when the step under way has ended. Unknown and finished ids are ignored. */
@@ -127,7 +151,7 @@ export class Engine {
 
   /** Whether `step` has something to do. */
   hasWork(includeIdle = true): boolean {
-    for (const sequence of this.#sequences.values()) if (includeIdle || sequence.priority !== 'idle') return true;
+    for (const sequence of this.#sequences.values()) if ((includeIdle || sequence.priority !== 'idle') && !this.#fetching.has(sequence)) return true;
     return false;
   }
 
@@ -178,15 +202,35 @@ export class Engine {
     this.#betweenSteps(() => this.#cache.pin(key, tokenIds && this.#blockIds(tokenIds)));
   }
 
+  /**
+   * For quiet moments, a little of what can wait: compresses what is long out of use, writes blocks of files to the disk. False
+   * when there is nothing to do. Steps may go on meanwhile; not to be called again before it has settled.
+   */
+  async tidy(blocks: readonly (readonly number[])[]): Promise<boolean> {
+    return (!this.#stepping && this.#cache.compress()) || this.save(blocks, QUIET_MS);
+  }
+
+  /** Writes a segment of these blocks to the disk, of what has not been used for so long; false when there is nothing to write. */
+  async save(blocks: readonly (readonly number[])[], quietMs = 0): Promise<boolean> {
+    return (await this.#snapshots?.save(blocks.map((block) => ({ of: block, ids: this.#blockIds(block) })), quietMs)) ?? false;
+  }
+
+  /** Removes what is on the disk, of all models. @throws an error of the file system. */
+  async clearDisk(): Promise<void> {
+    await this.#snapshots?.clear();
+  }
+
   /** Drops what no sequence uses: all but pinned runs, or everything cached that begins with `prefix` and goes on, pinned or not. */
   evict(prefix?: readonly number[]): void {
     this.#betweenSteps(() => this.#cache.evict(prefix && this.#blockIds(prefix)));
   }
 
-  /** What is cached of a prefix: a file block, or a prompt with its tokens for the prefill lane. */
-  describe(tokenIds: readonly number[], prefill: readonly TokenRange[] = [[0, tokenIds.length]]): { tokens: number; bytes: number; tier: Tier; codec: string; shiftedTokens: number } {
+  /** What is cached of a prefix: a file block, or a prompt with its tokens for the prefill lane. `diskTokens`: behind what memory has of it. */
+  describe(tokenIds: readonly number[], prefill: readonly TokenRange[] = [[0, tokenIds.length]]): { tokens: number; bytes: number; tier: Tier; codec: string; shiftedTokens: number; diskTokens: number } {
     const ids = laneIds(tokenIds, clipped(prefill, this.#mostPrefill));
-    return { ...this.#cache.describe(ids), codec: this.#window.shape.kv, shiftedTokens: this.#shifted ? this.#cache.shifted.standingIn(ids) : 0 };
+    const found = this.#cache.describe(ids);
+    const diskTokens = this.#snapshots?.missing(ids, ids.length, found.tokens) ?? 0;
+    return { ...found, tier: found.tokens < diskTokens ? 'disk' : found.tier, codec: found.codec ?? this.#window.shape.kv, shiftedTokens: this.#shifted ? this.#cache.shifted.standingIn(ids) : 0, diskTokens };
   }
 
   /** Lets go of what stood in for tokens of this block that have been computed since. */
@@ -215,11 +259,13 @@ export class Engine {
     const journal = this.#journal.stats(this.#clock());
     return {
       ...journal,
-      tokens: { ...journal.tokens, promptShifted: this.#shifted?.numTokens ?? 0 },
+      tokens: { ...journal.tokens, promptShifted: this.#shifted?.numTokens ?? 0, promptFromDisk: this.#snapshots?.numFetched ?? 0 },
       maxBytes: this.#maxBytes,
       windowBytes: this.#cache.windowBytes,
       storeBytes: this.#cache.storeBytes,
       scratchBytes: this.#runner.scratchBytes ?? 0,
+      diskBytes: this.#snapshots?.disk.bytes ?? 0,
+      diskMaxBytes: this.#snapshots?.disk.maxBytes ?? 0,
       kvBytesPerToken: kvBytesPerToken(this.#window.shape),
       windowSlots: this.#cache.windowSlots,
     };
@@ -276,7 +322,25 @@ export class Engine {
     this.#journal.drafted(draft.length, numAccepted);
   }
 
+  /** Whether the disk has what memory has not of a prompt: all but its last token, whose logits are wanted. */
+  #isOnDisk({ cacheIds, numPromptTokens }: Sequence): boolean {
+    return this.#snapshots !== null && this.#snapshots.missing(cacheIds, numPromptTokens - 1, this.#cache.lookUp(cacheIds, numPromptTokens - 1).numTokens) > 0;
+  }
+
+  /** Into the queue once its prompt has been read. What cannot be read is computed. */
+  async #fetch(sequence: Sequence, arrivedAt: number): Promise<void> {
+    this.#fetching.add(sequence);
+    await this.#snapshots!.fetch(sequence.cacheIds, sequence.numPromptTokens - 1, (action) => this.#betweenSteps(action));
+    this.#betweenSteps(() => {
+      // It may have been aborted.
+      if (!this.#fetching.delete(sequence)) return;
+      this.#scheduler.add(sequence, arrivedAt);
+      this.#onReady();
+    });
+  }
+
   #end(sequence: Sequence, outcome: FinishReason | RequestError): void {
+    this.#fetching.delete(sequence);
     this.#scheduler.remove(sequence);
     this.#sequences.delete(sequence.id);
     this.#journal.ended(sequence, outcome, this.#clock());
@@ -307,7 +371,7 @@ export class Engine {
     const perToken = this.#prefillBytesPerToken;
     if (perToken > 0) this.#mostPrefill = this.#givenPrefill ?? mostPrefillTokens(maxBytes, perToken, this.#maxContext);
     this.#runner.separatesShort = separatesShort(this.#mostPrefill);
-    return maxBytes - scratchRows(this.#mostPrefill) * perToken;
+    return maxBytes - scratchRows(this.#mostPrefill) * perToken - this.#bufferBytes;
   }
 
   #endBetweenSteps(id: string, reason: FinishReason): void {

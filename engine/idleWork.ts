@@ -39,9 +39,10 @@ export class IdleWork {
       if (docId === undefined || !document) continue;
       const block = this.#files.blockIds(document, model.layout);
       if (this.#files.isPinned(docId)) model.engine.pin(docId, block);
-      const cached = model.engine.describe(block).tokens;
+      const { tokens, diskTokens } = model.engine.describe(block);
+      const cached = tokens + diskTokens;
       const promptIds = block.slice(0, cached + Math.floor(MAX_MULTIPLY_ADDS / model.info.parameters));
-      if (cached >= promptIds.length || promptIds.length < 2) continue;
+      if (tokens >= promptIds.length || promptIds.length < 2) continue;
       const sequenceId = `idle ${++this.#numStarted}`;
       const ended = () => {
         model.engine.dropShifted(promptIds);

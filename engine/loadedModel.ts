@@ -1,10 +1,14 @@
 /** A model folder made ready: imported files, text side, session, window and engine; rebuilt after a bug, freed at the end. */
+import { compressionOf } from './cache/compression.ts';
+import { codecNamed } from './cache/codecs/registry.ts';
+import { DiskTier } from './cache/disk/diskTier.ts';
 import { kvBytesPerToken } from './cache/kvRows.ts';
 import { KvWindow } from './cache/window.ts';
 import { Engine } from './engine.ts';
 import { RequestError } from './errors.ts';
 import { automaticCacheBytes } from './memory.ts';
 import { importModel, kvShape, usualKv } from './model/importModel.ts';
+import { RopeTable } from './model/rope.ts';
 import { OnnxRunner } from './model/runner.ts';
 import { shiftQuality } from './model/shiftQuality.ts';
 import { StepCost, TYPICAL_PREFILL } from './policies/stepCost.ts';
@@ -29,8 +33,15 @@ export interface LoadedModel {
 
 export type LoadProgress = (stage: 'import' | 'session', fraction: number) => void;
 
+export interface LoadHooks {
+  /** The engine has work that it had not when it was last asked. */
+  readonly onReady: () => void;
+  /** Something is not as it should be, and nothing is lost by it. */
+  readonly log: (line: string) => void;
+}
+
 /** @throws RequestError `modelInvalid` or `modelUnsupported`: one sentence that names file and field. */
-export async function loadModel(options: LoadOptions, progress: LoadProgress = () => {}): Promise<LoadedModel> {
+export async function loadModel(options: LoadOptions, progress: LoadProgress = () => {}, hooks: LoadHooks = { onReady: () => {}, log: () => {} }): Promise<LoadedModel> {
   const started = performance.now();
   const kv = options.kv ?? usualKv(options.precision);
   // At the same time, but what is wrong with the model itself is said before what is wrong with its texts.
@@ -51,7 +62,12 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   // After the weights are in memory: they are not available any more.
   let maxBytes = options.maxBytes || automaticCacheBytes();
   const stepCosts = { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) };
-  const makeEngine = () => new Engine({ runner, stepCosts, window, maxBytes, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken, reuseShifted });
+  const rope = new RopeTable(imported.config.rope, imported.config.headSize);
+  const compression = options.compress && kv === 'int8' ? compressionOf(options.compress.when, codecNamed(options.compress.codec, shape, rope)) : null;
+  const disk = options.disk && kv === 'int8' ? await openDisk(options.disk, hooks.log) : null;
+  const snapshots = disk && { disk, codec: codecNamed('int8', shape, null), modelKey: imported.key, log: hooks.log };
+  const { onReady } = hooks;
+  const makeEngine = () => new Engine({ runner, stepCosts, window, maxBytes, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken, reuseShifted, compression, snapshots, onReady });
   const model = {
     info: {
       name: text.manifest.name,
@@ -87,6 +103,16 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
     dispose: () => runner.dispose(),
   };
   return model;
+}
+
+/** null, and a line in the log: the folder cannot be used, and the cache is in memory only. */
+async function openDisk({ dir, maxBytes }: NonNullable<LoadOptions['disk']>, log: LoadHooks['log']): Promise<DiskTier | null> {
+  try {
+    return await DiskTier.open(dir, maxBytes, log);
+  } catch (error) {
+    log(`The cache cannot be kept in ${dir}: ${(error as Error).message}`);
+    return null;
+  }
 }
 
 /** What would answer with garbage is not offered, and the model's note says why. @throws RequestError when nothing is left. */

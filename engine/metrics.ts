@@ -24,7 +24,7 @@ export interface StepFacts {
 
 export class Metrics {
   readonly requests = { done: 0, failed: 0, aborted: 0 };
-  readonly tokens: EngineStats['tokens'] = { prompt: 0, promptComputed: 0, promptCached: 0, promptShifted: 0, idleComputed: 0, generated: 0, drafted: 0, accepted: 0 };
+  readonly tokens: EngineStats['tokens'] = { prompt: 0, promptComputed: 0, promptCached: 0, promptFromDisk: 0, promptShifted: 0, idleComputed: 0, generated: 0, drafted: 0, accepted: 0 };
   steps = 0;
   busyMs = 0;
   #batchTokens = 0;

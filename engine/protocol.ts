@@ -7,7 +7,7 @@
  * - The engine mirrors the documents: `generate` names a document and a position, never a rendered prompt.
  * - Offsets are UTF-16 code units of the document's text as the host holds it; times are milliseconds; sizes are bytes.
  */
-export const PROTOCOL_VERSION = 2;
+export const PROTOCOL_VERSION = 3;
 
 export type Precision = 'int4' | 'int8' | 'float32';
 /** Precision of the resident KV window. */
@@ -122,7 +122,7 @@ export interface LoadOptions {
   precision: Precision;
   /** int8 when left out, float32 with float32 weights. */
   kv?: KvPrecision;
-  /** Ceiling of window + store; 0 lets the engine choose. */
+  /** Ceiling of window, store, the prefill lane's scratch and buffers of the disk tier; 0 lets the engine choose. */
   maxBytes: number;
   /** 0 lets the engine choose. */
   threads: number;
@@ -133,6 +133,10 @@ export interface LoadOptions {
    * new positions, until idle time has computed them anew. An approximation: only where measuring says that this model bears it.
    */
   reuseShifted?: boolean;
+  /** What is long out of use may be compressed with loss: never (the usual), when memory is short, or always, with this codec. */
+  compress?: { when: 'short' | 'always'; codec: string };
+  /** Folder for what is kept of the cache on disk, and its most bytes; nothing is kept without it. */
+  disk?: { dir: string; maxBytes: number };
 }
 
 /** What taking over costs, measured once per model on edits of a sample: against the exact rows, over the tokens after it. */
@@ -207,6 +211,8 @@ export type HostMessage =
   | { type: 'pin'; docId: string; pinned: boolean }
   /** Drops a document's unreferenced KV, or all unreferenced KV. */
   | { type: 'evict'; docId?: string }
+  /** Removes what is kept on disk, of all models. */
+  | { type: 'clearDisk'; requestId: string }
   /** Answered when no request is waiting or running and idle work has ended. */
   | { type: 'flush'; requestId: string }
   /** `tree` asks for the prefix tree, too. */
@@ -259,6 +265,8 @@ export type EngineMessage =
       diagnostics: string[];
     }
   | { type: 'reply'; requestId: string; value: ReplyValue }
+  /** For the log: something is not as it should be, and nothing is lost by it. */
+  | { type: 'log'; message: string }
   /** Without requestId: the engine itself; pending requests have each had their own `error`. */
   | { type: 'error'; requestId?: string; code: ErrorCode; message: string };
 
@@ -348,7 +356,7 @@ export interface ClassTimes {
   stepMs: Quantiles;
 }
 
-export type Tier = 'window' | 'store' | 'none';
+export type Tier = 'window' | 'store' | 'disk' | 'none';
 
 export interface FileStats {
   docId: string;
@@ -357,12 +365,14 @@ export interface FileStats {
   open: boolean;
   /** Tokens of its file block that the cache holds. */
   tokens: number;
+  /** Further tokens of it that are on the disk. */
+  diskTokens: number;
   /** Further tokens of it for which those of an earlier version stand in (see LoadOptions.reuseShifted). */
   shiftedTokens: number;
   bytes: number;
   /** Where most of them are. */
   tier: Tier;
-  /** How its bytes are coded: "int8", "float32". */
+  /** What its rows have been through: "int8", "float32", or a lossy codec of the store. */
   codec: string;
   hits: number;
   /** Cached share of the block tokens that its requests asked for, 0..1. */
@@ -400,14 +410,17 @@ export interface EngineStats {
   storeBytes: number;
   /** Of the prefill lane: one prompt's rows in float32. */
   scratchBytes: number;
+  /** On disk: what is there, of all models, and its cap; 0 without. */
+  diskBytes: number;
+  diskMaxBytes: number;
   kvBytesPerToken: number;
   windowSlots: { total: number; free: number; held: number };
   requests: { waiting: number; running: number; done: number; failed: number; aborted: number };
   /**
-   * `prompt` of requests that have ended, `promptCached` of it found in the cache; `promptShifted` copied from where they stood
+   * `prompt` of requests that have ended, `promptCached` of it found in the cache, `promptFromDisk` of that on disk; `promptShifted` copied from where they stood
    * before an edit; `drafted` guessed ahead, `accepted` of it verified.
    */
-  tokens: { prompt: number; promptComputed: number; promptCached: number; promptShifted: number; idleComputed: number; generated: number; drafted: number; accepted: number };
+  tokens: { prompt: number; promptComputed: number; promptCached: number; promptFromDisk: number; promptShifted: number; idleComputed: number; generated: number; drafted: number; accepted: number };
   events: { steps: number; evictions: number; preemptions: number; promotions: number; demotions: number };
   /** Over the last 10 s with work in them; 0 when idle. */
   tokensPerSecond: number;

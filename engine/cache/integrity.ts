@@ -1,5 +1,6 @@
 /** The cache's invariants, checked after each step in tests. Throws at the first broken one; changes nothing. */
 import type { KvMemory } from './kvMemory.ts';
+import { arraysOf } from './kvRows.ts';
 import type { Lease } from './lease.ts';
 import { endIndex, pathTo, type TreeNode } from './prefixTree.ts';
 
@@ -61,8 +62,10 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
       for (const [i, slot] of node.slots.entries()) check(window.positions[slot] === node.startIndex + i, `slot ${slot} stands at the wrong position`);
       if (node.refCount === 0) evictable += node.slots.length;
     }
-    for (const { keys, keyScales, values, valueScales } of node.stored?.blocks ?? []) {
-      storeBytes += keys.byteLength + keyScales.byteLength + values.byteLength + valueScales.byteLength;
+    const at = `the run at ${node.startIndex}`;
+    for (const block of node.stored?.blocks ?? []) {
+      storeBytes += block.encoded?.byteLength ?? arraysOf(block.rows()).reduce((bytes, { byteLength }) => bytes + byteLength, 0);
+      check(block.codec === null || node.codec !== null, `${at} does not say that it is compressed`);
     }
   }
   check(paths.size === 0, 'a lease runs through a run that is not in the tree');

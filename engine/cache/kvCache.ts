@@ -5,12 +5,15 @@
  */
 import type { TreeNode as OutlineNode, Tier } from '../protocol.ts';
 import type { Attended } from './attendedPages.ts';
+import type { Compression } from './compression.ts';
 import { checkCache } from './integrity.ts';
 import { KvMemory } from './kvMemory.ts';
 import { lastSlot, type Lease, numComputed } from './lease.ts';
 import { type Block, outline } from './outline.ts';
 import { endIndex, type Match, pathTo, type TreeNode } from './prefixTree.ts';
 import { ShiftedRuns } from './shiftedRuns.ts';
+import type { KvRows } from './kvRows.ts';
+import { exactBlock, joinRows, runOf, sliceRows, type StoredBlock } from './store.ts';
 import type { KvWindow } from './window.ts';
 
 export interface KvCacheOptions {
@@ -21,6 +24,8 @@ export interface KvCacheOptions {
   softSlots: number;
   /** Milliseconds, never going back. */
   clock: () => number;
+  /** None when left out. */
+  compression?: Compression | null;
 }
 
 export class KvCache {
@@ -32,8 +37,8 @@ export class KvCache {
   /** Pinned token prefixes by key. */
   readonly #pins = new Map<string, readonly number[]>();
 
-  constructor({ window, maxBytes, softSlots, clock }: KvCacheOptions) {
-    this.#memory = new KvMemory(window, maxBytes, softSlots);
+  constructor({ window, maxBytes, softSlots, clock, compression = null }: KvCacheOptions) {
+    this.#memory = new KvMemory(window, maxBytes, softSlots, compression);
     this.#clock = clock;
     this.shifted = new ShiftedRuns(this.#memory, clock);
   }
@@ -119,7 +124,7 @@ export class KvCache {
     const before = endIndex(lease.node);
     const nodes = [...match.nodes];
     const last = nodes.pop()!;
-    nodes.push(match.lastLength < last.tokenIds.length ? tree.split(last, match.lastLength) : last);
+    nodes.push(match.lastLength < last.tokenIds.length ? this.#memory.split(last, match.lastLength) : last);
 
     for (const node of nodes) this.#memory.reference(node);
     const missing = nodes.findIndex((node) => !this.#memory.promote(node));
@@ -171,7 +176,7 @@ export class KvCache {
       lease.numKnown = Math.min(lease.numKnown, start);
       const child = match.nodes[0]!;
       const length = match.nodes.length > 1 ? child.tokenIds.length : match.lastLength;
-      const node = length < child.tokenIds.length ? tree.split(child, length) : child;
+      const node = length < child.tokenIds.length ? this.#memory.split(child, length) : child;
       this.#memory.reference(node);
       const mine = slots.slice(0, length);
       if (node.slots) this.#memory.free(mine);
@@ -253,7 +258,7 @@ export class KvCache {
     const match = tree.match(prefix);
     if (match.numTokens < prefix.length) return;
     const last = match.nodes.at(-1) ?? tree.root;
-    const top = match.lastLength < last.tokenIds.length ? tree.split(last, match.lastLength) : last;
+    const top = match.lastLength < last.tokenIds.length ? this.#memory.split(last, match.lastLength) : last;
     const dropBelow = (node: TreeNode): void => {
       for (const child of [...node.children.values()]) {
         dropBelow(child);
@@ -263,19 +268,64 @@ export class KvCache {
     dropBelow(top);
   }
 
-  /** What is cached of a prefix, and where most of it is. Changes nothing. */
-  describe(tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier } {
+  /** For quiet moments: codes a block more of what is long out of use; false when there is nothing to be coded. */
+  compress(): boolean {
+    return this.#memory.compress(this.#clock());
+  }
+
+  /**
+   * Takes blocks over as the rows of tokenIds[startIndex ..] where those are missing and what stands before them is here. Returns
+   * the number of tokens gained; 0 also where there is no room. `codec`: the lossy one that they have been through.
+   */
+  takeStored(tokenIds: readonly number[], startIndex: number, blocks: readonly StoredBlock[], codec: string | null, tag: string): number {
+    const { tree, window } = this.#memory;
+    const end = startIndex + runOf(blocks).numTokens;
+    const match = tree.match(tokenIds, end);
+    if (match.numTokens < startIndex || match.numTokens === end) return 0;
+    let skipped = match.numTokens - startIndex;
+    const rest = blocks.flatMap((block) => {
+      const from = Math.min(skipped, block.numTokens);
+      skipped -= from;
+      if (from === 0) return [block];
+      return from === block.numTokens ? [] : [exactBlock(sliceRows(window.shape, block.rows(), from, block.numTokens))];
+    });
+    const last = match.nodes.at(-1) ?? tree.root;
+    const parent = match.lastLength < last.tokenIds.length ? this.#memory.split(last, match.lastLength) : last;
+    const node = this.#memory.insertStored(parent, tokenIds.slice(match.numTokens, end), rest, this.#clock());
+    if (!node) return 0;
+    node.codec = codec;
+    node.tag = tag;
+    this.#markPins();
+    return node.tokenIds.length;
+  }
+
+  /** A copy of the rows of tokenIds[from .. to) as they were computed; null where some are missing or have been through a lossy codec. */
+  readExact(tokenIds: readonly number[], from: number, to: number): KvRows | null {
+    const { nodes, numTokens } = this.#memory.tree.match(tokenIds, to);
+    if (numTokens < to || nodes.some(({ codec }) => codec !== null)) return null;
+    return joinRows(this.#memory.window.shape, nodes.filter((node) => endIndex(node) > from).map((node) => this.#memory.read(node, Math.max(0, from - node.startIndex), Math.min(to, endIndex(node)) - node.startIndex)));
+  }
+
+  /** When what is cached of a prefix was used last; -Infinity where nothing is. */
+  lastUse(tokenIds: readonly number[]): number {
+    return this.#memory.tree.match(tokenIds).nodes.at(-1)?.lastUse ?? Number.NEGATIVE_INFINITY;
+  }
+
+  /** What is cached of a prefix, where most of it is, and the lossy codec that some of it has been through. Changes nothing. */
+  describe(tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier; codec: string | null } {
     const match = this.#memory.tree.match(tokenIds);
-    const { store } = this.#memory;
     let inWindow = 0;
     let bytes = 0;
+    let codec: string | null = null;
     for (const [node, length] of lengths(match)) {
       if (node.slots) inWindow += length;
       if (node.slots) bytes += length * this.#memory.bytesPerSlot;
-      if (node.stored) bytes += length * store.bytesPerToken;
+      // A part of a run takes its share of the whole.
+      if (node.stored) bytes += Math.round((length / node.tokenIds.length) * node.stored.bytes);
+      codec ??= node.codec;
     }
     const tokens = match.numTokens;
-    return { tokens, bytes, tier: tokens === 0 ? 'none' : 2 * inWindow >= tokens ? 'window' : 'store' };
+    return { tokens, bytes, tier: tokens === 0 ? 'none' : 2 * inWindow >= tokens ? 'window' : 'store', codec };
   }
 
   /** The prefix tree for people: where `blocks` lie in it and what goes on from them. Changes nothing; its cost is bounded. */

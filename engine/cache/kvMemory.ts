@@ -6,11 +6,12 @@
  * Room is made in this order: free slots; growth up to `softSlots`; slots of unreferenced runs, least recently used
  * first; growth up to the ceiling. In the store, copies of runs that are also in the window go first, then old runs.
  */
+import type { Compression } from './compression.ts';
 import { evictionOrder, firstToGo } from './eviction.ts';
 import { packingOf, partnersOf } from './packing.ts';
-import { PrefixTree, type TreeNode } from './prefixTree.ts';
+import { endIndex, pathTo, PrefixTree, type TreeNode } from './prefixTree.ts';
 import { SlotAllocator } from './slots.ts';
-import { KvStore } from './store.ts';
+import { KvStore, runOf, type StoredBlock } from './store.ts';
 import { type KvRows, kvBytesPerToken } from './kvRows.ts';
 import { type KvWindow, PAGE_SLOTS } from './window.ts';
 
@@ -43,19 +44,24 @@ export class KvMemory {
   /** Changes whenever slots of runs or tails become others, or lie in other pages. */
   layout = 0;
   #maxBytes: number;
+  readonly #compression: Compression | null;
+  /** What splitting a compressed block may take beyond what it took. */
+  readonly #reserve: number;
   readonly #softSlots: number;
   /** Slots of runs that nobody references. */
   #evictable = 0;
   /** Tokens that have attended to pages in vain since slots were last packed. */
   #inVain = 0;
 
-  constructor(window: KvWindow, maxBytes: number, softSlots: number) {
+  constructor(window: KvWindow, maxBytes: number, softSlots: number, compression: Compression | null = null) {
     this.window = window;
+    this.#compression = compression;
     this.store = new KvStore(window.shape);
     this.tree = new PrefixTree(this.store);
     this.#softSlots = softSlots;
     this.bytesPerSlot = kvBytesPerToken(window.shape);
     this.#maxBytes = maxBytes;
+    this.#reserve = (compression?.codec.format.blockTokens ?? 0) * this.store.bytesPerToken;
     this.#resize(this.#initialSlots);
   }
 
@@ -83,9 +89,13 @@ export class KvMemory {
     return this.#slots.isHeld(slot);
   }
 
+  get #limit(): number {
+    return this.#maxBytes - this.#reserve;
+  }
+
   /** The largest P under the ceiling, with an empty store. */
   get maxSlots(): number {
-    return this.#slotsUnder(this.#maxBytes);
+    return this.#slotsUnder(this.#limit);
   }
 
   /** As given, but whole pages where the ceiling allows for them: anything else would make the window a single one. */
@@ -148,6 +158,44 @@ export class KvMemory {
     return node.slots ? this.window.read(node.slots.subarray(from, to)) : this.store.read(node.stored!, from, to);
   }
 
+  /** Cuts a run after `at` tokens; returns the new upper part. Halves of a compressed block take more than it did: others may have to go. */
+  split(node: TreeNode, at: number): TreeNode {
+    const before = this.store.bytes;
+    const upper = this.tree.split(node, at);
+    if (this.store.bytes > before) {
+      const path = pathTo(upper);
+      for (const each of path) this.reference(each);
+      this.#makeStoreRoom(this.#limit - this.window.bytes, null);
+      for (const each of path) this.unreference(each);
+    }
+    return upper;
+  }
+
+  /** For quiet moments: codes a block more of the store, of what has been out of use longest. False: there is nothing to be coded. */
+  compress(now: number): boolean {
+    if (!this.#compression || this.bytes < this.#compression.fullness * this.#maxBytes) return false;
+    const { codec, idleMs } = this.#compression;
+    const node = firstToGo(this.tree.nodes(), ({ refCount, slots, stored, lastUse }) => refCount === 0 && !slots && stored !== null && stored.numExact > 0 && now - lastUse >= idleMs);
+    if (!node) return false;
+    node.stored = this.store.compress(node.stored!, codec, { startIndex: node.startIndex, contextEnd: deepestEnd(node) })!;
+    node.codec = codec.name;
+    return true;
+  }
+
+  /** Takes blocks over as a run in the store that goes on from `parent`; null when there is no room for it, older runs gone or not. */
+  insertStored(parent: TreeNode, tokenIds: number[], blocks: readonly StoredBlock[], now: number): TreeNode | null {
+    const { bytes } = runOf(blocks);
+    const path = pathTo(parent);
+    for (const node of path) this.reference(node);
+    const fits = this.#makeStoreRoom(this.#limit - this.window.bytes - bytes, null);
+    for (const node of path) this.unreference(node);
+    if (!fits) return null;
+    for (const node of path) node.lastUse = now;
+    const node = this.tree.insertStored(parent, tokenIds, this.store.add(blocks));
+    node.lastUse = now;
+    return node;
+  }
+
   /** Drops an unreferenced run and all below it. */
   drop(node: TreeNode): void {
     for (const child of [...node.children.values()]) this.drop(child);
@@ -162,7 +210,7 @@ export class KvMemory {
 
   /** Referenced slots beyond what another ceiling would allow; 0 or less when there are none. */
   excess(maxBytes: number): number {
-    return this.numReferenced - this.#slotsUnder(maxBytes);
+    return this.numReferenced - this.#slotsUnder(maxBytes - this.#reserve);
   }
 
   /** Sets the ceiling and keeps it at once. The caller has seen to it that `excess` is at most 0. `tails`: see #compact. */
@@ -170,7 +218,7 @@ export class KvMemory {
     this.#maxBytes = maxBytes;
     const target = Math.min(this.window.numSlots, this.maxSlots);
     if (target < this.window.numSlots) this.#shrinkTo(target, tails);
-    this.#makeStoreRoom(this.#maxBytes - this.window.bytes, null);
+    this.#makeStoreRoom(this.#limit - this.window.bytes, null);
   }
 
   /** For quiet moments: demotes stale runs, and gives the memory of free slots back when there are many. */
@@ -218,7 +266,7 @@ export class KvMemory {
   #grow(missing: number, limit: number): boolean {
     const P = this.window.numSlots;
     const target = Math.min(P + roundUp(missing, WINDOW_STEP), limit, this.maxSlots);
-    if (target <= P || !this.#makeStoreRoom(this.#maxBytes - target * this.bytesPerSlot, null)) return false;
+    if (target <= P || !this.#makeStoreRoom(this.#limit - target * this.bytesPerSlot, null)) return false;
     this.#resize(target);
     return true;
   }
@@ -252,7 +300,7 @@ export class KvMemory {
   /** Moves an unreferenced run to the store; false when the ceiling leaves no room, though older runs were to go. */
   #demote(node: TreeNode, numSlots: number): boolean {
     if (!node.stored) {
-      const limit = this.#maxBytes - numSlots * this.bytesPerSlot - node.slots!.length * this.store.bytesPerToken;
+      const limit = this.#limit - numSlots * this.bytesPerSlot - node.slots!.length * this.store.bytesPerToken;
       if (!this.#makeStoreRoom(limit, node)) return false;
       node.stored = this.store.put(this.window, node.slots!);
     }
@@ -265,7 +313,11 @@ export class KvMemory {
 
   /** Leaves `node` with its last tokens only, at most `length`, for an eviction that needs no more. */
   #cut(node: TreeNode, length: number): void {
-    if (node.tokenIds.length > length) this.tree.split(node, node.tokenIds.length - length);
+    const at = node.tokenIds.length - length;
+    if (at <= 0) return;
+    // A compressed block goes as a whole.
+    const whole = node.slots || !node.stored ? at : this.store.wholeBlocks(node.stored, at);
+    if (whole > 0) this.tree.split(node, whole);
   }
 
   /**
@@ -322,4 +374,11 @@ export class KvMemory {
     for (const tail of tails) rewrite(tail);
     this.layout++;
   }
+}
+
+/** Where the longest context that goes on from this run ends. */
+function deepestEnd(node: TreeNode): number {
+  let end = endIndex(node);
+  for (const child of node.children.values()) end = Math.max(end, deepestEnd(child));
+  return end;
 }

@@ -26,6 +26,8 @@ export interface TreeNode {
   slots: Int32Array | null;
   /** Rows in the store, or null. A run may be in both: then leaving the window costs no copy. */
   stored: StoredRun | null;
+  /** The lossy codec that some of its rows have been through, or null: they are as they were computed. */
+  codec: string | null;
 }
 
 export interface Match {
@@ -42,7 +44,7 @@ export function endIndex(node: TreeNode): number {
 }
 
 function newNode(parent: TreeNode | null, tokenIds: number[], startIndex: number): TreeNode {
-  return { tokenIds, parent, children: new Map(), startIndex, refCount: 0, lastUse: 0, pinned: false, tag: '', slots: null, stored: null };
+  return { tokenIds, parent, children: new Map(), startIndex, refCount: 0, lastUse: 0, pinned: false, tag: '', slots: null, stored: null, codec: null };
 }
 
 export class PrefixTree {
@@ -85,6 +87,7 @@ export class PrefixTree {
     upper.lastUse = node.lastUse;
     upper.pinned = node.pinned;
     upper.tag = node.tag;
+    upper.codec = node.codec;
     if (node.slots) {
       upper.slots = node.slots.slice(0, at);
       node.slots = node.slots.slice(at);
@@ -101,11 +104,15 @@ export class PrefixTree {
 
   /** Adds a run in the window below `parent`. */
   insert(parent: TreeNode, tokenIds: number[], slots: Int32Array): TreeNode {
-    const node = newNode(parent, tokenIds, endIndex(parent));
+    const node = this.#add(parent, tokenIds);
     node.slots = slots;
-    parent.children.set(tokenIds[0]!, node);
-    this.numRuns++;
-    this.numTokens += tokenIds.length;
+    return node;
+  }
+
+  /** Adds a run in the store below `parent`. */
+  insertStored(parent: TreeNode, tokenIds: number[], stored: StoredRun): TreeNode {
+    const node = this.#add(parent, tokenIds);
+    node.stored = stored;
     return node;
   }
 
@@ -125,6 +132,14 @@ export class PrefixTree {
     leaf.parent!.children.delete(leaf.tokenIds[0]!);
     this.numRuns--;
     this.numTokens -= leaf.tokenIds.length;
+  }
+
+  #add(parent: TreeNode, tokenIds: number[]): TreeNode {
+    const node = newNode(parent, tokenIds, endIndex(parent));
+    parent.children.set(tokenIds[0]!, node);
+    this.numRuns++;
+    this.numTokens += tokenIds.length;
+    return node;
   }
 
   /** All runs but the root, parents before children. */

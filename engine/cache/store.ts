@@ -1,33 +1,56 @@
 /**
- * The KV store: runs of tokens outside the window, in blocks of host memory, lossless. Owns the bytes and their
- * accounting; which run belongs to which tokens is the prefix tree's business, when to store or drop is KvMemory's.
- * Blocks keep a split cheap (it copies at most one) and are the unit that a codec or a disk tier would work on.
+ * The KV store: runs of tokens outside the window, in blocks of host memory. Owns the bytes and their accounting; which run
+ * belongs to which tokens is the prefix tree's business, when to store, compress or drop is KvMemory's.
+ * A run comes in losslessly and may be compressed later, block by block. Blocks keep a split cheap: it copies at most one.
  */
+import type { RunPlace } from './codecs/codecFormat.ts';
+import type { KvCodec } from './codecs/kvCodec.ts';
 import { arraysOf, copyRows, type KvRows, type KvShape, newKvRows } from './kvRows.ts';
 import type { KvWindow } from './window.ts';
 
-/** Tokens per block; the last block of a run, and blocks beside a split, may be shorter. */
+/** Tokens per block; the last block of a run, and blocks beside a split, may be shorter, compressed ones longer. */
 export const BLOCK_TOKENS = 32;
 
-/** A handle to stored rows; only the store looks inside. */
+/** Tokens that are stored together. */
+export interface StoredBlock {
+  readonly numTokens: number;
+  readonly bytes: number;
+  /** What its rows have been through; null: they are as the window had them. */
+  readonly codec: KvCodec | null;
+  /** Encoded by `codec`; null where that is null. */
+  readonly encoded: Uint8Array | null;
+  /** Its rows, decoded where need be; not to be changed. */
+  rows(): KvRows;
+}
+
+/** A handle to stored rows; what is in its blocks concerns only the store. */
 export interface StoredRun {
   readonly numTokens: number;
   readonly bytes: number;
-  readonly blocks: readonly KvRows[];
+  /** Of its tokens those that no lossy codec has coded. */
+  readonly numExact: number;
+  readonly blocks: readonly StoredBlock[];
 }
 
-function bytesOf(rows: KvRows): number {
-  return arraysOf(rows).reduce((bytes, { byteLength }) => bytes + byteLength, 0);
+export function exactBlock(rows: KvRows): StoredBlock {
+  return { numTokens: rows.numTokens, bytes: arraysOf(rows).reduce((bytes, { byteLength }) => bytes + byteLength, 0), codec: null, encoded: null, rows: () => rows };
 }
 
-function runOf(blocks: readonly KvRows[]): StoredRun {
+/** @param encoded a run that this codec has encoded, of so many tokens. */
+export function codedBlock(codec: KvCodec, encoded: Uint8Array, numTokens: number): StoredBlock {
+  return { numTokens, bytes: encoded.length, codec, encoded, rows: () => codec.decode(encoded).rows };
+}
+
+export function runOf(blocks: readonly StoredBlock[]): StoredRun {
   let numTokens = 0;
   let bytes = 0;
+  let numExact = 0;
   for (const block of blocks) {
     numTokens += block.numTokens;
-    bytes += bytesOf(block);
+    bytes += block.bytes;
+    if (block.codec === null) numExact += block.numTokens;
   }
-  return { numTokens, bytes, blocks };
+  return { numTokens, bytes, numExact, blocks };
 }
 
 /** Copies tokens [from, to) of `rows` over those of `target` from `at` on; nothing where to <= from. */
@@ -43,21 +66,38 @@ export function sliceRows(shape: KvShape, rows: KvRows, from: number, to: number
   return slice;
 }
 
+/** Rows of tokens one behind the other. */
+export function joinRows(shape: KvShape, parts: readonly KvRows[]): KvRows {
+  const all = newKvRows(shape, parts.reduce((sum, { numTokens }) => sum + numTokens, 0));
+  let at = 0;
+  for (const part of parts) {
+    copyTokens(shape, part, 0, part.numTokens, all, at);
+    at += part.numTokens;
+  }
+  return all;
+}
+
 export class KvStore {
   readonly #shape: KvShape;
   /** Bytes of all stored runs. */
   bytes = 0;
+  /** Of what has not been compressed. */
   readonly bytesPerToken: number;
 
   constructor(shape: KvShape) {
     this.#shape = shape;
-    this.bytesPerToken = bytesOf(newKvRows(shape, 1));
+    this.bytesPerToken = exactBlock(newKvRows(shape, 1)).bytes;
   }
 
   /** Copies the rows of `slots` out of the window. */
   put(window: KvWindow, slots: Int32Array): StoredRun {
-    const blocks: KvRows[] = [];
-    for (let at = 0; at < slots.length; at += BLOCK_TOKENS) blocks.push(window.read(slots.subarray(at, at + BLOCK_TOKENS)));
+    const blocks: StoredBlock[] = [];
+    for (let at = 0; at < slots.length; at += BLOCK_TOKENS) blocks.push(exactBlock(window.read(slots.subarray(at, at + BLOCK_TOKENS))));
+    return this.add(blocks);
+  }
+
+  /** Takes blocks over that come from elsewhere. */
+  add(blocks: readonly StoredBlock[]): StoredRun {
     const run = runOf(blocks);
     this.bytes += run.bytes;
     return run;
@@ -67,7 +107,7 @@ export class KvStore {
   copyTo(window: KvWindow, run: StoredRun, slots: Int32Array, startIndex: number): void {
     let at = 0;
     for (const block of run.blocks) {
-      window.write(slots.subarray(at, at + block.numTokens), block, 0, startIndex + at);
+      window.write(slots.subarray(at, at + block.numTokens), block.rows(), 0, startIndex + at);
       at += block.numTokens;
     }
   }
@@ -77,28 +117,60 @@ export class KvStore {
     const rows = newKvRows(this.#shape, to - from);
     let start = 0;
     for (const block of run.blocks) {
-      copyTokens(this.#shape, block, Math.max(0, from - start), Math.min(block.numTokens, to - start), rows, Math.max(0, start - from));
+      const [first, last] = [Math.max(0, from - start), Math.min(block.numTokens, to - start)];
+      if (first < last) copyTokens(this.#shape, block.rows(), first, last, rows, Math.max(0, start - from));
       start += block.numTokens;
     }
     return rows;
   }
 
-  /** The first `at` tokens and the rest; `run` is void afterwards. */
+  /**
+   * The first `at` tokens and the rest; `run` is void afterwards. The two halves of a compressed block keep the rows that it has
+   * now, uncompressed: coding them once more would lose more.
+   */
   split(run: StoredRun, at: number): [StoredRun, StoredRun] {
-    const upper: KvRows[] = [];
-    const lower: KvRows[] = [];
+    const upper: StoredBlock[] = [];
+    const lower: StoredBlock[] = [];
     let start = 0;
     for (const block of run.blocks) {
       const cut = Math.max(0, Math.min(block.numTokens, at - start));
       if (cut === block.numTokens) upper.push(block);
       else if (cut === 0) lower.push(block);
       else {
-        upper.push(sliceRows(this.#shape, block, 0, cut));
-        lower.push(sliceRows(this.#shape, block, cut, block.numTokens));
+        const rows = block.rows();
+        upper.push(exactBlock(sliceRows(this.#shape, rows, 0, cut)));
+        lower.push(exactBlock(sliceRows(this.#shape, rows, cut, block.numTokens)));
       }
       start += block.numTokens;
     }
-    return [runOf(upper), runOf(lower)];
+    const runs = [runOf(upper), runOf(lower)] as [StoredRun, StoredRun];
+    this.bytes += runs[0].bytes + runs[1].bytes - run.bytes;
+    return runs;
+  }
+
+  /** The run with its next uncompressed blocks as one of `codec`, or null: it has none. `run` is void afterwards. */
+  compress(run: StoredRun, codec: KvCodec, { startIndex, contextEnd }: RunPlace): StoredRun | null {
+    const first = run.blocks.findIndex((block) => block.codec === null);
+    if (first < 0) return null;
+    let end = first;
+    let numTokens = 0;
+    while (end < run.blocks.length && run.blocks[end]!.codec === null && numTokens < codec.format.blockTokens) numTokens += run.blocks[end++]!.numTokens;
+    const from = runOf(run.blocks.slice(0, first)).numTokens;
+    const rows = joinRows(this.#shape, run.blocks.slice(first, end).map((block) => block.rows()));
+    const encoded = codec.encode(rows, { startIndex: startIndex + from, contextEnd });
+    const compressed = runOf([...run.blocks.slice(0, first), codedBlock(codec, encoded, numTokens), ...run.blocks.slice(end)]);
+    this.bytes += compressed.bytes - run.bytes;
+    return compressed;
+  }
+
+  /** Tokens of the longest beginning of a run that is whole blocks and at most `at` tokens. */
+  wholeBlocks(run: StoredRun, at: number): number {
+    let numTokens = 0;
+    for (const block of run.blocks) {
+      if (numTokens + block.numTokens > at) break;
+      numTokens += block.numTokens;
+    }
+    return numTokens;
   }
 
   drop(run: StoredRun): void {

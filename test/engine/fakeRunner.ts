@@ -117,8 +117,8 @@ export class FakeRunner implements ModelRunner {
           if (window.values[l]![(row * L + within) * headSize + d] !== cell(hash, base + 50 + d)) throw new Error(`Wrong value in ${where}.`);
         }
         if (kv === 'float32') continue;
-        if (window.keyScales[l]![row * L + within] !== cell(hash, base + 90)) throw new Error(`Wrong key scale in ${where}.`);
-        if (window.valueScales[l]![row * L + within] !== cell(hash, base + 91)) throw new Error(`Wrong value scale in ${where}.`);
+        if (window.keyScales[l]![row * L + within] !== Math.abs(cell(hash, base + 90))) throw new Error(`Wrong key scale in ${where}.`);
+        if (window.valueScales[l]![row * L + within] !== Math.abs(cell(hash, base + 91))) throw new Error(`Wrong value scale in ${where}.`);
       }
     }
     return hash;
@@ -136,8 +136,8 @@ export class FakeRunner implements ModelRunner {
           rows.values[(at * n + i) * headSize + d] = cell(hash, at * 100 + 50 + d);
         }
         if (kv === 'float32') continue;
-        rows.keyScales[at * n + i] = cell(hash, at * 100 + 90);
-        rows.valueScales[at * n + i] = cell(hash, at * 100 + 91);
+        rows.keyScales[at * n + i] = Math.abs(cell(hash, at * 100 + 90));
+        rows.valueScales[at * n + i] = Math.abs(cell(hash, at * 100 + 91));
       }
     }
   }

@@ -24,7 +24,7 @@ class Talk {
 
   readonly receive = (message: EngineMessage): void => {
     this.messages.push(message);
-    if (message.type === 'chunk' || message.type === 'ready' || message.type === 'loadProgress' || message.type === 'progress') return;
+    if (message.type === 'chunk' || message.type === 'ready' || message.type === 'loadProgress' || message.type === 'progress' || message.type === 'log') return;
     const found = this.#waiting.filter((w) => w.id === message.requestId);
     this.#waiting = this.#waiting.filter((w) => w.id !== message.requestId);
     for (const { resolve } of found) resolve(message);

@@ -57,10 +57,10 @@ const quantiles = fc.record({ p50: fc.double({ min: 0, max: 1e6, noNaN: true }),
 const classTimes: fc.Arbitrary<ClassTimes> = fc.record({ queueMs: quantiles, ttftMs: quantiles, tpotMs: quantiles, stepMs: quantiles });
 const share = fc.double({ min: 0, max: 1, noNaN: true });
 const figures: fc.Arbitrary<Figures> = fc.record({
-  maxBytes: fc.nat(), windowBytes: fc.nat(), storeBytes: fc.nat(), scratchBytes: fc.nat(), kvBytesPerToken: fc.nat(),
+  maxBytes: fc.nat(), windowBytes: fc.nat(), storeBytes: fc.nat(), scratchBytes: fc.nat(), diskBytes: fc.nat(), diskMaxBytes: fc.nat(), kvBytesPerToken: fc.nat(),
   windowSlots: fc.record({ total: fc.nat(), free: fc.nat(), held: fc.nat() }),
   requests: fc.record({ waiting: fc.nat(), running: fc.nat(), done: fc.nat(), failed: fc.nat(), aborted: fc.nat() }),
-  tokens: fc.record({ prompt: fc.nat(), promptComputed: fc.nat(), promptCached: fc.nat(), promptShifted: fc.nat(), idleComputed: fc.nat(), generated: fc.nat(), drafted: fc.nat(), accepted: fc.nat() }),
+  tokens: fc.record({ prompt: fc.nat(), promptComputed: fc.nat(), promptCached: fc.nat(), promptFromDisk: fc.nat(), promptShifted: fc.nat(), idleComputed: fc.nat(), generated: fc.nat(), drafted: fc.nat(), accepted: fc.nat() }),
   events: fc.record({ steps: fc.nat(), evictions: fc.nat(), preemptions: fc.nat(), promotions: fc.nat(), demotions: fc.nat() }),
   tokensPerSecond: share, utilisation: share, busyMs: share, stepMs: quantiles, batchTokens: share, batchSequences: share, ttftMs: quantiles,
   classes: fc.record({ completion: classTimes, chat: classTimes, summary: classTimes, idle: classTimes }),
@@ -119,9 +119,9 @@ test('every figure is in the text, in its place', () => {
   const ofClass = (n: number): ClassTimes => ({ queueMs: times(n), ttftMs: times(n + 100), tpotMs: none, stepMs: times(n + 300) });
   const families = parseExposition(
     prometheusText({
-      maxBytes: 1000, windowBytes: 600, storeBytes: 50, scratchBytes: 0, kvBytesPerToken: 4, windowSlots: { total: 9, free: 4, held: 5 },
+      maxBytes: 1000, windowBytes: 600, storeBytes: 50, scratchBytes: 0, diskBytes: 0, diskMaxBytes: 0, kvBytesPerToken: 4, windowSlots: { total: 9, free: 4, held: 5 },
       requests: { waiting: 1, running: 2, done: 3, failed: 4, aborted: 5 },
-      tokens: { prompt: 100, promptComputed: 30, promptCached: 70, promptShifted: 5, idleComputed: 12, generated: 9, drafted: 8, accepted: 6 },
+      tokens: { prompt: 100, promptComputed: 30, promptCached: 70, promptFromDisk: 10, promptShifted: 5, idleComputed: 12, generated: 9, drafted: 8, accepted: 6 },
       events: { steps: 11, evictions: 21, preemptions: 22, promotions: 23, demotions: 24 },
       tokensPerSecond: 33, utilisation: 0.5, busyMs: 1500, stepMs: none, batchTokens: 4.5, batchSequences: 1.5, ttftMs: none,
       classes: { completion: ofClass(1000), chat: ofClass(2000), summary: ofClass(3000), idle: { ...ofClass(4000), ttftMs: none } },

@@ -29,7 +29,9 @@ export const FORMATS = [
 
 export type CodecName = (typeof FORMATS)[number]['name'];
 
-/** @param rotation of the model, needed by formats that are `unrotated`. */
-export function codecNamed(name: CodecName, shape: CodecShape, rotation: Rotation | null): KvCodec {
-  return new KvCodec(FORMATS.find((format) => format.name === name)!, shape, rotation);
+/** @param rotation of the model, needed by formats that are `unrotated`. @throws an error that names the known ones. */
+export function codecNamed(name: CodecName | (string & {}), shape: CodecShape, rotation: Rotation | null): KvCodec {
+  const format = FORMATS.find((format) => format.name === name);
+  if (!format) throw new Error(`unknown codec ${name}; known are ${FORMATS.map((each) => each.name).join(', ')}`);
+  return new KvCodec(format, shape, rotation);
 }

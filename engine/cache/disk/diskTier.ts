@@ -1,0 +1,174 @@
+/**
+ * The disk tier: segments of contexts as files in one folder, under a cap of their own, so that the cache survives a restart
+ * and a file comes back without being computed. Owns the folder, its index and which segment goes first; what is written, and
+ * when, is Snapshots'. Files are private (mode 0600): rows can be turned back into the text that they were computed from.
+ *
+ * Another process may use the folder at the same time: files appear whole (renamed into place) and may be gone at any time.
+ */
+import { randomBytes } from 'node:crypto';
+import { chmod, mkdir, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
+import path from 'node:path';
+import { decodeSegment, encodeSegment, fileName, parseName, SEGMENT_TOKENS, segmentKey, type SegmentName } from './segment.ts';
+
+const TEMPORARY = /^\.segment-[0-9a-f]{12}$/;
+/** A temporary file so old is of a process that died. */
+const STALE_MS = 10 * 60_000;
+
+interface Entry extends SegmentName {
+  readonly bytes: number;
+  /** Of the file's times: across processes, in ms since 1970. */
+  lastUse: number;
+}
+
+/** A segment of a context. */
+export interface FoundSegment extends SegmentName {
+  /** Position of its first token. */
+  readonly startIndex: number;
+}
+
+export class DiskTier {
+  readonly folder: string;
+  /** Cap, in bytes. */
+  readonly maxBytes: number;
+  /** Of all files, those of other models included. */
+  bytes = 0;
+  readonly #log: (line: string) => void;
+  readonly #byParent = new Map<string, Entry[]>();
+  readonly #byKey = new Map<string, Entry>();
+
+  private constructor(folder: string, maxBytes: number, log: (line: string) => void) {
+    this.folder = folder;
+    this.maxBytes = maxBytes;
+    this.#log = log;
+  }
+
+  /** Makes the folder if missing, and reads what is there. @throws an error of the file system. */
+  static async open(folder: string, maxBytes: number, log: (line: string) => void): Promise<DiskTier> {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await chmod(folder, 0o700);
+    const disk = new DiskTier(folder, maxBytes, log);
+    for (const name of await readdir(folder)) {
+      const file = path.join(folder, name);
+      const info = await stat(file).catch(() => null);
+      if (!info?.isFile()) continue;
+      const parsed = parseName(name);
+      if (parsed) disk.#add({ ...parsed, bytes: info.size, lastUse: info.mtimeMs });
+      else if (TEMPORARY.test(name) && Date.now() - info.mtimeMs > STALE_MS) await rm(file, { force: true }).catch(() => {});
+    }
+    await disk.#makeRoom(0);
+    return disk;
+  }
+
+  get numSegments(): number {
+    return this.#byKey.size;
+  }
+
+  has(key: string): boolean {
+    return this.#byKey.has(key);
+  }
+
+  /** Segments of a context's beginning, one behind the other, the longest ones first. Looks at no file. */
+  find(root: string, ids: readonly number[]): FoundSegment[] {
+    const found: FoundSegment[] = [];
+    let parent = root;
+    for (let startIndex = 0; startIndex < ids.length; ) {
+      const next = this.#byParent
+        .get(parent)
+        ?.toSorted((a, b) => b.numTokens - a.numTokens)
+        .find(({ key, numTokens }) => startIndex + numTokens <= ids.length && key === segmentKey(parent, ids.slice(startIndex, startIndex + numTokens)));
+      if (!next) break;
+      found.push({ parent, key: next.key, numTokens: next.numTokens, startIndex });
+      parent = next.key;
+      startIndex += next.numTokens;
+      // What is shorter is the end of a context.
+      if (next.numTokens < SEGMENT_TOKENS) break;
+    }
+    return found;
+  }
+
+  /** The encoded runs of a segment; null when it is gone or damaged, and then it is forgotten. */
+  async read(segment: FoundSegment): Promise<Uint8Array[] | null> {
+    const entry = this.#byKey.get(segment.key);
+    if (!entry) return null;
+    const file = path.join(this.folder, fileName(entry));
+    try {
+      const runs = decodeSegment(await readFile(file), segment.numTokens, segment.startIndex);
+      if (runs) {
+        entry.lastUse = Date.now();
+        await utimes(file, entry.lastUse / 1000, entry.lastUse / 1000).catch(() => {});
+        return runs;
+      }
+      this.#log(`${file} is damaged and is not used`);
+      await this.#remove(entry);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') this.#log(`${file} cannot be read: ${(error as Error).message}`);
+      this.#forget(entry);
+    }
+    return null;
+  }
+
+  /** Keeps a segment, for which others may have to go. @throws an error of the file system; nothing is left behind then. */
+  async write(segment: FoundSegment, runs: readonly Uint8Array[]): Promise<void> {
+    if (this.has(segment.key)) return;
+    const bytes = encodeSegment(runs, segment.numTokens, segment.startIndex);
+    if (bytes.length > this.maxBytes) return;
+    await this.#makeRoom(bytes.length, segment.parent);
+    const temporary = path.join(this.folder, `.segment-${randomBytes(6).toString('hex')}`);
+    try {
+      const file = await open(temporary, 'wx', 0o600);
+      try {
+        await file.writeFile(bytes);
+      } finally {
+        await file.close();
+      }
+      await rename(temporary, path.join(this.folder, fileName(segment)));
+    } catch (error) {
+      await rm(temporary, { force: true }).catch(() => {});
+      throw error;
+    }
+    const { parent, key, numTokens } = segment;
+    this.#add({ parent, key, numTokens, bytes: bytes.length, lastUse: Date.now() });
+  }
+
+  /** Removes everything. @throws an error of the file system. */
+  async clear(): Promise<void> {
+    for (const name of await readdir(this.folder)) if (parseName(name) || TEMPORARY.test(name)) await rm(path.join(this.folder, name), { force: true });
+    this.#byParent.clear();
+    this.#byKey.clear();
+    this.bytes = 0;
+  }
+
+  /** Removes what was used least recently and nothing goes on from; never the segment `kept`. */
+  async #makeRoom(bytes: number, kept?: string): Promise<void> {
+    while (this.bytes + bytes > this.maxBytes) {
+      let oldest: Entry | null = null;
+      for (const entry of this.#byKey.values()) {
+        if (entry.key !== kept && !this.#byParent.get(entry.key)?.length && (!oldest || entry.lastUse < oldest.lastUse)) oldest = entry;
+      }
+      if (!oldest) return;
+      await this.#remove(oldest);
+    }
+  }
+
+  async #remove(entry: Entry): Promise<void> {
+    this.#forget(entry);
+    await rm(path.join(this.folder, fileName(entry)), { force: true }).catch(() => {});
+  }
+
+  #add(entry: Entry): void {
+    if (this.#byKey.has(entry.key)) return;
+    this.#byKey.set(entry.key, entry);
+    const siblings = this.#byParent.get(entry.parent);
+    if (siblings) siblings.push(entry);
+    else this.#byParent.set(entry.parent, [entry]);
+    this.bytes += entry.bytes;
+  }
+
+  #forget(entry: Entry): void {
+    if (!this.#byKey.delete(entry.key)) return;
+    const siblings = this.#byParent.get(entry.parent)!.filter((each) => each !== entry);
+    if (siblings.length) this.#byParent.set(entry.parent, siblings);
+    else this.#byParent.delete(entry.parent);
+    this.bytes -= entry.bytes;
+  }
+}

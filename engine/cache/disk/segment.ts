@@ -1,0 +1,80 @@
+/**
+ * PURE: segments of a context as files. A segment's key is a hash over all token ids from the first one on and over what makes
+ * rows comparable (model, precision, kernels, codec), so that a prefix which several contexts share is one file, and nothing has
+ * to be read to know whether a context is there. Its name tells its place: the key of what stands before it, its own, its tokens.
+ *
+ * A file is: magic "KVSG", version u16, 0 u16, tokens u32, position of the first one u32, SHA-256 of the rest [32], then encoded
+ * runs (see KvCodec), each behind its length u32. Little endian.
+ */
+import { createHash } from 'node:crypto';
+
+/** Tokens of a segment; the last one of a context may be shorter. Segments begin at multiples of it. */
+export const SEGMENT_TOKENS = 256;
+/** Raise it whenever rows of the same key would no longer be the same. */
+const VERSION = 1;
+const MAGIC = 0x4753564b;
+const HEADER_BYTES = 48;
+/** Hexadecimal digits of a key: 128 bits. */
+const KEY_DIGITS = 32;
+const NAME = /^([0-9a-f]{32})-([0-9a-f]{32})-([1-9]\d{0,2})\.kv$/;
+
+export interface SegmentName {
+  /** Key of the segment before it, or of the root. */
+  readonly parent: string;
+  readonly key: string;
+  readonly numTokens: number;
+}
+
+/** What stands before the first token. @param names what rows depend on beside their tokens. */
+export function rootKey(...names: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify([VERSION, ...names])).digest('hex').slice(0, KEY_DIGITS);
+}
+
+/** @param ids of the segment's tokens, as the cache knows them. */
+export function segmentKey(parent: string, ids: readonly number[]): string {
+  return createHash('sha256').update(parent).update(Int32Array.from(ids)).digest('hex').slice(0, KEY_DIGITS);
+}
+
+export function fileName({ parent, key, numTokens }: SegmentName): string {
+  return `${parent}-${key}-${numTokens}.kv`;
+}
+
+/** null: no segment's. */
+export function parseName(name: string): SegmentName | null {
+  const [, parent, key, numTokens] = NAME.exec(name) ?? [];
+  return key && Number(numTokens) <= SEGMENT_TOKENS ? { parent: parent!, key, numTokens: Number(numTokens) } : null;
+}
+
+/** @param runs encoded, of so many tokens together, the first one at position `startIndex`. */
+export function encodeSegment(runs: readonly Uint8Array[], numTokens: number, startIndex: number): Uint8Array {
+  const bytes = new Uint8Array(HEADER_BYTES + runs.reduce((sum, run) => sum + 4 + run.length, 0));
+  const view = new DataView(bytes.buffer);
+  view.setUint32(0, MAGIC, true);
+  view.setUint16(4, VERSION, true);
+  view.setUint32(8, numTokens, true);
+  view.setUint32(12, startIndex, true);
+  let at = HEADER_BYTES;
+  for (const run of runs) {
+    view.setUint32(at, run.length, true);
+    bytes.set(run, at + 4);
+    at += 4 + run.length;
+  }
+  bytes.set(createHash('sha256').update(bytes.subarray(HEADER_BYTES)).digest(), 16);
+  return bytes;
+}
+
+/** The encoded runs, as views. null: cut short, damaged, of another version or place. */
+export function decodeSegment(bytes: Uint8Array, numTokens: number, startIndex: number): Uint8Array[] | null {
+  if (bytes.length < HEADER_BYTES) return null;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  if (view.getUint32(0, true) !== MAGIC || view.getUint16(4, true) !== VERSION || view.getUint32(8, true) !== numTokens || view.getUint32(12, true) !== startIndex) return null;
+  if (createHash('sha256').update(bytes.subarray(HEADER_BYTES)).digest().compare(bytes.subarray(16, HEADER_BYTES)) !== 0) return null;
+  const runs: Uint8Array[] = [];
+  for (let at = HEADER_BYTES; at < bytes.length; ) {
+    const length = at + 4 <= bytes.length ? view.getUint32(at, true) : Number.POSITIVE_INFINITY;
+    if (at + 4 + length > bytes.length) return null;
+    runs.push(new Uint8Array(bytes.buffer, bytes.byteOffset + at + 4, length));
+    at += 4 + length;
+  }
+  return runs;
+}

@@ -1,0 +1,153 @@
+/**
+ * Between the KV cache and the disk tier: before a prompt is scheduled, what the disk has of it and memory has not comes into
+ * the store; in quiet moments, what has been out of use for a while goes to the disk, a segment at a time, exact rows only.
+ * Decides what and when; where rows lie is the cache's, files are the disk tier's.
+ */
+import type { KvCodec } from './cache/codecs/kvCodec.ts';
+import type { DiskTier, FoundSegment } from './cache/disk/diskTier.ts';
+import { rootKey, SEGMENT_TOKENS, segmentKey } from './cache/disk/segment.ts';
+import type { KvCache } from './cache/kvCache.ts';
+import { codedBlock, exactBlock, type StoredBlock } from './cache/store.ts';
+import type { KvShape } from './cache/kvRows.ts';
+
+/** What has not been used for so long is written: a file that is being worked on would be written again and again. */
+export const QUIET_MS = 60_000;
+/** Fewer tokens are as soon computed. */
+const LEAST_TOKENS = 64;
+
+export interface SnapshotOptions {
+  readonly disk: DiskTier;
+  /** What rows are written in. */
+  readonly codec: KvCodec;
+  /** What rows depend on beside their tokens: model, precision, kernels. */
+  readonly modelKey: string;
+  readonly log: (line: string) => void;
+}
+
+/** A context that may be worth keeping. */
+export interface Context {
+  /** Stays the same object as long as the context does. */
+  readonly of: object;
+  /** Its tokens, as the cache knows them. */
+  readonly ids: readonly number[];
+}
+
+export class Snapshots {
+  readonly disk: DiskTier;
+  /** Tokens brought back since the start. */
+  numFetched = 0;
+  readonly #codec: KvCodec;
+  readonly #root: string;
+  readonly #log: (line: string) => void;
+  readonly #cache: KvCache;
+  readonly #clock: () => number;
+  /** Contexts that are on the disk as far as memory had them, so many tokens, when they were used last. */
+  #saved = new WeakMap<object, { lastUse: number; numTokens: number }>();
+  /** A write has failed: nothing more is written. */
+  #stopped = false;
+
+  constructor({ disk, codec, modelKey, log }: SnapshotOptions, cache: KvCache, clock: () => number) {
+    this.disk = disk;
+    this.#codec = codec;
+    this.#log = log;
+    this.#root = rootKey(modelKey, codec.name);
+    this.#cache = cache;
+    this.#clock = clock;
+  }
+
+  /** The most memory that reading or writing takes beside the store: a segment as a file, and its rows. */
+  static bufferBytes(shape: KvShape): number {
+    const { numLayers, kvHeads, headSize } = shape;
+    return 2 * SEGMENT_TOKENS * numLayers * kvHeads * (2 * headSize + 8) + 4096;
+  }
+
+  /** Tokens of a prompt that the disk has behind the `numCached` that memory has. Looks at no file. */
+  missing(cacheIds: readonly number[], limit: number, numCached: number): number {
+    const last = this.disk.find(this.#root, cacheIds.slice(0, limit)).at(-1);
+    const end = last ? last.startIndex + last.numTokens : 0;
+    return end - numCached >= LEAST_TOKENS ? end - numCached : 0;
+  }
+
+  /**
+   * Brings what the disk has of cacheIds[0 .. limit) into the store, as far as there is room; returns the number of tokens.
+   * `between` runs its argument when no step is under way.
+   */
+  async fetch(cacheIds: readonly number[], limit: number, between: (action: () => void) => void): Promise<number> {
+    let numFetched = 0;
+    for (const segment of this.disk.find(this.#root, cacheIds.slice(0, limit))) {
+      const end = segment.startIndex + segment.numTokens;
+      if (this.#cache.lookUp(cacheIds, end).numTokens >= end) continue;
+      const runs = await this.disk.read(segment);
+      const blocks = runs && this.#blocks(runs, segment);
+      if (!blocks) break;
+      const taken = await new Promise<number>((resolve) => between(() => resolve(this.#cache.takeStored(cacheIds, segment.startIndex, blocks, this.#codec.lossless ? null : this.#codec.name, 'idle'))));
+      if (taken === 0) break;
+      numFetched += taken;
+    }
+    this.numFetched += numFetched;
+    return numFetched;
+  }
+
+  /**
+   * Writes one segment of these contexts, the blocks of files, of what has been quiet for a while; false when there is nothing to
+   * write. What is cached of a context only in part is written in whole segments.
+   */
+  async save(contexts: Iterable<Context>, quietMs: number): Promise<boolean> {
+    if (this.#stopped) return false;
+    const before = this.#clock() - quietMs;
+    for (const { of, ids } of contexts) {
+      const lastUse = this.#cache.lastUse(ids);
+      const { numTokens } = this.#cache.lookUp(ids, ids.length);
+      const saved = this.#saved.get(of);
+      if (lastUse > before || (saved?.lastUse === lastUse && saved.numTokens === numTokens)) continue;
+      const missing = this.#firstMissing(ids, numTokens);
+      const rows = missing && this.#cache.readExact(ids, missing.startIndex, missing.startIndex + missing.numTokens);
+      if (rows) {
+        await this.#write(missing, this.#codec.encode(rows, { startIndex: missing.startIndex, contextEnd: ids.length }));
+        return true;
+      }
+      this.#saved.set(of, { lastUse, numTokens });
+    }
+    return false;
+  }
+
+  /** The first segment that the disk has not of a context, of which `numTokens` are cached. */
+  #firstMissing(ids: readonly number[], numTokens: number): FoundSegment | null {
+    let parent = this.#root;
+    for (let startIndex = 0; startIndex < numTokens; startIndex += SEGMENT_TOKENS) {
+      const tokens = ids.slice(startIndex, Math.min(ids.length, startIndex + SEGMENT_TOKENS));
+      if (startIndex + tokens.length > numTokens || ids.length < LEAST_TOKENS) return null;
+      const key = segmentKey(parent, tokens);
+      if (!this.disk.has(key)) return { parent, key, numTokens: tokens.length, startIndex };
+      parent = key;
+    }
+    return null;
+  }
+
+  async clear(): Promise<void> {
+    await this.disk.clear();
+    this.#saved = new WeakMap();
+  }
+
+  async #write(segment: FoundSegment, run: Uint8Array): Promise<void> {
+    try {
+      await this.disk.write(segment, [run]);
+    } catch (error) {
+      this.#stopped = true;
+      const { code, message } = error as NodeJS.ErrnoException;
+      this.#log(code === 'ENOSPC' || code === 'EDQUOT' ? `The disk of ${this.disk.folder} is full: nothing more of the cache is kept there.` : `The cache cannot be kept in ${this.disk.folder}: ${message}`);
+    }
+  }
+
+  #blocks(runs: readonly Uint8Array[], segment: FoundSegment): StoredBlock[] | null {
+    try {
+      return runs.map((encoded) => {
+        const { rows } = this.#codec.decode(encoded);
+        return this.#codec.lossless ? exactBlock(rows) : codedBlock(this.#codec, encoded.slice(), rows.numTokens);
+      });
+    } catch (error) {
+      this.#log(`A segment of ${segment.numTokens} tokens in ${this.disk.folder} is not used: ${(error as Error).message}`);
+      return null;
+    }
+  }
+}

@@ -1,0 +1,232 @@
+/** The disk tier under the engine: blocks of files survive it, with the same tokens, whatever happens to the files. */
+import { mkdtemp, readdir, rm, truncate } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { codecNamed } from '../../engine/cache/codecs/registry.ts';
+import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
+import type { Engine } from '../../engine/engine.ts';
+import { RequestError } from '../../engine/errors.ts';
+import { Snapshots } from '../../engine/snapshots.ts';
+import { fakeShape } from './fakeRunner.ts';
+import { ask, type Harness, harness, tokens, type Watched } from './harness.ts';
+import { runAlone } from './oracle.ts';
+import { below, seededRandom } from './workload.ts';
+
+let folder: string;
+let lines: string[];
+const log = (line: string): void => void lines.push(line);
+
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'kvasir-snapshots-'));
+  lines = [];
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+/** An engine that finds what is in the folder. */
+async function opened(slots: number, maxBytes = 1e8): Promise<Harness & { disk: DiskTier }> {
+  const disk = await DiskTier.open(folder, maxBytes, log);
+  const bytes = Snapshots.bufferBytes(fakeShape());
+  const bytesPerSlot = 2 * 2 * 16 + 8;
+  const h = harness({ slots: slots + Math.ceil(bytes / bytesPerSlot), maxContext: 2000, prefillTokens: 2000, snapshots: { disk, codec: codecNamed('int8', fakeShape(), null), modelKey: 'fake', log } });
+  return { ...h, disk };
+}
+
+async function drain(engine: Engine): Promise<void> {
+  while (engine.hasWork() || engine.isFetching) {
+    if (engine.hasWork()) await engine.step();
+    engine.checkIntegrity();
+    await nextTurn();
+  }
+}
+
+async function saveAll(engine: Engine, blocks: number[][]): Promise<number> {
+  let numSaved = 0;
+  while (await engine.save(blocks)) numSaved++;
+  return numSaved;
+}
+
+/** A question about a block, whose tokens are in the prefill lane. */
+function question(engine: Engine, block: readonly number[], seed: number): Watched {
+  return ask(engine, [...block, ...tokens(9, seed)], { prefillTokens: block.length, maxTokens: 4 });
+}
+
+function expected(block: readonly number[], seed: number): number[] {
+  return runAlone([...block, ...tokens(9, seed)], { maxTokens: 4 }, { maxContext: 2000, capacity: 2000, eosIds: [] }).tokenIds;
+}
+
+test('after a restart the first question about a file finds its block on the disk: all of it, and the same tokens', async () => {
+  const block = tokens(700, 3);
+  const first = await opened(3000);
+  const before = question(first.engine, block, 1);
+  await drain(first.engine);
+  expect(await saveAll(first.engine, [block])).toBe(3);
+  expect(await saveAll(first.engine, [block])).toBe(0);
+
+  const { engine, runner } = await opened(3000);
+  expect(engine.describe(block)).toMatchObject({ tokens: 0, tier: 'disk', diskTokens: 700 });
+  const after = question(engine, block, 1);
+  expect(engine.hasWork()).toBe(false);
+  await drain(engine);
+  expect(after.tokenIds).toEqual(before.tokenIds);
+  expect(after.sequence.cachedTokens).toBe(700);
+  expect(runner.numComputed).toBe(9 + 3);
+  expect(engine.stats().tokens).toMatchObject({ promptFromDisk: 700, promptCached: 700, promptComputed: 9 });
+  expect(engine.describe(block)).toMatchObject({ tokens: 700, tier: 'window', diskTokens: 0 });
+  // What came from there need not go there.
+  expect(await saveAll(engine, [block])).toBe(0);
+});
+
+test('what is worked on is not written, what has been quiet is', async () => {
+  const block = tokens(300, 4);
+  const { engine, clock, disk } = await opened(3000);
+  question(engine, block, 1);
+  await drain(engine);
+  clock.now += 30_000;
+  expect(await engine.tidy([block])).toBe(false);
+  clock.now += 31_000;
+  expect(await engine.tidy([block])).toBe(true);
+  expect(await engine.tidy([block])).toBe(true);
+  expect(await engine.tidy([block])).toBe(false);
+  expect(disk.numSegments).toBe(2);
+});
+
+test('of a block that is cached in part whole segments are written, and the rest follows', async () => {
+  const block = tokens(600, 5);
+  const { engine } = await opened(3000);
+  ask(engine, block.slice(0, 400), { prefillTokens: 400, maxTokens: 0 });
+  await drain(engine);
+  expect(await saveAll(engine, [block])).toBe(1);
+  question(engine, block, 1);
+  await drain(engine);
+  expect(await saveAll(engine, [block])).toBe(2);
+});
+
+test('files share what they begin with; after an edit what stands before it is found', async () => {
+  const [one, other] = [tokens(600, 6), [...tokens(600, 6).slice(0, 520), ...tokens(80, 7)]];
+  const { engine, disk } = await opened(4000);
+  question(engine, one, 1);
+  question(engine, other, 1);
+  await drain(engine);
+  expect(await saveAll(engine, [one, other])).toBe(4);
+  expect(disk.numSegments).toBe(4);
+  const again = await opened(4000);
+  const edited = question(again.engine, [...one.slice(0, 550), ...tokens(50, 8)], 1);
+  await drain(again.engine);
+  expect(edited.sequence.cachedTokens).toBe(512);
+  expect(edited.tokenIds).toEqual(expected([...one.slice(0, 550), ...tokens(50, 8)], 1));
+});
+
+test('a request that is aborted while its prompt is read ends once, and so does one of an engine that fails', async () => {
+  const block = tokens(700, 3);
+  const first = await opened(3000);
+  question(first.engine, block, 1);
+  await drain(first.engine);
+  await saveAll(first.engine, [block]);
+  const { engine } = await opened(3000);
+  const [aborted, failed] = [question(engine, block, 1), question(engine, block, 2)];
+  engine.abort(aborted.sequence.id);
+  expect([aborted.ended, aborted.numEnds]).toEqual(['abort', 1]);
+  engine.failAll(new RequestError('engineFailed', 'a test'));
+  await sleep(50);
+  expect([aborted.numEnds, failed.numEnds, failed.ended]).toEqual([1, 1, 'engineFailed']);
+  expect(engine.hasWork() || engine.isFetching).toBe(false);
+});
+
+test('damaged, missing and unreadable files: the rest is computed, with the same tokens', async () => {
+  const block = tokens(700, 3);
+  const first = await opened(3000);
+  question(first.engine, block, 1);
+  await drain(first.engine);
+  await saveAll(first.engine, [block]);
+  for (const harm of [(file: string) => truncate(file, 100), (file: string) => rm(file)]) {
+    const names = await readdir(folder);
+    const { engine } = await opened(3000);
+    await harm(path.join(folder, names[names.length >> 1]!));
+    const asked = question(engine, block, 1);
+    await drain(engine);
+    expect(asked.tokenIds).toEqual(expected(block, 1));
+    expect(asked.sequence.cachedTokens).toBeLessThan(700);
+    await saveAll(engine, [block]);
+    expect(await readdir(folder)).toHaveLength(3);
+  }
+});
+
+test('a disk that takes nothing more is told of once, and requests go on', async () => {
+  const { engine } = await opened(3000);
+  await rm(folder, { recursive: true });
+  question(engine, tokens(300, 1), 1);
+  await drain(engine);
+  expect(await saveAll(engine, [tokens(300, 1)])).toBeLessThan(2);
+  expect(await saveAll(engine, [tokens(300, 1)])).toBe(0);
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toContain('cannot be kept');
+  const asked = question(engine, tokens(300, 1), 2);
+  await drain(engine);
+  expect(asked.tokenIds).toEqual(expected(tokens(300, 1), 2));
+});
+
+test('a prompt larger than the memory that is left: what fits comes from the disk', async () => {
+  const [block, other] = [tokens(900, 3), tokens(500, 4)];
+  const first = await opened(3000);
+  question(first.engine, block, 1);
+  await drain(first.engine);
+  await saveAll(first.engine, [block]);
+  const { engine } = await opened(1200);
+  // Holds its slots while the block comes.
+  const long = ask(engine, other, { prefillTokens: 500, maxTokens: 60 });
+  for (let i = 0; i < 20; i++) await engine.step();
+  const asked = question(engine, block, 1);
+  await drain(engine);
+  expect(asked.tokenIds).toEqual(expected(block, 1));
+  expect(long.tokenIds).toHaveLength(60);
+});
+
+test('10,000 random operations over files, memory and disk keep the bytes exact and the tokens those of each request alone', async () => {
+  const random = seededRandom(11);
+  const blocks = Array.from({ length: 12 }, (_, i) => tokens(100 + below(random, 500), 100 + i));
+  let { engine, clock, disk } = await opened(1500, 200_000);
+  const answers = new Map<string, number[]>();
+  let asked: { watched: Watched; block: number[]; seed: number }[] = [];
+  let numAsked = 0;
+  const settle = (): void => {
+    for (const { watched, block, seed } of asked) {
+      if (watched.numEnds === 0) continue;
+      expect(watched.numEnds).toBe(1);
+      if (watched.ended === 'abort') continue;
+      const key = `${blocks.indexOf(block)} ${seed}`;
+      if (!answers.has(key)) answers.set(key, expected(block, seed));
+      expect(watched.tokenIds).toEqual(answers.get(key));
+    }
+    asked = asked.filter(({ watched }) => watched.numEnds === 0);
+  };
+  for (let i = 0; i < 10_000; i++) {
+    clock.now += 100;
+    const what = random();
+    if (what < 0.06 && asked.length < 6) {
+      const block = blocks[Math.floor(12 * random() ** 2)]!;
+      const seed = 1 + below(random, 3);
+      asked.push({ watched: question(engine, block, seed), block, seed });
+      numAsked++;
+    } else if (what < 0.08 && asked.length > 0) engine.abort(asked[below(random, asked.length)]!.watched.sequence.id);
+    else if (what < 0.2) await engine.save(blocks, 1000);
+    else if (what < 0.21) engine.evict();
+    else if (what < 0.212) engine.setMaxBytes((800 + below(random, 2000)) * 72 + Snapshots.bufferBytes(fakeShape()));
+    else if (what < 0.2125) {
+      // A new process, nothing in memory.
+      await drain(engine);
+      settle();
+      ({ engine, clock, disk } = await opened(1500, 200_000));
+    } else if (what < 0.213) await engine.clearDisk();
+    else if (engine.hasWork()) await engine.step();
+    settle();
+    engine.checkIntegrity();
+    expect(disk.bytes).toBeLessThanOrEqual(200_000);
+    if (i % 4 === 0) await nextTurn();
+  }
+  await drain(engine);
+  settle();
+  expect(asked).toEqual([]);
+  expect(numAsked).toBeGreaterThan(200);
+}, 120_000);

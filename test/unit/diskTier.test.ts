@@ -1,0 +1,123 @@
+/** The disk tier: what is written is found again by whoever has the same tokens, under a cap, privately, and nothing broken is used. */
+import { mkdtemp, readdir, readFile, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { DiskTier, type FoundSegment } from '../../engine/cache/disk/diskTier.ts';
+import { fileName, rootKey, segmentKey } from '../../engine/cache/disk/segment.ts';
+
+const ROOT = rootKey('model');
+const CONTENT = Uint8Array.from({ length: 1000 }, (_, i) => i);
+/** As a file: with header and length. */
+const FILE_BYTES = 1052;
+
+let folder: string;
+let lines: string[];
+const log = (line: string): void => void lines.push(line);
+const openTier = (maxBytes = 1e6): Promise<DiskTier> => DiskTier.open(folder, maxBytes, log);
+
+beforeEach(async () => {
+  folder = path.join(await mkdtemp(path.join(tmpdir(), 'kvasir-disk-')), 'kv');
+  lines = [];
+});
+afterEach(() => rm(path.dirname(folder), { recursive: true }));
+
+/** The segments of a context of so many tokens. */
+function segments(seed: number, numTokens: number): { ids: number[]; all: FoundSegment[] } {
+  const ids = Array.from({ length: numTokens }, (_, i) => seed + i);
+  const all: FoundSegment[] = [];
+  let parent = ROOT;
+  for (let startIndex = 0; startIndex < numTokens; startIndex += 256) {
+    const tokens = ids.slice(startIndex, startIndex + 256);
+    const key = segmentKey(parent, tokens);
+    all.push({ parent, key, numTokens: tokens.length, startIndex });
+    parent = key;
+  }
+  return { ids, all };
+}
+
+test('what is written is found and read by the next one to open the folder, as far as the tokens are the same', async () => {
+  const { ids, all } = segments(5, 600);
+  const first = await openTier();
+  for (const segment of all) await first.write(segment, [CONTENT, CONTENT.subarray(10)]);
+  expect(first.numSegments).toBe(3);
+  const disk = await openTier();
+  expect(disk.bytes).toBe(first.bytes);
+  expect(disk.find(ROOT, ids)).toEqual(all);
+  expect(disk.find(ROOT, [...ids, 1])).toEqual(all);
+  // The last one is of 88 tokens: with one of them missing, none is there.
+  expect(disk.find(ROOT, ids.slice(0, 599))).toEqual(all.slice(0, 2));
+  expect(disk.find(ROOT, ids.with(300, 0))).toEqual(all.slice(0, 1));
+  expect(disk.find(rootKey('other'), ids)).toEqual([]);
+  expect(await disk.read(all[1]!)).toEqual([CONTENT, CONTENT.subarray(10)]);
+});
+
+test('files and folder are for their owner alone', async () => {
+  const disk = await openTier();
+  await disk.write(segments(5, 100).all[0]!, [CONTENT]);
+  expect((await stat(folder)).mode & 0o777).toBe(process.platform === 'win32' ? 0o666 : 0o700);
+  for (const name of await readdir(folder)) expect((await stat(path.join(folder, name))).mode & 0o777).toBe(process.platform === 'win32' ? 0o666 : 0o600);
+});
+
+test('a segment that is damaged, cut short or gone is not used, and is forgotten', async () => {
+  const damage: ((file: string) => Promise<unknown>)[] = [
+    async (file) => writeFile(file, (await readFile(file)).with(700, 0)),
+    (file) => truncate(file, 500),
+    (file) => truncate(file, 0),
+    (file) => rm(file),
+  ];
+  for (const [i, harm] of damage.entries()) {
+    const { ids, all } = segments(1000 * (i + 1), 100);
+    const disk = await openTier();
+    await disk.write(all[0]!, [CONTENT]);
+    await harm(path.join(folder, fileName(all[0]!)));
+    const before = disk.bytes;
+    expect(await disk.read(all[0]!)).toBeNull();
+    expect(disk.find(ROOT, ids)).toEqual([]);
+    expect(disk.bytes).toBe(before - FILE_BYTES);
+    expect(await readdir(folder)).toEqual([]);
+  }
+  expect(lines).toHaveLength(3);
+  for (const line of lines) expect(line).toContain('is damaged and is not used');
+});
+
+test('what a process left half written is never found, and goes when it is old; other files are left alone', async () => {
+  await openTier();
+  const [young, old] = ['.segment-0123456789ab', '.segment-ba9876543210'].map((name) => path.join(folder, name));
+  for (const file of [young!, old!, path.join(folder, 'notes.txt')]) await writeFile(file, 'x');
+  await utimes(old!, 1, 1);
+  const disk = await openTier();
+  expect(disk.numSegments).toBe(0);
+  expect((await readdir(folder)).sort()).toEqual(['.segment-0123456789ab', 'notes.txt']);
+  await disk.clear();
+  expect(await readdir(folder)).toEqual(['notes.txt']);
+});
+
+test('under the cap the least recently used goes first, and never what another segment stands on', async () => {
+  const disk = await openTier(4 * FILE_BYTES);
+  const [a, b] = [segments(1, 512), segments(5000, 512)];
+  for (const segment of [...a.all, ...b.all]) {
+    await disk.write(segment, [CONTENT]);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  expect(disk.bytes).toBe(4 * FILE_BYTES);
+  // Its first segment is older than all others but this one, and is used now.
+  await disk.read(a.all[1]!);
+  const c = segments(9000, 256);
+  await disk.write(c.all[0]!, [CONTENT]);
+  expect(disk.bytes).toBe(4 * FILE_BYTES);
+  expect(disk.find(ROOT, a.ids)).toEqual(a.all);
+  expect(disk.find(ROOT, b.ids)).toEqual(b.all.slice(0, 1));
+  expect(await readdir(folder)).toHaveLength(4);
+  // A smaller cap holds at once.
+  expect((await openTier(2.5 * FILE_BYTES)).numSegments).toBe(2);
+  await disk.write(segments(20_000, 256).all[0]!, [new Uint8Array(5 * FILE_BYTES)]);
+  expect(disk.numSegments).toBe(4);
+});
+
+test('a segment whose file cannot be written leaves nothing behind', async () => {
+  const disk = await openTier();
+  await rm(folder, { recursive: true });
+  await expect(disk.write(segments(1, 10).all[0]!, [CONTENT])).rejects.toThrow('ENOENT');
+  expect([disk.numSegments, disk.bytes]).toEqual([0, 0]);
+});
