@@ -43,6 +43,8 @@ export interface ConnectionEvents {
   onClosed(reason: string): void;
   /** An error that belongs to no request. */
   onError(error: EngineError): void;
+  /** A line for the log. */
+  onLog(message: string): void;
 }
 
 export class Connection {
@@ -122,10 +124,13 @@ export class Connection {
   }
 
   #receive(message: EngineMessage): void {
-    const pending = message.type !== 'ready' && message.requestId !== undefined ? this.#pending.get(message.requestId) : undefined;
+    const pending = 'requestId' in message && message.requestId !== undefined ? this.#pending.get(message.requestId) : undefined;
     switch (message.type) {
       case 'ready':
         this.#greet(message.version);
+        break;
+      case 'log':
+        this.#events.onLog(message.message);
         break;
       case 'chunk':
         pending?.onChunk?.(message.text);

@@ -272,6 +272,7 @@ export class EngineClient {
       onClosed: (reason) => {
         if (this.#connection === connection) this.#crashed(reason);
       },
+      onLog: (message) => this.#options.log('warn', message),
       onError: (error) => {
         this.#options.log(isDocumentError(error) ? 'warn' : 'error', error.message);
         if (this.#connection !== connection) return;

@@ -29,7 +29,7 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
   const files = stats.files.filter((file) => file.open || file.tokens > 0).sort((a, b) => b.bytes - a.bytes);
   if (files.length) {
     lines.push(`| ${t('File')} | ${t('Tokens')} | ${t('Bytes')} | ${t('Tier')} | ${t('Reused')} |`, '|:--|--:|--:|:--|--:|');
-    const tiers: Record<Tier, string> = { window: t('window'), store: t('store'), none: '–' };
+    const tiers: Record<Tier, string> = { window: t('window'), store: t('store'), disk: t('disk'), none: '–' };
     for (const file of files.slice(0, MOST_FILES)) {
       lines.push(`| ${escapeMarkdown(shortPath(file.path))}${file.pinned ? ' $(pinned)' : ''} | ${formatCount(file.tokens)} | ${formatBytes(file.bytes)} | ${tiers[file.tier]} | ${file.hits ? formatShare(file.hitRate) : '–'} |`);
     }
