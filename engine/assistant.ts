@@ -138,7 +138,7 @@ export class Assistant {
       case 'documentChanged':
         if ('text' in message) this.#documents.open(message.docId, message.version, message.path, message.text, message.language);
         else this.#documents.edit(message.docId, message.version, message.edits);
-        this.#files.touch(message.docId);
+        this.#files.touch(message.docId, 'text' in message && message.secret === true);
         this.#idle.stop(this.#model, message.docId);
         this.#model?.engine.typed();
         return this.#wake();
@@ -156,11 +156,6 @@ export class Assistant {
         return this.#pin(message.docId, message.pinned);
       case 'evict':
         return this.#evict(message.docId);
-      case 'clearDisk':
-        return void this.#loaded().engine.clearDisk().then(
-          () => this.#reply(message.requestId, { kind: 'ok' }),
-          (error) => this.#emit({ type: 'error', requestId: message.requestId, ...explain(error) }),
-        );
       case 'flush':
         this.#flushes.push(message.requestId);
         return this.#wake();
@@ -188,10 +183,17 @@ export class Assistant {
 
   /** Everything that goes on from the file's header: its blocks, old and new, and what was asked about them. */
   #evict(docId: string | undefined): void {
-    if (docId === undefined) return this.#model?.engine.evict();
+    const model = this.#model;
+    if (!model) return;
+    if (docId === undefined) {
+      model.engine.evict();
+      return void model.engine.forgetDisk();
+    }
     const document = this.#documents.find(docId);
-    const header = document ? this.#model?.layout.header(document.path) : this.#files.headerOf(docId);
-    if (header) this.#model?.engine.evict(header);
+    const block = document ? this.#files.blockIds(document, model.layout) : this.#files.blockOf(docId);
+    const header = document ? model.layout.header(document.path) : this.#files.headerOf(docId);
+    if (block) void model.engine.forgetDisk(block);
+    if (header) model.engine.evict(header);
   }
 
   #countTokens(message: Extract<HostMessage, { type: 'countTokens' }>): number {
@@ -281,7 +283,7 @@ export class Assistant {
   }
 
   #blocks({ layout }: LoadedModel): (readonly number[])[] {
-    return this.#files.blocks(this.#documents, layout).map(({ tokenIds }) => tokenIds);
+    return this.#files.blocks(this.#documents, layout).filter(({ docId }) => !this.#files.isSecret(docId)).map(({ tokenIds }) => tokenIds);
   }
 
   #answerFlushes(): void {

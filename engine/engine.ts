@@ -215,9 +215,9 @@ export class Engine {
     return (await this.#snapshots?.save(blocks.map((block) => ({ of: block, ids: this.#blockIds(block) })), quietMs)) ?? false;
   }
 
-  /** Removes what is on the disk, of all models. @throws an error of the file system. */
-  async clearDisk(): Promise<void> {
-    await this.#snapshots?.clear();
+  /** Removes from the disk what is there of a block, or everything, of all models. */
+  async forgetDisk(block?: readonly number[]): Promise<void> {
+    await this.#snapshots?.forget(block && this.#blockIds(block));
   }
 
   /** Drops what no sequence uses: all but pinned runs, or everything cached that begins with `prefix` and goes on, pinned or not. */

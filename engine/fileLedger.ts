@@ -22,6 +22,8 @@ interface Entry {
   /** Whether the text has changed since its block was last computed. */
   stale: boolean;
   pinned: boolean;
+  /** Nothing of it is written to the disk. */
+  secret: boolean;
   /** Where the cursor last was: decides which part of a large file is the block. */
   cursor: number | undefined;
   block: (Block & { layout: Layout; text: string; cursor: number | undefined }) | undefined;
@@ -30,9 +32,10 @@ interface Entry {
 export class FileLedger {
   readonly #entries = new Map<string, Entry>();
 
-  /** The file was opened or edited. */
-  touch(docId: string): void {
+  /** The file was opened or edited. One that is `secret` once stays so. */
+  touch(docId: string, secret = false): void {
     const entry = this.#of(docId);
+    entry.secret ||= secret;
     entry.stale = true;
     entry.open = true;
   }
@@ -54,6 +57,10 @@ export class FileLedger {
     this.#of(docId).pinned = pinned;
   }
 
+  isSecret(docId: string): boolean {
+    return this.#of(docId).secret;
+  }
+
   isPinned(docId: string): boolean {
     return this.#of(docId).pinned;
   }
@@ -67,6 +74,11 @@ export class FileLedger {
     this.#entries.set(docId, { ...entry, open: false, stale: false, pinned: false, block: { ...entry.block, text: '' } });
     const closed = [...this.#entries].filter(([, each]) => !each.open);
     for (const [id] of closed.slice(0, -MOST_CLOSED)) this.#entries.delete(id);
+  }
+
+  /** The block's tokens of a file that is open or remembered, as they were last. */
+  blockOf(docId: string): readonly number[] | undefined {
+    return this.#entries.get(docId)?.block?.tokenIds;
   }
 
   /** Of a file that is open or remembered. */
@@ -111,8 +123,8 @@ export class FileLedger {
       const entry = this.#of(docId);
       const found = engine.describe(tokenIds);
       // Less than the header is another file's.
-      const cached = found.tokens > numHeaderTokens ? found : { ...found, tokens: 0, bytes: 0, tier: 'none' as const, shiftedTokens: 0 };
-      if (!entry.open && cached.tokens === 0) {
+      const cached = found.tokens > numHeaderTokens ? found : { ...found, tokens: 0, bytes: 0, tier: found.diskTokens > 0 ? ('disk' as const) : ('none' as const), shiftedTokens: 0 };
+      if (!entry.open && cached.tokens === 0 && cached.diskTokens === 0) {
         this.#entries.delete(docId);
         continue;
       }
@@ -144,7 +156,7 @@ export class FileLedger {
   #of(docId: string): Entry {
     let entry = this.#entries.get(docId);
     if (!entry) {
-      entry = { open: true, hits: 0, blockTokens: 0, cachedTokens: 0, lastUse: performance.now(), stale: false, pinned: false, cursor: undefined, block: undefined };
+      entry = { open: true, hits: 0, blockTokens: 0, cachedTokens: 0, lastUse: performance.now(), stale: false, pinned: false, secret: false, cursor: undefined, block: undefined };
       this.#entries.set(docId, entry);
     }
     return entry;

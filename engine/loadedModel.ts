@@ -7,6 +7,7 @@ import { KvWindow } from './cache/window.ts';
 import { Engine } from './engine.ts';
 import { RequestError } from './errors.ts';
 import { automaticCacheBytes } from './memory.ts';
+import { codecQuality } from './model/codecQuality.ts';
 import { importModel, kvShape, usualKv } from './model/importModel.ts';
 import { RopeTable } from './model/rope.ts';
 import { OnnxRunner } from './model/runner.ts';
@@ -58,12 +59,14 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   const encode = (source: string): number[] => text.tokenizer.encode(source);
   const shifted = options.reuseShifted && kv === 'int8' ? await shiftQuality(imported, runner, encode, contextTokens, (fraction) => progress('session', fraction)) : null;
   const reuseShifted = shifted !== null && shifted.klMean <= shifted.bound;
+  const rope = new RopeTable(imported.config.rope, imported.config.headSize);
+  const codec = options.compress && kv === 'int8' ? codecNamed(options.compress.codec, shape, rope) : null;
+  const compressed = codec && !codec.lossless ? await codecQuality(imported, runner, encode, codec, contextTokens, (fraction) => progress('session', fraction)) : null;
+  const compression = codec && compressed && compressed.klMean <= compressed.bound ? compressionOf(options.compress!.when, codec) : null;
   progress('session', 1);
   // After the weights are in memory: they are not available any more.
   let maxBytes = options.maxBytes || automaticCacheBytes();
   const stepCosts = { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) };
-  const rope = new RopeTable(imported.config.rope, imported.config.headSize);
-  const compression = options.compress && kv === 'int8' ? compressionOf(options.compress.when, codecNamed(options.compress.codec, shape, rope)) : null;
   const disk = options.disk && kv === 'int8' ? await openDisk(options.disk, hooks.log) : null;
   const snapshots = disk && { disk, codec: codecNamed('int8', shape, null), modelKey: imported.key, log: hooks.log };
   const { onReady } = hooks;
@@ -89,6 +92,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
       readsSnippets: text.manifest.completion.snippets,
       note: text.manifest.note,
       ...(shifted ? { shifted } : {}),
+      ...(compressed ? { compressed } : {}),
     },
     text,
     layout: new Layout(text, { contextTokens, numParameters: imported.parameters }),

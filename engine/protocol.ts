@@ -151,6 +151,23 @@ export interface ShiftQuality {
   numTokens: number;
 }
 
+/** What compressing the store costs, measured once per model and codec on a sample: against the rows as they were, over the tokens after them. */
+export interface CodecQuality {
+  codec: string;
+  /** KL divergence, in nats. */
+  klMean: number;
+  klMax: number;
+  /** Share of positions with the same most probable token, 0..1. */
+  top1: number;
+  /** Mean KL divergence up to which it is used. */
+  bound: number;
+  numTokens: number;
+  /** Of a long text. */
+  bytesPerToken: number;
+  /** How many times smaller that is than float16. */
+  compression: number;
+}
+
 export interface ModelInfo {
   name: string;
   /** "qwen3", "qwen2" or "llama". */
@@ -179,6 +196,8 @@ export interface ModelInfo {
   note: string;
   /** Left out where position-shifted reuse was not asked for, or this precision has none; it is in use where `klMean` is within the bound. */
   shifted?: ShiftQuality;
+  /** Left out where nothing is compressed; in use where `klMean` is within the bound. */
+  compressed?: CodecQuality;
 }
 
 export type HostMessage =
@@ -189,7 +208,7 @@ export type HostMessage =
   | { type: 'configure'; /** 0 lets the engine choose. */ maxBytes?: number; /** Whether file blocks may be computed while idle. */ idleWork?: boolean }
   | { type: 'generate'; requestId: string; task: Task; priority: Priority; sampling?: SamplingParams }
   | { type: 'abort'; requestId: string }
-  | { type: 'documentChanged'; docId: string; version: number; /** As the editor shows it; the engine keeps the last two parts. */ path: string; text: string; /** The editor's name of it, where the path does not tell: untitled files, cells of a notebook. */ language?: string }
+  | { type: 'documentChanged'; docId: string; version: number; /** As the editor shows it; the engine keeps the last two parts. */ path: string; text: string; /** The editor's name of it, where the path does not tell: untitled files, cells of a notebook. */ language?: string; /** Nothing of it is written to the disk. */ secret?: boolean }
   | { type: 'documentChanged'; docId: string; version: number; edits: TextEdit[] }
   | { type: 'documentClosed'; docId: string }
   /** Of a text, or of a mirrored document's file block. */
@@ -209,10 +228,8 @@ export type HostMessage =
   /** The figures of `stats` in Prometheus' text format. */
   | { type: 'metrics'; requestId: string }
   | { type: 'pin'; docId: string; pinned: boolean }
-  /** Drops a document's unreferenced KV, or all unreferenced KV. */
+  /** Drops a document's unreferenced KV, in memory and on disk, or all of it, on disk that of other models, too. */
   | { type: 'evict'; docId?: string }
-  /** Removes what is kept on disk, of all models. */
-  | { type: 'clearDisk'; requestId: string }
   /** Answered when no request is waiting or running and idle work has ended. */
   | { type: 'flush'; requestId: string }
   /** `tree` asks for the prefix tree, too. */

@@ -43,6 +43,8 @@ export class Snapshots {
   readonly #clock: () => number;
   /** Contexts that are on the disk as far as memory had them, so many tokens, when they were used last. */
   #saved = new WeakMap<object, { lastUse: number; numTokens: number }>();
+  /** One write or removal after another: what is removed must not be written meanwhile. */
+  #work: Promise<unknown> = Promise.resolve();
   /** A write has failed: nothing more is written. */
   #stopped = false;
 
@@ -92,7 +94,22 @@ export class Snapshots {
    * Writes one segment of these contexts, the blocks of files, of what has been quiet for a while; false when there is nothing to
    * write. What is cached of a context only in part is written in whole segments.
    */
-  async save(contexts: Iterable<Context>, quietMs: number): Promise<boolean> {
+  save(contexts: Iterable<Context>, quietMs: number): Promise<boolean> {
+    return this.#inTurn(() => this.#save(contexts, quietMs));
+  }
+
+  /** Removes what the disk has of a context, or everything. */
+  forget(ids?: readonly number[]): Promise<void> {
+    return this.#inTurn(() => this.#forget(ids));
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#work.then(work);
+    this.#work = done.catch(() => {});
+    return done;
+  }
+
+  async #save(contexts: Iterable<Context>, quietMs: number): Promise<boolean> {
     if (this.#stopped) return false;
     const before = this.#clock() - quietMs;
     for (const { of, ids } of contexts) {
@@ -124,9 +141,12 @@ export class Snapshots {
     return null;
   }
 
-  async clear(): Promise<void> {
-    await this.disk.clear();
-    this.#saved = new WeakMap();
+  async #forget(ids?: readonly number[]): Promise<void> {
+    try {
+      await (ids ? this.disk.remove(this.disk.find(this.#root, ids)) : this.disk.clear());
+    } catch (error) {
+      this.#log(`What is kept in ${this.disk.folder} cannot be removed: ${(error as Error).message}`);
+    }
   }
 
   async #write(segment: FoundSegment, run: Uint8Array): Promise<void> {

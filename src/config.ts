@@ -9,6 +9,9 @@ const TRANSPORTS = ['thread', 'process'] as const;
 export type TransportName = (typeof TRANSPORTS)[number];
 /** Of the model's weights. */
 const PRECISIONS = ['int8', 'int4'] as const;
+/** Of the store, and how it is chosen. */
+const CACHE_CODECS = ['int8', 'auto', 'fp8', 'int4', 'int4-kivi', 'nvfp4', 'kvquant3'] as const;
+export type CacheCodec = (typeof CACHE_CODECS)[number];
 export type WeightPrecision = (typeof PRECISIONS)[number];
 
 export interface Config {
@@ -19,6 +22,10 @@ export interface Config {
   modelFolders: string[];
   /** Ceiling of window + store in bytes; 0 lets the engine choose. */
   cacheMaxBytes: number;
+  /** Cap of what is kept on disk, in bytes; 0 keeps nothing. */
+  cacheDiskBytes: number;
+  /** "int8" loses nothing, "auto" compresses when memory is short; the others compress whatever is long out of use. */
+  cacheCodec: CacheCodec;
   /** Whether tokens behind an edit may be approximated by those of before it. */
   cacheReuseShifted: boolean;
   /** 0 lets the engine choose. */
@@ -108,6 +115,8 @@ function read(): Config {
     model: text('model'),
     modelFolders: texts('modelFolders'),
     cacheMaxBytes: count('cache.maxBytes', Number.MAX_SAFE_INTEGER),
+    cacheDiskBytes: count('cache.diskBytes', Number.MAX_SAFE_INTEGER),
+    cacheCodec: CACHE_CODECS.find((name) => name === text('cache.codec')) ?? CACHE_CODECS[0],
     cacheReuseShifted: flag('cache.reuseShifted'),
     threads: count('engine.threads', 256),
     precision: PRECISIONS.find((name) => name === text('engine.precision')) ?? PRECISIONS[0],

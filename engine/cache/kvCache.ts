@@ -12,7 +12,9 @@ import { lastSlot, type Lease, numComputed } from './lease.ts';
 import { type Block, outline } from './outline.ts';
 import { endIndex, type Match, pathTo, type TreeNode } from './prefixTree.ts';
 import { ShiftedRuns } from './shiftedRuns.ts';
-import type { KvRows } from './kvRows.ts';
+import type { Eviction } from './eviction/eviction.ts';
+import { Utility } from './eviction/utility.ts';
+import { type KvRows, kvBytesPerToken } from './kvRows.ts';
 import { exactBlock, joinRows, runOf, sliceRows, type StoredBlock } from './store.ts';
 import type { KvWindow } from './window.ts';
 
@@ -26,6 +28,8 @@ export interface KvCacheOptions {
   clock: () => number;
   /** None when left out. */
   compression?: Compression | null;
+  /** Utility when left out. */
+  eviction?: Eviction;
 }
 
 export class KvCache {
@@ -37,8 +41,8 @@ export class KvCache {
   /** Pinned token prefixes by key. */
   readonly #pins = new Map<string, readonly number[]>();
 
-  constructor({ window, maxBytes, softSlots, clock, compression = null }: KvCacheOptions) {
-    this.#memory = new KvMemory(window, maxBytes, softSlots, compression);
+  constructor({ window, maxBytes, softSlots, clock, compression = null, eviction = new Utility(kvBytesPerToken(window.shape)) }: KvCacheOptions) {
+    this.#memory = new KvMemory({ window, maxBytes, softSlots, clock, eviction, compression });
     this.#clock = clock;
     this.shifted = new ShiftedRuns(this.#memory, clock);
   }
@@ -130,6 +134,8 @@ export class KvCache {
     const missing = nodes.findIndex((node) => !this.#memory.promote(node));
     const placed = missing < 0 ? nodes : nodes.slice(0, missing);
     for (const node of nodes.slice(placed.length)) this.#memory.unreference(node);
+    const now = this.#clock();
+    for (const node of placed) this.#memory.eviction.hit(node, now - node.lastUse);
     lease.node = placed.at(-1) ?? lease.node;
     this.#touch(lease.node);
     return endIndex(lease.node) - before;
@@ -241,7 +247,7 @@ export class KvCache {
 
   /** For moments without work: gives back memory that is not needed. Slots move. */
   shrink(): void {
-    this.#memory.shrink(this.#clock(), this.#tails());
+    this.#memory.shrink(this.#tails());
   }
 
   /** Keeps the runs of a prefix, those still to come included, until all others are gone. null ends it. */
@@ -270,7 +276,7 @@ export class KvCache {
 
   /** For quiet moments: codes a block more of what is long out of use; false when there is nothing to be coded. */
   compress(): boolean {
-    return this.#memory.compress(this.#clock());
+    return this.#memory.compress();
   }
 
   /**
@@ -291,7 +297,7 @@ export class KvCache {
     });
     const last = match.nodes.at(-1) ?? tree.root;
     const parent = match.lastLength < last.tokenIds.length ? this.#memory.split(last, match.lastLength) : last;
-    const node = this.#memory.insertStored(parent, tokenIds.slice(match.numTokens, end), rest, this.#clock());
+    const node = this.#memory.insertStored(parent, tokenIds.slice(match.numTokens, end), rest);
     if (!node) return 0;
     node.codec = codec;
     node.tag = tag;

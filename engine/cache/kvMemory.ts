@@ -3,11 +3,11 @@
  * growing the window, demoting runs to the store (lossless) or dropping them; brings what a step looks at into few pages.
  * Knows runs and reference counts, but no sequence and no token. That something does not fit is a return value.
  *
- * Room is made in this order: free slots; growth up to `softSlots`; slots of unreferenced runs, least recently used
- * first; growth up to the ceiling. In the store, copies of runs that are also in the window go first, then old runs.
+ * Room is made in this order: free slots; growth up to `softSlots`; slots of unreferenced runs, in the order of eviction;
+ * growth up to the ceiling. In the store, copies of runs that are also in the window go first, then runs in that order.
  */
 import type { Compression } from './compression.ts';
-import { evictionOrder, firstToGo } from './eviction.ts';
+import { type Eviction, type EvictionOrder, evictionOrder, firstToGo } from './eviction/eviction.ts';
 import { packingOf, partnersOf } from './packing.ts';
 import { endIndex, pathTo, PrefixTree, type TreeNode } from './prefixTree.ts';
 import { SlotAllocator } from './slots.ts';
@@ -34,6 +34,15 @@ const FADING = 0.97;
 
 const roundUp = (n: number, step: number): number => Math.ceil(n / step) * step;
 
+export interface KvMemoryOptions {
+  readonly window: KvWindow;
+  readonly maxBytes: number;
+  readonly softSlots: number;
+  readonly clock: () => number;
+  readonly eviction: Eviction;
+  readonly compression: Compression | null;
+}
+
 export class KvMemory {
   readonly window: KvWindow;
   readonly store: KvStore;
@@ -44,6 +53,8 @@ export class KvMemory {
   /** Changes whenever slots of runs or tails become others, or lie in other pages. */
   layout = 0;
   #maxBytes: number;
+  readonly eviction: Eviction;
+  readonly #clock: () => number;
   readonly #compression: Compression | null;
   /** What splitting a compressed block may take beyond what it took. */
   readonly #reserve: number;
@@ -53,8 +64,10 @@ export class KvMemory {
   /** Tokens that have attended to pages in vain since slots were last packed. */
   #inVain = 0;
 
-  constructor(window: KvWindow, maxBytes: number, softSlots: number, compression: Compression | null = null) {
+  constructor({ window, maxBytes, softSlots, clock, eviction, compression }: KvMemoryOptions) {
     this.window = window;
+    this.eviction = eviction;
+    this.#clock = clock;
     this.#compression = compression;
     this.store = new KvStore(window.shape);
     this.tree = new PrefixTree(this.store);
@@ -172,10 +185,11 @@ export class KvMemory {
   }
 
   /** For quiet moments: codes a block more of the store, of what has been out of use longest. False: there is nothing to be coded. */
-  compress(now: number): boolean {
+  compress(): boolean {
     if (!this.#compression || this.bytes < this.#compression.fullness * this.#maxBytes) return false;
     const { codec, idleMs } = this.#compression;
-    const node = firstToGo(this.tree.nodes(), ({ refCount, slots, stored, lastUse }) => refCount === 0 && !slots && stored !== null && stored.numExact > 0 && now - lastUse >= idleMs);
+    const now = this.#clock();
+    const node = firstToGo(this.tree.nodes(), this.#order(), ({ refCount, slots, stored, lastUse }) => refCount === 0 && !slots && stored !== null && stored.numExact > 0 && now - lastUse >= idleMs);
     if (!node) return false;
     node.stored = this.store.compress(node.stored!, codec, { startIndex: node.startIndex, contextEnd: deepestEnd(node) })!;
     node.codec = codec.name;
@@ -183,13 +197,14 @@ export class KvMemory {
   }
 
   /** Takes blocks over as a run in the store that goes on from `parent`; null when there is no room for it, older runs gone or not. */
-  insertStored(parent: TreeNode, tokenIds: number[], blocks: readonly StoredBlock[], now: number): TreeNode | null {
+  insertStored(parent: TreeNode, tokenIds: number[], blocks: readonly StoredBlock[]): TreeNode | null {
     const { bytes } = runOf(blocks);
     const path = pathTo(parent);
     for (const node of path) this.reference(node);
     const fits = this.#makeStoreRoom(this.#limit - this.window.bytes - bytes, null);
     for (const node of path) this.unreference(node);
     if (!fits) return null;
+    const now = this.#clock();
     for (const node of path) node.lastUse = now;
     const node = this.tree.insertStored(parent, tokenIds, this.store.add(blocks));
     node.lastUse = now;
@@ -199,6 +214,7 @@ export class KvMemory {
   /** Drops an unreferenced run and all below it. */
   drop(node: TreeNode): void {
     for (const child of [...node.children.values()]) this.drop(child);
+    this.eviction.gone(node, this.#clock() - node.lastUse);
     if (node.slots) {
       this.#slots.give(node.slots);
       this.#evictable -= node.slots.length;
@@ -222,7 +238,8 @@ export class KvMemory {
   }
 
   /** For quiet moments: demotes stale runs, and gives the memory of free slots back when there are many. */
-  shrink(now: number, tails: Iterable<number[]>): void {
+  shrink(tails: Iterable<number[]>): void {
+    const now = this.#clock();
     for (const node of this.#dead()) {
       if (!node.pinned && now - node.lastUse > STALE_MS && !this.#demote(node, this.window.numSlots)) break;
     }
@@ -251,7 +268,12 @@ export class KvMemory {
 
   /** Unreferenced runs in the window, in the order in which they go. */
   #dead(): TreeNode[] {
-    return [...this.tree.nodes()].filter((node) => node.refCount === 0 && node.slots).sort(evictionOrder);
+    return [...this.tree.nodes()].filter((node) => node.refCount === 0 && node.slots).sort(this.#order());
+  }
+
+  /** As things are now. */
+  #order(): EvictionOrder {
+    return evictionOrder(this.tree, this.eviction, this.#clock());
   }
 
   get #initialSlots(): number {
@@ -288,7 +310,7 @@ export class KvMemory {
 
   /** Takes slots from the unreferenced run that goes first. `numSlots` is the P that the ceiling is reckoned with. */
   #reclaim(missing: number, numSlots: number): boolean {
-    const victim = firstToGo(this.tree.nodes(), (node) => node.refCount === 0 && node.slots !== null);
+    const victim = firstToGo(this.tree.nodes(), this.#order(), (node) => node.refCount === 0 && node.slots !== null);
     if (!victim) return false;
     this.#cut(victim, Math.max(missing, RECLAIM_TOKENS));
     if (this.#demote(victim, numSlots)) return true;
@@ -327,8 +349,9 @@ export class KvMemory {
   #makeStoreRoom(limit: number, before: TreeNode | null): boolean {
     if (this.store.bytes <= limit) return true;
     if (limit < 0) return false;
+    let order = this.#order();
     const mayDrop = (node: TreeNode): boolean =>
-      node.stored !== null && node.slots === null && node.refCount === 0 && (!before || evictionOrder(node, before) < 0);
+      node.stored !== null && node.slots === null && node.refCount === 0 && (!before || order(node, before) < 0);
     let left = this.store.bytes;
     for (const node of this.tree.nodes()) if (node.stored && (node.slots || mayDrop(node))) left -= node.stored.bytes;
     if (left > limit) return false;
@@ -341,9 +364,11 @@ export class KvMemory {
       }
     }
     while (this.store.bytes > limit) {
-      const victim = firstToGo(this.tree.nodes(), mayDrop)!;
+      const victim = firstToGo(this.tree.nodes(), order, mayDrop);
+      if (!victim) return false;
       this.#cut(victim, Math.max(Math.ceil((this.store.bytes - limit) / this.store.bytesPerToken), STORE_DROP_TOKENS));
       this.drop(victim);
+      order = this.#order();
     }
     return true;
   }

@@ -20,6 +20,8 @@ export interface TreeNode {
   lastUse: number;
   /** Evicted last. */
   pinned: boolean;
+  /** What keeping it was worth when that was last reckoned (see eviction). */
+  worth: number;
   /** Which kind of request computed the run, or the last of it: for the monitor. */
   tag: string;
   /** Window slots, one per token, or null: not in the window. */
@@ -44,7 +46,7 @@ export function endIndex(node: TreeNode): number {
 }
 
 function newNode(parent: TreeNode | null, tokenIds: number[], startIndex: number): TreeNode {
-  return { tokenIds, parent, children: new Map(), startIndex, refCount: 0, lastUse: 0, pinned: false, tag: '', slots: null, stored: null, codec: null };
+  return { tokenIds, parent, children: new Map(), startIndex, refCount: 0, lastUse: 0, pinned: false, worth: 0, tag: '', slots: null, stored: null, codec: null };
 }
 
 export class PrefixTree {

@@ -1,8 +1,10 @@
 /**
- * `kvasir eval`: what quantisation costs on a text, against float32: perplexity, KL divergence, top-1 agreement. The KV
- * codecs are measured over float32 weights, so that a row is the codec's own cost; the last rows are what ships.
+ * `kvasir eval`: what quantisation costs on a text, against float32: perplexity, KL divergence, top-1 agreement. The window's
+ * precision is measured over float32 weights, so that a row is its own cost; the last rows are what ships. Codecs of the store
+ * have a table of their own (evaluateCodecs).
  */
 import { readFile } from 'node:fs/promises';
+import { type CodecName, FORMATS } from '../cache/codecs/registry.ts';
 import { kvBytesPerToken } from '../cache/kvRows.ts';
 import { KvWindow } from '../cache/window.ts';
 import { addPosition, type Divergence, logProbabilities, noDivergence } from '../divergence.ts';
@@ -11,6 +13,7 @@ import { importModel, type ImportedModel, kvShape } from '../model/importModel.t
 import { OnnxRunner } from '../model/runner.ts';
 import type { KvPrecision, Precision } from '../protocol.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
+import { evaluateCodecs } from './evaluateCodecs.ts';
 import { evaluateShifted } from './evaluateShifted.ts';
 import { type CommandLine, loadOptionsOf, required, text, UsageError } from './options.ts';
 import { log, printJson, table } from './output.ts';
@@ -30,10 +33,13 @@ interface Score extends Divergence {
   nll: number;
 }
 
-const CODECS: Record<string, Variant> = {
+/** Of the window. */
+const WINDOWS: Record<string, Variant> = {
   float32: { kv: 'float32', weights: 'float32', window: 'float32' },
   int8: { kv: 'int8', weights: 'float32', window: 'int8' },
 };
+/** Codecs of the store, lossy ones. */
+const STORED: readonly CodecName[] = FORMATS.filter(({ sides }) => sides !== null).map(({ name }) => name);
 /** What runs, by the precision of the weights. */
 const SHIPPED: readonly Variant[] = [
   { kv: 'w8a8+int8', weights: 'int8', window: 'int8' },
@@ -42,8 +48,9 @@ const SHIPPED: readonly Variant[] = [
 
 export async function evaluate(line: CommandLine): Promise<number> {
   const wanted = (text(line, 'kv') ?? 'int8').split(',').map((name) => name.trim());
-  const unknown = wanted.filter((name) => !Object.hasOwn(CODECS, name));
-  if (unknown.length) throw new UsageError(`eval: unknown codec ${unknown.join(', ')}; known are ${Object.keys(CODECS).join(', ')}`);
+  const unknown = wanted.filter((name) => !Object.hasOwn(WINDOWS, name) && !STORED.includes(name as CodecName));
+  if (unknown.length) throw new UsageError(`eval: unknown codec ${unknown.join(', ')}; known are ${[...Object.keys(WINDOWS), ...STORED].join(', ')}`);
+  const stored = wanted.filter((name): name is CodecName => STORED.includes(name as CodecName));
   const file = required(line, 'text');
   const { kv: _, ...options } = loadOptionsOf({ ...line, values: { ...line.values, kv: undefined } });
   const source = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
@@ -56,12 +63,16 @@ export async function evaluate(line: CommandLine): Promise<number> {
     await evaluateShifted(source.replaceAll('\r\n', '\n'), tokenizer, options, line.json);
     return 0;
   }
+  if (stored.length > 0) {
+    await evaluateCodecs(stored, ids, options, line.json);
+    if (stored.length === wanted.length) return 0;
+  }
 
   const models: Partial<Record<Precision, ImportedModel>> = {};
-  for (const { weights: precision } of [CODECS.float32!, ...SHIPPED]) models[precision] = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision });
+  for (const { weights: precision } of [WINDOWS.float32!, ...SHIPPED]) models[precision] = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision });
   const config = models.float32!.config;
   const stretch = Math.min(STRETCH_TOKENS, config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
-  const variants = [CODECS.float32!, ...wanted.filter((name) => name !== 'float32').map((name) => CODECS[name]!), ...SHIPPED];
+  const variants = [WINDOWS.float32!, ...wanted.filter((name) => name !== 'float32' && Object.hasOwn(WINDOWS, name)).map((name) => WINDOWS[name]!), ...SHIPPED];
   const scores = variants.map((): Score => ({ nll: 0, ...noDivergence() }));
   const runners: OnnxRunner[] = [];
   try {

@@ -6,7 +6,7 @@ import { defaultCacheDir } from './client.ts';
 
 export class UsageError extends Error {}
 
-const MODEL = { model: { type: 'string' }, precision: { type: 'string' }, threads: { type: 'string' }, context: { type: 'string' }, 'max-bytes': { type: 'string' }, 'cache-dir': { type: 'string' }, 'reuse-shifted': { type: 'boolean' }, json: { type: 'boolean' } } as const;
+const MODEL = { model: { type: 'string' }, precision: { type: 'string' }, threads: { type: 'string' }, context: { type: 'string' }, 'max-bytes': { type: 'string' }, 'cache-dir': { type: 'string' }, 'reuse-shifted': { type: 'boolean' }, keep: { type: 'string' }, json: { type: 'boolean' } } as const;
 /** What is written at a session's end. */
 const RECORDS = { metrics: { type: 'string' }, trace: { type: 'string' } } as const;
 const SAMPLING = {
@@ -32,11 +32,13 @@ export const HELP = `kvasir: a code assistant's engine on the command line
   kvasir chat [--file F]... [--message M]                   one turn, or a conversation
   kvasir summarize PATH [--symbol S]                        a file, one symbol of it, or a folder
   kvasir eval --text FILE [--kv int8]                       what compression costs, against float32
+  kvasir eval --text FILE --kv int4-kivi,fp8,...            what the store's codecs cost, against rows as they were
   kvasir eval --text FILE --shifted                         what --reuse-shifted costs behind edits of the file
   kvasir inspect [DIR]                                      what a model folder is, or why it cannot run
 
 Model: --model DIR (default: the built-in one), --precision int8|int4|float32, --threads N, --context TOKENS,
-       --max-bytes BYTES of KV cache, --cache-dir DIR for imported models, --reuse-shifted: after an edit, what the
+       --max-bytes BYTES of KV cache, --cache-dir DIR for imported models, --keep DIR: what is computed of files stays
+       there (1 GB at most) and is found by the next run; as private as the files, --reuse-shifted: after an edit, what the
        unchanged text behind it had computed is taken over until idle time has computed it anew (an approximation).
 Sampling: --max-tokens N, --temperature T, --top-p P, --top-k K, --min-p P, --repetition-penalty R, --seed N,
        --stop TEXT (repeatable), --ignore-eos, --top-logprobs K.
@@ -89,6 +91,9 @@ export function number(line: CommandLine, name: string, low: number, high: numbe
   return value;
 }
 
+/** Of what --keep keeps. */
+const KEPT_BYTES = 1e9;
+
 const MANY = Number.MAX_SAFE_INTEGER;
 
 export function samplingOf(line: CommandLine): SamplingParams {
@@ -125,5 +130,6 @@ export function loadOptionsOf(line: CommandLine): LoadOptions {
   return {
     modelDir: modelDirOf(line), cacheDir: text(line, 'cache-dir') ?? defaultCacheDir(), precision, maxBytes: number(line, 'max-bytes', 1, MANY) ?? 0, threads: number(line, 'threads', 0, 1024) ?? 0,
     ...(kv ? { kv } : {}), ...(contextTokens ? { contextTokens } : {}), ...(line.values['reuse-shifted'] === true ? { reuseShifted: true } : {}),
+    ...(text(line, 'keep') ? { disk: { dir: text(line, 'keep')!, maxBytes: KEPT_BYTES } } : {}),
   };
 }

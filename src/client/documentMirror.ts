@@ -21,12 +21,15 @@ const WITHOUT_EXTENSION = new Set(['untitled', 'vscode-notebook-cell']);
 
 export class DocumentMirror implements vscode.Disposable {
   readonly #client: EngineClient;
+  readonly #isSecret: (document: vscode.TextDocument) => boolean;
   readonly #mirrored = new Map<string, Mirrored>();
   #subscriptions: vscode.Disposable[] = [];
   #epoch = -1;
 
-  constructor(client: EngineClient) {
+  /** @param isSecret whether nothing of a document may be written to the disk. */
+  constructor(client: EngineClient, isSecret: (document: vscode.TextDocument) => boolean = () => false) {
     this.#client = client;
+    this.#isSecret = isSecret;
   }
 
   /** Makes the engine's copy current; returns its id. Call it where the request's task is built. @throws EngineError for a document that is too large. */
@@ -79,7 +82,7 @@ export class DocumentMirror implements vscode.Disposable {
 
   #sendText(docId: string, document: vscode.TextDocument): void {
     this.#remember(docId, document);
-    this.#client.notify({ type: 'documentChanged', docId, version: document.version, path: document.uri.path, text: document.getText(), ...(WITHOUT_EXTENSION.has(document.uri.scheme) ? { language: document.languageId } : {}) });
+    this.#client.notify({ type: 'documentChanged', docId, version: document.version, path: document.uri.path, text: document.getText(), ...(WITHOUT_EXTENSION.has(document.uri.scheme) ? { language: document.languageId } : {}), ...(this.#isSecret(document) ? { secret: true } : {}) });
   }
 
   #remember(docId: string, document: vscode.TextDocument): void {

@@ -2,13 +2,15 @@
  * The engine with its surroundings in the editor: settings and folders in, log and one clear message out, events for
  * the views. Owns the client; its features talk to `client` directly.
  */
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import * as vscode from '../vscode.ts';
-import type { Settings, TransportName } from '../config.ts';
+import type { CacheCodec, Config, Settings, TransportName } from '../config.ts';
+import type { LoadOptions } from '../../engine/protocol.ts';
 import { EngineClient, type EngineState } from './engineClient.ts';
 import { IdleUnload } from './idleUnload.ts';
 import type { Log } from '../log.ts';
-import { locateModel, modelCacheDir } from '../models/locate.ts';
+import { keptCacheDir, locateModel, modelCacheDir } from '../models/locate.ts';
 import { ProcessTransport } from './processTransport.ts';
 import { ThreadTransport } from './threadTransport.ts';
 import type { Transport } from './transport.ts';
@@ -19,12 +21,24 @@ const TRANSPORTS: Record<TransportName, (script: string, onOutput: (text: string
   process: (script, onOutput) => new ProcessTransport(script, vscode.l10n.t, onOutput),
 };
 
+/** Settings that a loaded model cannot be given. */
+const LOADED_WITH = ['model', 'threads', 'precision', 'cacheReuseShifted', 'cacheCodec', 'cacheDiskBytes', 'transport'] as const satisfies readonly (keyof Config)[];
+
+/** What compresses while memory is short, where the choice is the engine's. */
+const USUAL_CODEC = 'int4-kivi';
+
+function compressOf(codec: CacheCodec): Pick<LoadOptions, 'compress'> {
+  if (codec === 'int8') return {};
+  return { compress: codec === 'auto' ? { when: 'short', codec: USUAL_CODEC } : { when: 'always', codec } };
+}
+
 const MOST_PROBLEMS = 10;
 
 export class EngineHost implements vscode.Disposable {
   readonly client: EngineClient;
   readonly #settings: Settings;
   readonly #log: Log;
+  readonly #keptCacheDir: string;
   readonly #state = new vscode.EventEmitter<EngineState>();
   readonly #activity = new vscode.EventEmitter<number>();
   readonly #idle: IdleUnload;
@@ -42,6 +56,7 @@ export class EngineHost implements vscode.Disposable {
   constructor(context: vscode.ExtensionContext, settings: Settings, log: Log) {
     this.#settings = settings;
     this.#log = log;
+    this.#keptCacheDir = keptCacheDir(context.globalStorageUri);
     this.client = new EngineClient({
       createTransport: () => TRANSPORTS[settings.current.transport](path.join(context.extensionPath, 'dist', 'worker.js'), (text) => log.info(`engine: ${text.trimEnd()}`)),
       loadOptions: () => {
@@ -53,6 +68,8 @@ export class EngineHost implements vscode.Disposable {
           maxBytes: this.#maxBytes,
           threads: settings.current.threads,
           ...(settings.current.cacheReuseShifted ? { reuseShifted: true } : {}),
+          ...compressOf(settings.current.cacheCodec),
+          ...(settings.current.cacheDiskBytes > 0 ? { disk: { dir: this.#keptCacheDir, maxBytes: settings.current.cacheDiskBytes } } : {}),
         };
       },
       onState: (state) => this.#follow(state),
@@ -72,7 +89,7 @@ export class EngineHost implements vscode.Disposable {
     this.#subscriptions = [
       this.#idle,
       settings.onDidChange(({ before, now }) => {
-        if (before.model !== now.model || before.threads !== now.threads || before.precision !== now.precision || before.cacheReuseShifted !== now.cacheReuseShifted || before.transport !== now.transport) void this.client.stop(vscode.l10n.t('the settings of the engine were changed'));
+        if (LOADED_WITH.some((name) => before[name] !== now[name])) void this.client.stop(vscode.l10n.t('the settings of the engine were changed'));
         else this.#applyMaxBytes();
         this.#idle.review();
       }),
@@ -98,6 +115,13 @@ export class EngineHost implements vscode.Disposable {
     } finally {
       this.#numQuiet--;
     }
+  }
+
+  /** Everything cached, in memory and on disk. */
+  clearCache(): void {
+    if (this.client.state.kind === 'ready') return this.client.notify({ type: 'evict' });
+    // Without an engine nobody else uses the folder, but for other windows, to which files may be gone at any time.
+    rm(this.#keptCacheDir, { recursive: true, force: true }).catch((error) => this.#log.warn(`${this.#keptCacheDir} cannot be removed: ${(error as Error).message}`));
   }
 
   async restart(): Promise<void> {

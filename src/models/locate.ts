@@ -25,6 +25,11 @@ export function locateModel(setting: string, extensionPath: string): ModelLocati
   return { modelDir, builtIn: false };
 }
 
+/** Where the engine keeps its cache between sessions. */
+export function keptCacheDir(globalStorage: vscode.Uri): string {
+  return path.join(globalStorage.fsPath, 'kv');
+}
+
 /** Where the engine keeps imported models. */
 export function modelCacheDir(globalStorage: vscode.Uri): string {
   return path.join(globalStorage.fsPath, 'models');

@@ -63,6 +63,10 @@ export interface CacheStrings {
   memoryOf: string;
   window: string;
   store: string;
+  disk: string;
+  diskOf: string;
+  diskOff: string;
+  diskTokens: string;
   scratch: string;
   free: string;
   none: string;

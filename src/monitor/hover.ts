@@ -22,16 +22,22 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
     if (klMean <= bound) lines.push(t('Approximated behind edits: {0} tokens (mean KL divergence {1})', formatCount(tokens.promptShifted), klMean.toExponential(1)), '');
     else lines.push(t('Nothing is approximated behind edits: with this model the mean KL divergence would be {0}, more than {1}', klMean.toExponential(1), bound.toExponential(0)), '');
   }
+  if (stats.diskMaxBytes) lines.push(t('On disk: {0} of {1}', formatBytes(stats.diskBytes), formatBytes(stats.diskMaxBytes)), '');
+  if (model?.compressed) {
+    const { codec, klMean, bound, top1, compression } = model.compressed;
+    if (klMean <= bound) lines.push(t('{0}: {1} times smaller, the same most probable token in {2}, measured with this model', codec, compression.toFixed(1), `${(100 * top1).toFixed(1)}%`), '');
+    else lines.push(t('Nothing is compressed: with this model and {0} the mean KL divergence would be {1}, more than {2}', codec, klMean.toExponential(1), bound.toExponential(0)), '');
+  }
   const speed = stats.tokensPerSecond > 0 ? `${formatCount(stats.tokensPerSecond)} tok/s · ` : '';
   lines.push(speed + t('Requests: {0} running, {1} waiting, {2} done', requests.running, requests.waiting, formatCount(requests.done)), '');
   lines.push(t('Memory: weights {0}, process {1}, {2} of {3} available', formatBytes(model?.residentBytes ?? 0), formatBytes(memory.processBytes), formatBytes(memory.availableBytes), formatBytes(memory.totalBytes)), '');
   if (gpus) lines.push(gpus.length ? gpus.map((gpu) => gpuText(gpu, t)).join(', ') : t('No GPU: everything runs on the processor.'), '');
-  const files = stats.files.filter((file) => file.open || file.tokens > 0).sort((a, b) => b.bytes - a.bytes);
+  const files = stats.files.filter((file) => file.open || file.tokens > 0 || file.diskTokens > 0).sort((a, b) => b.bytes - a.bytes);
   if (files.length) {
     lines.push(`| ${t('File')} | ${t('Tokens')} | ${t('Bytes')} | ${t('Tier')} | ${t('Reused')} |`, '|:--|--:|--:|:--|--:|');
     const tiers: Record<Tier, string> = { window: t('window'), store: t('store'), disk: t('disk'), none: '–' };
     for (const file of files.slice(0, MOST_FILES)) {
-      lines.push(`| ${escapeMarkdown(shortPath(file.path))}${file.pinned ? ' $(pinned)' : ''} | ${formatCount(file.tokens)} | ${formatBytes(file.bytes)} | ${tiers[file.tier]} | ${file.hits ? formatShare(file.hitRate) : '–'} |`);
+      lines.push(`| ${escapeMarkdown(shortPath(file.path))}${file.pinned ? ' $(pinned)' : ''} | ${formatCount(file.tokens)}${file.diskTokens ? ` + ${formatCount(file.diskTokens)}` : ''} | ${formatBytes(file.bytes)} | ${tiers[file.tier]} | ${file.hits ? formatShare(file.hitRate) : '–'} |`);
     }
     if (files.length > MOST_FILES) lines.push('', t('and {0} more files', files.length - MOST_FILES));
   }

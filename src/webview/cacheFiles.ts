@@ -140,24 +140,24 @@ export class Files {
       if (name === 'tier') cell.firstElementChild!.className = `swatch ${file.tier}`;
       const shown = text(file);
       if (target.textContent !== shown) target.textContent = shown;
-      if (name === 'tokens') cell.title = file.shiftedTokens ? fillIn(s.shiftedTokens, formatCount(file.shiftedTokens)) : '';
+      if (name === 'tokens') cell.title = [file.diskTokens && fillIn(s.diskTokens, formatCount(file.diskTokens)), file.shiftedTokens && fillIn(s.shiftedTokens, formatCount(file.shiftedTokens))].filter(Boolean).join('\n');
     }
     for (const [each, label] of [[row.pin, fillIn(file.pinned ? s.unpin : s.pin, file.name)], [row.evict, fillIn(s.evict, file.name)]] as const) {
       each.setAttribute('aria-label', label);
       each.title = label;
     }
     row.pin.disabled = !file.open;
-    row.evict.disabled = file.tokens === 0;
+    row.evict.disabled = file.tokens === 0 && file.diskTokens === 0;
   }
 
   #definitions(): Column[] {
     const s = this.#strings;
-    const tiers = { window: s.window, store: s.store, none: s.none };
+    const tiers = { window: s.window, store: s.store, disk: s.disk, none: s.none };
     return [
       { name: 'file', label: s.file, value: (file) => file.name, text: (file) => file.name },
       { name: 'tier', label: s.tier, value: (file) => tiers[file.tier], text: (file) => tiers[file.tier] },
       { name: 'codec', label: s.codec, value: (file) => file.codec, text: (file) => (file.tokens ? file.codec : '') },
-      { name: 'tokens', label: s.tokensColumn, value: (file) => file.tokens, text: (file) => `${formatCount(file.tokens)}${file.shiftedTokens ? ` + ≈${formatCount(file.shiftedTokens)}` : ''}` },
+      { name: 'tokens', label: s.tokensColumn, value: (file) => file.tokens, text: (file) => `${formatCount(file.tokens)}${file.diskTokens ? ` + ${formatCount(file.diskTokens)}` : ''}${file.shiftedTokens ? ` + ≈${formatCount(file.shiftedTokens)}` : ''}` },
       { name: 'size', label: s.size, value: (file) => file.bytes, text: (file) => formatBytes(file.bytes) },
       { name: 'hits', label: s.hits, value: (file) => file.hits, text: (file) => formatCount(file.hits) },
       { name: 'rate', label: s.hitRate, value: (file) => (file.hits ? file.hitRate : -1), text: (file) => (file.hits ? formatShare(file.hitRate) : '–') },

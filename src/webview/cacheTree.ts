@@ -124,7 +124,7 @@ export class Tree {
 
   #describe(node: TreeNode): string {
     const s = this.#strings;
-    const tiers = { window: s.window, store: s.store, none: s.none };
+    const tiers = { window: s.window, store: s.store, disk: s.disk, none: s.none };
     const file = node.docId === undefined ? '' : (this.#names.get(node.docId) ?? '');
     const parts = [node.kind === 'file' ? file || node.label : this.#name(node), ...(node.kind !== 'file' && file ? [file] : []), fillIn(s.tokens, formatCount(node.tokens)), ...(node.tier === 'none' ? [] : [tiers[node.tier]])];
     if (node.inUse) parts.push(s.running);

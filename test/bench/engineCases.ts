@@ -121,7 +121,7 @@ async function timedSteps(bench: EngineUnderTest, steps: number): Promise<{ ms: 
 
 /** One sequence, one token per step. */
 async function decode(bench: EngineUnderTest, context: number, steps: number): Promise<Sample> {
-  bench.renew(WHOLE_CONTEXT);
+  bench.renew({ tokenBudget: WHOLE_CONTEXT });
   const answer = bench.add(bench.tokens(context), WARM_UP_STEPS + steps + SPARE_TOKENS);
   await bench.pretend(() => answer.sequence.numGenerated > 0);
   return { ...(await timedSteps(bench, steps)), windowSlots: bench.windowSlots };
@@ -129,7 +129,7 @@ async function decode(bench: EngineUnderTest, context: number, steps: number): P
 
 /** Several sequences, one token each per step. */
 async function together(bench: EngineUnderTest, context: number, count: number, shared: boolean, steps: number): Promise<Sample> {
-  bench.renew(WHOLE_CONTEXT);
+  bench.renew({ tokenBudget: WHOLE_CONTEXT });
   const prefix = bench.tokens(context - 1);
   const answers = Array.from({ length: count }, (_, i) => bench.add([...(shared ? prefix : bench.tokens(context - 1)), i], WARM_UP_STEPS + steps + SPARE_TOKENS));
   await bench.pretend(() => answers.every(({ sequence }) => sequence.numGenerated > 0));
@@ -139,11 +139,11 @@ async function together(bench: EngineUnderTest, context: number, count: number, 
 
 /** A chunk inside a prompt, with everything before it in place; the chunk before it warms up. */
 async function prefillChunk(bench: EngineUnderTest, context: number, chunk: number): Promise<Sample> {
-  bench.renew(chunk);
+  bench.renew({ tokenBudget: chunk });
   const prompt = (length: number): Watched => bench.add(bench.tokens(length), 0, 'chat', false, [[0, length]]);
   if (context === 0) {
     await bench.finish(prompt(chunk));
-    bench.renew(chunk);
+    bench.renew({ tokenBudget: chunk });
   }
   const { sequence } = prompt(context + chunk);
   await bench.pretend(() => sequence.numReached >= context - chunk);

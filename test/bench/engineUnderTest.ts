@@ -3,15 +3,15 @@
  * without computing them, and the time inside the runner is known. Everything here that knows the engine's insides is
  * meant to be the only such place in the benchmarks.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { BatchSpan, ModelRunner } from '../../engine/batch.ts';
 import type { KvRows } from '../../engine/cache/kvRows.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
-import { Engine } from '../../engine/engine.ts';
+import { Engine, type EngineOptions } from '../../engine/engine.ts';
 import { type ImportedModel, importModel, kvShape } from '../../engine/model/importModel.ts';
 import { OnnxRunner } from '../../engine/model/runner.ts';
 import { planWeights } from '../../engine/model/weightPlan.ts';
 import type { Priority } from '../../engine/protocol.ts';
-import type { Policies } from '../../engine/policies/policies.ts';
 import { type Coefficients, StepCost, TYPICAL_PREFILL } from '../../engine/policies/stepCost.ts';
 import { prefillRanges } from '../../engine/tasks/prefillRanges.ts';
 import type { StepCosts } from '../../engine/stepPlanner.ts';
@@ -192,9 +192,9 @@ export class EngineUnderTest {
     return tokens(this.random, count, this.#runner.vocabSize);
   }
 
-  /** Goes on with an engine that has nothing cached; what steps cost stays known. @param tokenBudget tokens per step; learnt as in use when left out. @param policies other than the usual ones @param reuseShifted see shiftedReuse */
-  renew(tokenBudget?: number, policies?: Partial<Policies>, reuseShifted = false): void {
-    this.#engine = this.#newEngine(tokenBudget, policies, reuseShifted);
+  /** Goes on with an engine that has nothing cached; what steps cost stays known. @param options other than the usual ones */
+  renew(options: Partial<EngineOptions> = {}): void {
+    this.#engine = this.#newEngine(options);
   }
 
   /**
@@ -246,8 +246,12 @@ export class EngineUnderTest {
     }
   }
 
-  /** One step. @returns milliseconds. @throws Error where there is nothing to do: a case that waits for it would wait for ever. */
+  /** One step, or a while for what is read from the disk. @returns milliseconds. @throws Error where there is nothing to do: a case that waits for it would wait for ever. */
   async step(): Promise<number> {
+    if (!this.#engine.hasWork() && this.#engine.isFetching) {
+      await nextTurn();
+      return 0;
+    }
     if (!this.#engine.hasWork()) throw new Error('The engine has nothing to do.');
     const start = performance.now();
     await this.#engine.step();
@@ -261,8 +265,8 @@ export class EngineUnderTest {
     return performance.now() - start;
   }
 
-  #newEngine(tokenBudget?: number, policies?: Partial<Policies>, reuseShifted = false): Engine {
-    return new Engine({ runner: this.#runner, stepCosts: this.#costs, prefillBytesPerToken: this.#onnx.prefillBytesPerToken, window: this.#onnx.window, maxBytes: MAX_BYTES, maxContext: this.#maxContext, tokenBudget, policies, reuseShifted });
+  #newEngine(options: Partial<EngineOptions> = {}): Engine {
+    return new Engine({ runner: this.#runner, stepCosts: this.#costs, prefillBytesPerToken: this.#onnx.prefillBytesPerToken, window: this.#onnx.window, maxBytes: MAX_BYTES, maxContext: this.#maxContext, ...options });
   }
 }
 

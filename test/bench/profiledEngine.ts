@@ -75,7 +75,7 @@ export async function profiles(options: ProfileOptions): Promise<StepProfile[]> 
     ...contexts.map((context) => ({
       name: oneToken(context),
       run: async (bench: EngineUnderTest) => {
-        bench.renew(1 << 16);
+        bench.renew({ tokenBudget: 1 << 16 });
         const { sequence } = bench.add(bench.tokens(context), DECODE_STEPS + 4);
         await bench.pretend(() => sequence.numGenerated > 0);
         for (let i = 0; i < DECODE_STEPS + 2; i++) await bench.step();
@@ -87,7 +87,7 @@ export async function profiles(options: ProfileOptions): Promise<StepProfile[]> 
       run: async (bench: EngineUnderTest) => {
         // Twice, the first time to warm up.
         for (let i = 0; i < 2; i++) {
-          bench.renew(chunk);
+          bench.renew({ tokenBudget: chunk });
           const { sequence } = bench.add(bench.tokens(context + chunk), 0);
           await bench.pretend(() => sequence.numReached >= context);
           await bench.step();

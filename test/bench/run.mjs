@@ -44,10 +44,20 @@ const suites = {
     options: `[--only speed,quality] ${SHAPE} ${ROUNDS} [--requests N: texts] ${THREADS}`,
     run: async (values) => (await import('./kv/kvSuite.ts')).kvSuite(values),
   },
+  eviction: {
+    what: 'what eviction policies find again of a recorded session, reckoned without a model',
+    options: '',
+    run: async () => (await import('./eviction/evictionBench.ts')).evictionSuite(),
+  },
   soak: {
     what: 'thousands of random requests, edits, aborts and evictions against each alone',
     options: '[--requests N]',
     run: async (values) => (await import('./soak/soakBench.ts')).soakSuite(values),
+  },
+  tiers: {
+    what: 'forty files under a small ceiling: questions about them from window, store and disk',
+    options: `${SHAPE} ${THREADS}`,
+    run: async (values) => (await import('./tiers/tiersBench.ts')).tiersSuite(values),
   },
   peers: {
     what: 'other local engines on the same model (docs/peers.md); before the first run: --setup',

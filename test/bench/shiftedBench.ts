@@ -48,7 +48,7 @@ async function shiftedBench(model: string, sizes: readonly number[], rounds: num
       let shiftedTokens = 0;
       for (let round = 0; round < rounds; round++) {
         for (const way of round % 2 ? (['shifted', 'exact'] as const) : (['exact', 'shifted'] as const)) {
-          bench.renew(undefined, undefined, way === 'shifted');
+          bench.renew({ reuseShifted: way === 'shifted' });
           const before = bench.tokens(blockTokens);
           const known = bench.add(before, 0, 'idle', false, [[0, blockTokens]]);
           await bench.pretend(() => known.finished);

@@ -102,7 +102,7 @@ class Dictated {
   constructor(bench: EngineUnderTest, text: Dictation, drafts: boolean) {
     this.#bench = bench;
     this.#text = text;
-    bench.renew(text.prompt.length + text.answer.length);
+    bench.renew({ tokenBudget: text.prompt.length + text.answer.length });
     this.#watched = bench.add(text.prompt, text.answer.length, 'chat', drafts);
   }
 

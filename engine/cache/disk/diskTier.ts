@@ -130,6 +130,16 @@ export class DiskTier {
     this.#add({ parent, key, numTokens, bytes: bytes.length, lastUse: Date.now() });
   }
 
+  /** Removes these, the last ones first: what stands on them is never found again. @throws an error of the file system. */
+  async remove(segments: readonly FoundSegment[]): Promise<void> {
+    for (const { key } of segments.toReversed()) {
+      const entry = this.#byKey.get(key);
+      if (!entry) continue;
+      this.#forget(entry);
+      await rm(path.join(this.folder, fileName(entry)), { force: true });
+    }
+  }
+
   /** Removes everything. @throws an error of the file system. */
   async clear(): Promise<void> {
     for (const name of await readdir(this.folder)) if (parseName(name) || TEMPORARY.test(name)) await rm(path.join(this.folder, name), { force: true });

@@ -130,7 +130,7 @@ function switches(): (keyof Policies)[] {
 }
 
 async function measure(bench: EngineUnderTest, way: Way, { requests, blocks }: MixedWorkload, { seed, rush, speed }: { seed: number; rush: number; speed: number }): Promise<Omit<Run, 'round'>> {
-  bench.renew(undefined, way.policies);
+  bench.renew({ policies: way.policies });
   for (const block of blocks) {
     const read = bench.add(block, 0, 'idle', false, [[0, block.length]]);
     await bench.pretend(() => read.finished);

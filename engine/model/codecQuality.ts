@@ -1,0 +1,111 @@
+/**
+ * What a codec of the store costs with a model: a text is computed, what a file that nobody uses would have compressed of it is
+ * encoded and decoded, and the next tokens are compared with those over the rows as they were. It decides whether the model's
+ * cache may be compressed with it; the result lies beside the imported model, so that each is measured once.
+ */
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { KvCodec } from '../cache/codecs/kvCodec.ts';
+import { addPosition, type Divergence, logProbabilities, noDivergence } from '../divergence.ts';
+import type { CodecQuality } from '../protocol.ts';
+import type { ImportedModel } from './importModel.ts';
+import type { OnnxRunner } from './runner.ts';
+import { SHIFT_SAMPLE } from './shiftSample.ts';
+
+/** Mean KL divergence, in nats, up to which a codec is used. */
+export const CODEC_BOUND = 5e-2;
+/** Of the file; raised when measuring changes. */
+const FORMAT = 1;
+const CHUNK = 256;
+/** Tokens compared behind each context. */
+const SCORED = 64;
+/** Where contexts end, as shares of the text. */
+const ENDS = [0.5, 0.75, 1];
+/** A longer text only costs time. */
+const MOST_TOKENS = 2000;
+
+export interface CodecMeasurement extends Divergence {
+  /** Change of the negative log-likelihood of the text, nats, summed. */
+  nllSum: number;
+  /** Bytes of all that was encoded, and its tokens. */
+  bytes: number;
+  numCoded: number;
+}
+
+/**
+ * Each codec over the same text, an int8 window. The runner's window and scratch are used and given back empty; nothing else
+ * may hold slots. @param onProgress 0..1.
+ */
+export async function measureCodecs(runner: OnnxRunner, ids: readonly number[], codecs: readonly KvCodec[], options: { contextTokens: number; onProgress?: (fraction: number) => void }): Promise<CodecMeasurement[]> {
+  const results = codecs.map((): CodecMeasurement => ({ ...noDivergence(), nllSum: 0, bytes: 0, numCoded: 0 }));
+  const text = ids.slice(0, Math.min(MOST_TOKENS, options.contextTokens));
+  const { window } = runner;
+  const slots = (from: number, to: number): Int32Array => Int32Array.from({ length: to - from }, (_, i) => from + i);
+  const most = text.length - SCORED - 1;
+  if (most < 2 * SCORED) return results;
+  window.resize(text.length + SCORED);
+  const rest = slots(text.length, text.length + SCORED);
+  try {
+    for (let at = 0; at < most; at += CHUNK) {
+      const end = Math.min(most, at + CHUNK);
+      await runner.run([{ tokenIds: text.slice(at, end), startIndex: at, contextSlots: slots(0, at), newSlots: slots(at, end), lane: 'prefill', prefillEnd: most, numLogits: 0 }]);
+    }
+    const exact = window.read(slots(0, most));
+    for (const [e, share] of ENDS.entries()) {
+      const end = Math.floor(most * share);
+      const score = async (): Promise<Float64Array[]> => {
+        const logits = await runner.run([{ tokenIds: text.slice(end, end + SCORED), startIndex: end, contextSlots: slots(0, end), newSlots: rest, numLogits: SCORED }]);
+        return Array.from({ length: SCORED }, (_, i) => logProbabilities(logits.subarray(i * runner.vocabSize, (i + 1) * runner.vocabSize)));
+      };
+      const reference = await score();
+      for (const [c, codec] of codecs.entries()) {
+        const result = results[c]!;
+        const { blockTokens } = codec.format;
+        for (let at = 0; at < end; at += blockTokens) {
+          const part = slots(at, Math.min(end, at + blockTokens));
+          const encoded = codec.encode(window.read(part), { startIndex: at, contextEnd: end });
+          window.write(part, codec.decode(encoded).rows, 0, at);
+          result.bytes += encoded.length;
+        }
+        result.numCoded += end;
+        for (const [i, row] of (await score()).entries()) {
+          addPosition(result, reference[i]!, row);
+          const next = text[end + i + 1]!;
+          result.nllSum += reference[i]![next]! - row[next]!;
+        }
+        window.write(slots(0, end), exact, 0, 0);
+        options.onProgress?.((e + (c + 1) / codecs.length) / ENDS.length);
+      }
+    }
+    return results;
+  } finally {
+    runner.releaseScratch();
+    window.resize(0);
+  }
+}
+
+/** What is known of this model and codec, or else what measuring on the sample says, which is kept beside it. null: the model's context is too short. */
+export async function codecQuality(model: ImportedModel, runner: OnnxRunner, encode: (text: string) => number[], codec: KvCodec, contextTokens: number, onProgress: (fraction: number) => void): Promise<CodecQuality | null> {
+  const file = path.join(model.dir, `codec-${codec.name}.json`);
+  try {
+    const known = JSON.parse(await readFile(file, 'utf8')) as { format?: unknown; contextTokens?: unknown; quality?: CodecQuality };
+    if (known.format === FORMAT && known.contextTokens === contextTokens && known.quality && known.quality.bound === CODEC_BOUND) return known.quality;
+  } catch {
+    // Not measured yet, or not ours.
+  }
+  const [measured] = await measureCodecs(runner, encode(SHIFT_SAMPLE), [codec], { contextTokens, onProgress });
+  const { klSum, klMax, agreed, numTokens } = measured!;
+  if (numTokens === 0) return null;
+  const { numLayers, kvHeads, headSize } = runner.window.shape;
+  // In blocks of the store, far from either end: what a long file comes to. Against two bytes a value.
+  const bytesPerToken = codec.bytesPerToken(codec.format.blockTokens);
+  const quality: CodecQuality = { codec: codec.name, klMean: klSum / numTokens, klMax, top1: agreed / numTokens, bound: CODEC_BOUND, numTokens, bytesPerToken, compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken };
+  try {
+    const draft = `${file}.${process.pid}`;
+    await writeFile(draft, `${JSON.stringify({ format: FORMAT, contextTokens, quality })}\n`);
+    await rename(draft, file);
+  } catch {
+    // Measured again at the next start.
+  }
+  return quality;
+}

@@ -1,0 +1,66 @@
+/** The recorded session as the cache sees it: the ids of each request and of each reading of a file in idle time, in order of time. */
+import { Documents } from '../../../engine/documents.ts';
+import { IdleWork } from '../../../engine/idleWork.ts';
+import { laneIds } from '../../../engine/laneIds.ts';
+import type { Priority } from '../../../engine/protocol.ts';
+import { prepareChat } from '../../../engine/tasks/chat.ts';
+import { prepareComplete } from '../../../engine/tasks/complete.ts';
+import type { PreparedRequest } from '../../../engine/tasks/preparedRequest.ts';
+import { prepareSummarize } from '../../../engine/tasks/summarize.ts';
+import { Layout } from '../../../engine/text/layout.ts';
+import { ModelText } from '../../../engine/text/modelText.ts';
+import { below, seededRandom } from '../../engine/workload.ts';
+import type { Session } from '../session.ts';
+import { sessionArrivals } from '../sessionArrivals.ts';
+
+const DEBOUNCE_MS = 50;
+/** As of a model with room for whole files. */
+const CONTEXT_TOKENS = 8192;
+const PARAMETERS = 494e6;
+const MOST_COMPLETION = 24;
+
+export interface CacheRequest {
+  atMs: number;
+  priority: Priority;
+  /** Prompt and answer, as the cache knows them. */
+  ids: number[];
+  numPrompt: number;
+}
+
+export async function cacheTrace(session: Session, seed = 1): Promise<CacheRequest[]> {
+  const layout = new Layout(await ModelText.load('model'), { contextTokens: CONTEXT_TOKENS, numParameters: PARAMETERS });
+  const documents = new Documents();
+  const random = seededRandom(seed);
+  const trace: CacheRequest[] = [];
+  /** Files whose blocks are out of date. */
+  const stale = new Set<string>();
+  let last = 0;
+  const add = (atMs: number, priority: Priority, { promptIds, prefill, sampling }: PreparedRequest): void => {
+    const ids = laneIds(promptIds, prefill);
+    const numAnswer = priority === 'completion' ? 1 + below(random, MOST_COMPLETION) : sampling.maxTokens;
+    // No answer is found again but by one that goes on from it; there is none here.
+    for (let i = 0; i < numAnswer; i++) ids.push(below(random, 6000));
+    trace.push({ atMs, priority, ids, numPrompt: promptIds.length });
+  };
+  for (const { atMs, message } of sessionArrivals(session, { debounceMs: DEBOUNCE_MS })) {
+    if (atMs - last > IdleWork.DELAY_MS) {
+      for (const docId of stale) {
+        const { tokenIds } = layout.fileBlock(documents.get(docId), {});
+        trace.push({ atMs: last + IdleWork.DELAY_MS, priority: 'idle', ids: laneIds(tokenIds, [[0, tokenIds.length]]), numPrompt: tokenIds.length });
+      }
+      stale.clear();
+    }
+    last = atMs;
+    if (message.type === 'documentChanged') {
+      if ('text' in message) documents.open(message.docId, message.version, message.path, message.text);
+      else documents.edit(message.docId, message.version, message.edits);
+      stale.add(message.docId);
+    } else if (message.type === 'generate') {
+      const { task } = message;
+      if (task.kind === 'complete') add(atMs, 'completion', prepareComplete(layout, documents.get(task.docId), { offset: task.offset }));
+      if (task.kind === 'chat') add(atMs, 'chat', prepareChat(layout, { messages: task.messages, docs: task.docIds.map((id) => documents.get(id)) }));
+      if (task.kind === 'summarize') add(atMs, 'summary', prepareSummarize(layout, documents.get(task.docId)));
+    }
+  }
+  return trace;
+}
