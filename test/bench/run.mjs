@@ -59,6 +59,11 @@ const suites = {
     options: `${SHAPE} ${THREADS}`,
     run: async (values) => (await import('./tiers/tiersBench.ts')).tiersSuite(values),
   },
+  strategies: {
+    what: 'no cache, a growing one, a static one and the window, in conversations',
+    options: THREADS,
+    run: async (values) => (await import('./strategies/strategiesBench.ts')).strategiesSuite(values),
+  },
   peers: {
     what: 'other local engines on the same model (docs/peers.md); before the first run: --setup',
     options: `[--peers NAME,...] ${SHAPE} [--only SCENE,...] ${ROUNDS} ${THREADS} [--add] [--settings JSON] [--setup]`,

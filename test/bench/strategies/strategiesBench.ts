@@ -1,0 +1,127 @@
+/**
+ * Suite `strategies`: the study of cache strategies (none, dynamic, static), repeated with its conversations' kind and with the
+ * engine's own window beside them, which keeps what it has computed from turn to turn. 90 answers each: three conversations of
+ * six turns, five times. All strategies write the same tokens, or the suite fails.
+ */
+import path from 'node:path';
+import { Engine } from '../../../engine/engine.ts';
+import type { TokenRange } from '../../../engine/laneIds.ts';
+import { importModel, kvShape } from '../../../engine/model/importModel.ts';
+import { OnnxRunner } from '../../../engine/model/runner.ts';
+import type { ChatMessage } from '../../../engine/protocol.ts';
+import { Sequence } from '../../../engine/sequence.ts';
+import { prepareChat } from '../../../engine/tasks/chat.ts';
+import { Layout } from '../../../engine/text/layout.ts';
+import { ModelText } from '../../../engine/text/modelText.ts';
+import { KvWindow } from '../../../engine/cache/window.ts';
+import { SCENARIOS } from './scenarios.ts';
+import { strategiesCharts, strategiesCsv, strategiesReport } from './strategiesReport.ts';
+import { type Answer, DynamicCache, NoCache, StaticCache, type Strategy } from './strategies.ts';
+
+const STARTER = path.resolve(import.meta.dirname, '../../../model');
+/** Of each conversation. */
+const SAMPLES = 5;
+const ANSWER_TOKENS = 32;
+const MAX_BYTES = 256e6;
+
+export interface TurnRecord {
+  strategy: string;
+  scenario: string;
+  sample: number;
+  turn: number;
+  contextTokens: number;
+  tokens: number;
+  seconds: number;
+  keptBytes: number;
+  peakBytes: number;
+}
+
+export interface StrategiesBench {
+  model: string;
+  threads: number;
+  contextTokens: number;
+  records: TurnRecord[];
+}
+
+/** The engine: continuous batching's window, prefix tree and all. */
+class WindowCache implements Strategy {
+  readonly name = 'window';
+  readonly #engine: Engine;
+  #numAsked = 0;
+
+  constructor(runner: OnnxRunner, contextTokens: number) {
+    this.#engine = new Engine({ runner, window: runner.window, maxBytes: MAX_BYTES, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken });
+  }
+
+  get #bytes(): number {
+    const { windowBytes, storeBytes } = this.#engine.stats();
+    return windowBytes + storeBytes;
+  }
+
+  async answer(promptIds: readonly number[], prefill: readonly TokenRange[], maxTokens: number, stopIds: readonly number[]): Promise<Answer> {
+    const before = this.#bytes;
+    let peakBytes = before;
+    const tokenIds: number[] = [];
+    let ended = false;
+    this.#engine.add(
+      new Sequence({
+        id: `answer${this.#numAsked++}`, priority: 'chat', promptIds, prefill, sampling: { temperature: 0, maxTokens }, eosIds: stopIds, draftSources: null,
+        detokenizer: { push: () => '', flush: () => '' },
+        onToken: ({ tokenId }) => tokenIds.push(tokenId),
+        onFinish: () => (ended = true),
+        onError: (error) => {
+          throw error;
+        },
+      }),
+    );
+    while (!ended) {
+      await this.#engine.step();
+      peakBytes = Math.max(peakBytes, this.#bytes);
+    }
+    return { tokenIds, peakBytes, keptBytes: this.#bytes - before };
+  }
+}
+
+export async function strategiesBench({ samples = SAMPLES, answerTokens = ANSWER_TOKENS, threads = 0, cacheDir = path.resolve('.cache/bench/imported'), scenarios = SCENARIOS, onProgress = () => {} }: { samples?: number; answerTokens?: number; threads?: number; cacheDir?: string; scenarios?: typeof SCENARIOS; onProgress?: (line: string) => void } = {}): Promise<StrategiesBench> {
+  const model = await importModel({ modelDir: STARTER, cacheDir, precision: 'int8' });
+  const { contextTokens } = model.config;
+  const layout = new Layout(await ModelText.load(STARTER), { contextTokens, numParameters: model.parameters });
+  const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8'), 0), { threads });
+  const records: TurnRecord[] = [];
+  try {
+    for (let sample = 0; sample < samples; sample++) {
+      for (const { name: scenario, system, questions } of scenarios) {
+        // In changing order, so that none has the better part of a drifting machine.
+        const strategies = [() => new NoCache(runner, contextTokens), () => new DynamicCache(runner, contextTokens), () => new StaticCache(runner, contextTokens), () => new WindowCache(runner, contextTokens)];
+        const written = new Map<string, string>();
+        for (let i = 0; i < strategies.length; i++) {
+          const strategy = strategies[(i + sample) % strategies.length]!();
+          // What differs from sample to sample is who asks, so that nothing is found of another's conversation.
+          const messages: ChatMessage[] = [];
+          for (const [turn, question] of questions.entries()) {
+            messages.push({ role: 'user', content: turn === 0 ? `${system}\n\nCustomer ${sample + 1}: ${question}` : question });
+            const { promptIds, prefill, stopTokenIds } = prepareChat(layout, { messages, docs: [] }, { maxTokens: answerTokens });
+            const start = performance.now();
+            const { tokenIds, peakBytes, keptBytes } = await strategy.answer(promptIds, prefill, answerTokens, stopTokenIds);
+            const seconds = (performance.now() - start) / 1000;
+            const key = `${turn}`;
+            if (written.has(key) && written.get(key) !== String(tokenIds)) throw new Error(`${scenario}, turn ${turn + 1}: ${strategy.name} wrote other tokens than the others.`);
+            written.set(key, String(tokenIds));
+            records.push({ strategy: strategy.name, scenario, sample, turn, contextTokens: promptIds.length, tokens: tokenIds.length, seconds, keptBytes, peakBytes });
+            messages.push({ role: 'assistant', content: layout.text.tokenizer.decode(tokenIds.filter((id) => !stopTokenIds.includes(id))) || '.' });
+          }
+          runner.window.resize(0);
+        }
+        onProgress(`sample ${sample + 1}, ${scenario}`);
+      }
+    }
+  } finally {
+    await runner.dispose();
+  }
+  return { model: 'built-in', threads: runner.threads, contextTokens, records };
+}
+
+export async function strategiesSuite({ threads }: { threads?: string }): Promise<{ result: StrategiesBench; report: string; charts: { [file: string]: string } }> {
+  const result = await strategiesBench({ threads: Number(threads ?? 0), onProgress: (line) => console.error(line) });
+  return { result, report: strategiesReport(result), charts: { ...strategiesCharts(result), 'strategies.csv': strategiesCsv(result.records) } };
+}

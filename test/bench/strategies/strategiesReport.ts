@@ -1,0 +1,53 @@
+/** The comparison of strategies as the study's table, its three figures, and a line of CSV for each turn. Pure. */
+import { short, table } from '../spread.ts';
+import { barChart } from '../svgPlot.ts';
+import type { StrategiesBench, TurnRecord } from './strategiesBench.ts';
+
+/** What the study reports, of Llama-3.2-1B on a GPU of Google Colab: seconds an answer, MB, tokens a second. */
+const STUDY: { [strategy: string]: [number, number, number] } = { none: [54.2749, 0.009814, 6.3264], dynamic: [3.4433, 0.009814, 34.1041], static: [4.857, 4.5137, 34.4357] };
+
+const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+function byStrategy(records: readonly TurnRecord[]): Map<string, TurnRecord[]> {
+  const strategies = new Map<string, TurnRecord[]>();
+  for (const name of ['none', 'dynamic', 'static', 'window']) {
+    const of = records.filter(({ strategy }) => strategy === name);
+    if (of.length) strategies.set(name, of);
+  }
+  return strategies;
+}
+
+export function strategiesReport({ model, threads, records }: StrategiesBench): string {
+  const rows = [...byStrategy(records)].map(([name, of]) => {
+    const study = STUDY[name];
+    return [name, of.length, short(mean(of.map(({ seconds }) => seconds))), short(mean(of.map(({ tokens, seconds }) => tokens / seconds))), short(mean(of.map(({ keptBytes }) => keptBytes)) / 1e6), short(Math.max(...of.map(({ peakBytes }) => peakBytes)) / 1e6), study ? `${short(study[0])} s, ${short(study[2])} tokens/s, ${short(study[1])} MB` : '–'];
+  });
+  const turns = [...new Set(records.map(({ turn }) => turn))].sort((a, b) => a - b);
+  const perTurn = [...byStrategy(records)].map(([name, of]) => [name, ...turns.map((turn) => short(mean(of.filter((record) => record.turn === turn).map(({ seconds }) => seconds)) * 1000))]);
+  const contexts = turns.map((turn) => Math.round(mean(records.filter((record) => record.turn === turn).map(({ contextTokens }) => contextTokens))));
+  return [
+    `## Strategies: the ${model} model, ${threads} threads`,
+    'All strategies wrote the same tokens. Memory: rows kept after an answer beyond those before it, as the study measured it, and the most at any time, which that misses.',
+    table(['strategy', 'answers', 'seconds an answer', 'tokens/s', 'memory kept, MB', 'peak, MB', 'the study'], rows),
+    '### Milliseconds an answer, by turn',
+    table(['strategy', ...turns.map((turn, i) => `turn ${turn + 1}, ${contexts[i]} tokens`)], perTurn),
+  ].join('\n\n');
+}
+
+/** SVG texts by file name: the study's figures 1 to 3. */
+export function strategiesCharts({ model, records }: StrategiesBench): { [file: string]: string } {
+  const turns = [...new Set(records.map(({ turn }) => turn))].sort((a, b) => a - b);
+  const groups = turns.map((turn) => `turn ${turn + 1}`);
+  const chart = (title: string, unit: string, of: (record: TurnRecord) => number): string =>
+    barChart({ title: `${title}, ${model} model`, unit, groups, series: [...byStrategy(records)].map(([name, all]) => ({ name, bars: turns.map((turn) => ({ value: mean(all.filter((record) => record.turn === turn).map(of)) })) })) });
+  return {
+    'strategies-time.svg': chart('Time of an answer', 'ms', ({ seconds }) => 1000 * seconds),
+    'strategies-throughput.svg': chart('Throughput', 'tokens/s', ({ tokens, seconds }) => tokens / seconds),
+    'strategies-memory.svg': chart('Most memory for K/V rows', 'MB', ({ peakBytes }) => peakBytes / 1e6),
+  };
+}
+
+export function strategiesCsv(records: readonly TurnRecord[]): string {
+  const columns = ['strategy', 'scenario', 'sample', 'turn', 'contextTokens', 'tokens', 'seconds', 'keptBytes', 'peakBytes'] as const;
+  return `${[columns.join(','), ...records.map((record) => columns.map((column) => String(record[column])).join(','))].join('\n')}\n`;
+}

@@ -1,0 +1,19 @@
+/** The strategies that the window is compared with are its oracles: none, dynamic and static write what it writes. */
+import { expect, test } from 'vitest';
+import { SCENARIOS } from '../bench/strategies/scenarios.ts';
+import { strategiesBench } from '../bench/strategies/strategiesBench.ts';
+import { strategiesCsv, strategiesReport } from '../bench/strategies/strategiesReport.ts';
+import { importedDir } from './importedDir.ts';
+
+test('two turns of a conversation: the same tokens whatever is kept, and the window alone keeps something', async () => {
+  const scenarios = [{ ...SCENARIOS[0]!, questions: SCENARIOS[0]!.questions.slice(0, 2) }];
+  const result = await strategiesBench({ samples: 1, answerTokens: 6, threads: 1, scenarios, cacheDir: importedDir });
+  const of = (name: string) => result.records.filter(({ strategy }) => strategy === name);
+  expect(['none', 'dynamic', 'static', 'window'].map((name) => of(name).length)).toEqual([2, 2, 2, 2]);
+  expect(new Set(result.records.map(({ tokens, turn }) => `${turn} ${tokens}`)).size).toBe(2);
+  expect([...of('none'), ...of('dynamic'), ...of('static')].map(({ keptBytes }) => keptBytes)).toEqual(Array(6).fill(0));
+  expect(of('window')[0]!.keptBytes).toBeGreaterThan(0);
+  expect(of('static')[0]!.peakBytes).toBeGreaterThan(of('dynamic')[0]!.peakBytes);
+  expect(strategiesCsv(result.records).trim().split('\n')).toHaveLength(9);
+  expect(strategiesReport(result)).toContain('| static | 2 |');
+}, 120_000);
