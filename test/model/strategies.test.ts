@@ -1,13 +1,18 @@
 /** The strategies that the window is compared with are its oracles: none, dynamic and static write what it writes. */
-import { expect, test } from 'vitest';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
 import { SCENARIOS } from '../bench/strategies/scenarios.ts';
 import { strategiesBench } from '../bench/strategies/strategiesBench.ts';
 import { strategiesCsv, strategiesReport } from '../bench/strategies/strategiesReport.ts';
-import { importedDir } from './importedDir.ts';
+
+const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-strategies-'));
+afterAll(() => rm(cacheDir, { recursive: true, force: true }));
 
 test('two turns of a conversation: the same tokens whatever is kept, and the window alone keeps something', async () => {
   const scenarios = [{ ...SCENARIOS[0]!, questions: SCENARIOS[0]!.questions.slice(0, 2) }];
-  const result = await strategiesBench({ samples: 1, answerTokens: 6, threads: 1, scenarios, cacheDir: importedDir });
+  const result = await strategiesBench({ samples: 1, answerTokens: 6, threads: 1, scenarios, cacheDir });
   const of = (name: string) => result.records.filter(({ strategy }) => strategy === name);
   expect(['none', 'dynamic', 'static', 'window'].map((name) => of(name).length)).toEqual([2, 2, 2, 2]);
   expect(new Set(result.records.map(({ tokens, turn }) => `${turn} ${tokens}`)).size).toBe(2);
