@@ -13,8 +13,8 @@ import { type Block, outline } from './outline.ts';
 import { endIndex, type Match, pathTo, type TreeNode } from './prefixTree.ts';
 import { ShiftedRuns } from './shiftedRuns.ts';
 import type { Eviction } from './eviction/eviction.ts';
-import { Utility } from './eviction/utility.ts';
-import { type KvRows, kvBytesPerToken } from './kvRows.ts';
+import { Lru } from './eviction/lru.ts';
+import type { KvRows } from './kvRows.ts';
 import { exactBlock, joinRows, runOf, sliceRows, type StoredBlock } from './store.ts';
 import type { KvWindow } from './window.ts';
 
@@ -28,7 +28,7 @@ export interface KvCacheOptions {
   clock: () => number;
   /** None when left out. */
   compression?: Compression | null;
-  /** Utility when left out. */
+  /** Least recently used when left out. */
   eviction?: Eviction;
 }
 
@@ -41,7 +41,7 @@ export class KvCache {
   /** Pinned token prefixes by key. */
   readonly #pins = new Map<string, readonly number[]>();
 
-  constructor({ window, maxBytes, softSlots, clock, compression = null, eviction = new Utility(kvBytesPerToken(window.shape)) }: KvCacheOptions) {
+  constructor({ window, maxBytes, softSlots, clock, compression = null, eviction = new Lru() }: KvCacheOptions) {
     this.#memory = new KvMemory({ window, maxBytes, softSlots, clock, eviction, compression });
     this.#clock = clock;
     this.shifted = new ShiftedRuns(this.#memory, clock);

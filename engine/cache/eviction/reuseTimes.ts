@@ -4,14 +4,15 @@
  * within one: what was typed past is never found again, a file's block is, an hour later.
  */
 
-/** Ages are counted by powers of two of a second, up to nine hours. */
-const NUM_AGES = 16;
+/** Ages are counted by powers of two, from an eighth of a second up to nine hours. */
+const NUM_AGES = 19;
+const FIRST_MS = 125;
 /** What is taken to be known beforehand: so many runs of each age, of which this share were found within it. */
 const PRIOR_RUNS = 3;
 const PRIOR_SHARE = 0.25;
 
 function ageOf(idleMs: number): number {
-  return Math.max(0, Math.min(NUM_AGES - 1, Math.floor(Math.log2(Math.max(1, idleMs / 1000)))));
+  return Math.max(0, Math.min(NUM_AGES - 1, Math.floor(Math.log2(Math.max(1, idleMs / FIRST_MS)))));
 }
 
 class Ages {
