@@ -7,7 +7,6 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Assistant } from '../assistant.ts';
 import { RequestError } from '../errors.ts';
-import { log } from './output.ts';
 import type { EngineMessage, EngineStats, HostMessage, LoadOptions, ModelInfo, Priority, ReplyValue, SamplingParams, Task } from '../protocol.ts';
 
 export type Chunk = Extract<EngineMessage, { type: 'chunk' }>;
@@ -123,7 +122,7 @@ export class Client {
   }
 
   #receive(message: EngineMessage): void {
-    if (message.type === 'log') return log(message.message);
+    if (message.type === 'log') return void process.stderr.write(`${message.message}\n`);
     if (message.type === 'ready' || message.requestId === undefined) return;
     const pending = this.#pending.get(message.requestId);
     if (!pending) return;

@@ -22,8 +22,8 @@ test.each<CodecName>(['fp8', 'int4', 'int4-kivi', 'nvfp4', 'kvquant3'])('%s: a r
       let runs = [store.add(blocks)];
       let now = rows;
       for (const what of work) {
-        let start = 0;
-        const of = runs.findIndex((run) => (what < 0 ? run.numExact > 0 : (start += run.numTokens) > what));
+        const endOf = (i: number): number => runs.slice(0, i + 1).reduce((sum, { numTokens }) => sum + numTokens, 0);
+        const of = runs.findIndex((run, i) => (what < 0 ? run.numExact > 0 : endOf(i) > what));
         if (of < 0) continue;
         const run = runs[of]!;
         const from = runs.slice(0, of).reduce((sum, { numTokens }) => sum + numTokens, 0);

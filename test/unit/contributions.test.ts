@@ -51,6 +51,8 @@ const SETTINGS: Record<string, [file: string, words: string]> = {
   'kvasir.model': ['test/vscode/robustness.test.ts', "'kvasir.model'"],
   'kvasir.modelFolders': ['test/vscode/platform.test.ts', "'kvasir.modelFolders'"],
   'kvasir.cache.maxBytes': ['test/unit/engineHost.test.ts', 'a ceiling set while the model loads reaches the engine when it is ready, 0 later without a restart'],
+  'kvasir.cache.diskBytes': ['test/unit/engineHost.test.ts', 'nothing is kept on disk or compressed unless the settings say so'],
+  'kvasir.cache.codec': ['test/unit/engineHost.test.ts', 'nothing is kept on disk or compressed unless the settings say so'],
   'kvasir.cache.reuseShifted': ['test/unit/engineHost.test.ts', 'shifted reuse is asked for only where the setting says so'],
   'kvasir.engine.threads': ['test/unit/engineHost.test.ts', 'the number of threads reaches the engine'],
   'kvasir.engine.precision': ['test/unit/engineHost.test.ts', 'the precision of the weights reaches the engine'],

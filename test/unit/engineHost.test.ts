@@ -56,7 +56,7 @@ function hostOf() {
   world.told.length = 0;
   world.focused = true;
   world.windowState.clear();
-  const config = { model: '', threads: 0, precision: 'int8', transport: 'thread', cacheMaxBytes: 0, cacheReuseShifted: false, unloadAfterMinutes: 0 };
+  const config = { model: '', threads: 0, precision: 'int8', transport: 'thread', cacheMaxBytes: 0, cacheDiskBytes: 0, cacheCodec: 'int8', cacheReuseShifted: false, unloadAfterMinutes: 0 };
   let changed = (_: unknown): void => {};
   const settings = {
     get current() { return { ...config }; },
@@ -118,6 +118,23 @@ test('shifted reuse is asked for only where the setting says so; turning it on e
   host.client.ready().catch(() => {});
   expect((await greet()).reuseShifted).toBe(true);
   expect(world.engines.length).toBe(2);
+});
+
+test('nothing is kept on disk or compressed unless the settings say so', async () => {
+  const { host, set } = hostOf();
+  host.client.ready().catch(() => {});
+  const usual = await greet();
+  expect([usual.disk, usual.compress]).toEqual([undefined, undefined]);
+  const loaded = async (change: object) => {
+    set(change);
+    await settle();
+    host.client.ready().catch(() => {});
+    return greet();
+  };
+  expect((await loaded({ cacheDiskBytes: 5e8 })).disk).toEqual({ dir: expect.stringMatching(/kv$/), maxBytes: 5e8 });
+  expect((await loaded({ cacheCodec: 'auto' })).compress).toEqual({ when: 'short', codec: 'int4-kivi' });
+  expect((await loaded({ cacheCodec: 'nvfp4' })).compress).toEqual({ when: 'always', codec: 'nvfp4' });
+  expect(world.engines.length).toBe(4);
 });
 
 test('the precision of the weights reaches the engine; another one ends it, and the next request starts it with that', async () => {

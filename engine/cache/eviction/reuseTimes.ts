@@ -55,8 +55,8 @@ export class ReuseTimes {
   }
 
   #of(className: string): Ages {
-    let ages = this.#classes.get(className);
-    if (!ages) this.#classes.set(className, (ages = new Ages()));
+    const ages = this.#classes.get(className) ?? new Ages();
+    this.#classes.set(className, ages);
     return ages;
   }
 }

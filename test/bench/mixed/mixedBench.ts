@@ -98,7 +98,7 @@ export async function mixedBench(options: MixedBenchOptions = {}): Promise<Mixed
     const most = only.includes('rush') || only.includes('live') ? rounds : 1;
     for (let round = 0; round < most; round++) {
       const groups = waysOf(only, round);
-      for (const way of groups.map((_, i) => groups[(i + round) % groups.length]!).flat()) {
+      for (const way of groups.flatMap((_, i) => groups[(i + round) % groups.length]!)) {
         const run = await measure(bench, way, workload, { seed, rush, speed });
         runs.push({ round, ...run });
         const tokens = run.records.reduce((sum, { tokens }) => sum + tokens.length, 0);
