@@ -13,7 +13,7 @@ import type { OnnxRunner } from './runner.ts';
 import { SHIFT_SAMPLE } from './shiftSample.ts';
 
 /** Mean KL divergence, in nats, up to which a codec is used. */
-export const CODEC_BOUND = 5e-2;
+const CODEC_BOUND = 5e-2;
 /** Of the file; raised when measuring changes. */
 const FORMAT = 1;
 const CHUNK = 256;

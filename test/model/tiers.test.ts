@@ -1,0 +1,85 @@
+/** The disk tier and a codec of the store with the built-in model, through the protocol. */
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { Assistant } from '../../engine/assistant.ts';
+import type { EngineMessage, HostMessage, LoadOptions, ModelInfo, Usage } from '../../engine/protocol.ts';
+
+const folder = await mkdtemp(join(tmpdir(), 'kvasir-tiers-'));
+afterAll(() => rm(folder, { recursive: true, force: true }));
+const LOAD: LoadOptions = { modelDir: 'model', cacheDir: join(folder, 'models'), precision: 'int8', maxBytes: 100e6, threads: 2 };
+const FILE = await readFile('engine/cache/slots.ts', 'utf8');
+
+type Ended = Extract<EngineMessage, { type: 'done' | 'reply' | 'error' }>;
+
+function talk() {
+  const waiting = new Map<string, (message: Ended) => void>();
+  const lines: string[] = [];
+  const assistant = new Assistant((message) => {
+    if (message.type === 'log') lines.push(message.message);
+    if ((message.type === 'done' || message.type === 'reply' || message.type === 'error') && message.requestId !== undefined) waiting.get(message.requestId)?.(message);
+  });
+  const ask = async (message: HostMessage & { requestId: string }): Promise<Ended> => {
+    const ended = new Promise<Ended>((resolve) => waiting.set(message.requestId, resolve));
+    assistant.handle(message);
+    const answer = await ended;
+    if (answer.type === 'error') throw new Error(answer.message);
+    return answer;
+  };
+  return {
+    lines,
+    send: (message: HostMessage) => assistant.handle(message),
+    load: async (options: Partial<LoadOptions>): Promise<ModelInfo> => {
+      const loaded = await ask({ type: 'load', requestId: 'load', ...LOAD, ...options });
+      if (loaded.type !== 'reply' || loaded.value.kind !== 'loaded') throw new Error('it was not loaded');
+      return loaded.value.model;
+    },
+    question: async (docId: string, secret = false): Promise<{ usage: Usage; text: string }> => {
+      assistant.handle({ type: 'documentChanged', docId, version: 1, path: docId, text: FILE, ...(secret ? { secret } : {}) });
+      const done = await ask({ type: 'generate', requestId: `ask ${docId}`, priority: 'chat', task: { kind: 'chat', docIds: [docId], messages: [{ role: 'user', content: 'Which classes does this file define?' }] }, sampling: { maxTokens: 8 } });
+      if (done.type !== 'done') throw new Error('it has no answer');
+      return done;
+    },
+    close: () => ask({ type: 'shutdown', requestId: 'shutdown' }),
+  };
+}
+
+test('after a restart the first question about a file finds more than nine tenths of it on disk; what is secret is not there; clearing removes all', async () => {
+  const disk = { dir: join(folder, 'kv'), maxBytes: 1e9 };
+  const first = talk();
+  await first.load({ disk });
+  const before = await first.question('a.ts');
+  await first.question('.env', true);
+  await first.close();
+  expect((await readdir(disk.dir)).length).toBeGreaterThan(1);
+
+  const second = talk();
+  await second.load({ disk });
+  const after = await second.question('a.ts');
+  expect(after.text).toBe(before.text);
+  expect(after.usage.cachedTokens / after.usage.blockTokens).toBeGreaterThan(0.9);
+  // Its block begins with its own path: nothing of the other's is its.
+  expect((await second.question('.env', true)).usage.cachedTokens).toBeLessThan(50);
+  second.send({ type: 'evict' });
+  await second.close();
+  expect(second.lines).toEqual([]);
+  expect(await readdir(disk.dir)).toEqual([]);
+}, 120_000);
+
+test('a codec is measured once with the model, and used where it costs little; a folder that cannot be used is one line in the log', async () => {
+  const compress = { when: 'always', codec: 'int4-kivi' } as const;
+  const one = talk();
+  const { compressed } = await one.load({ compress, disk: { dir: join('package.json', 'kv'), maxBytes: 1e9 } });
+  expect(one.lines).toHaveLength(1);
+  expect(one.lines[0]).toContain('cannot be kept');
+  expect(compressed!.klMean).toBeGreaterThan(0);
+  expect(compressed!.klMean).toBeLessThan(compressed!.bound);
+  expect(compressed!.top1).toBeGreaterThan(0.8);
+  expect(compressed!.compression).toBeGreaterThan(3);
+  await one.question('a.ts');
+  await one.close();
+  const again = talk();
+  expect((await again.load({ compress })).compressed).toEqual(compressed);
+  await again.close();
+}, 120_000);
