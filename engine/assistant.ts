@@ -20,8 +20,9 @@ import { Requests } from './requests.ts';
 import { Syntax } from './text/syntax.ts';
 import { chromeTrace } from './trace.ts';
 
-/** How often a machine without work looks for what may be tidied up. */
+/** When a machine without work looks for what may be tidied up; if there is nothing, later each time, and in the end no more. */
 const TIDY_MS = 10_000;
+const LAST_TIDY_MS = 32 * TIDY_MS;
 /** Most that leaving a model may take to put its cache on the disk. */
 const SAVE_MS = 3000;
 
@@ -271,12 +272,13 @@ export class Assistant {
   /** For quiet moments: what can wait even longer than file blocks, a little at a time. */
   #tidyIn(ms: number): void {
     clearTimeout(this.#idleTimer);
+    if (!this.#model?.engine.tidies || ms > LAST_TIDY_MS) return;
     const timer = setTimeout(async () => {
       const model = this.#model;
       if (!model || (await this.#machine.onBattery()) || this.#idleTimer !== timer || this.#stepping) return;
       const more = await model.engine.tidy(this.#blocks(model)).catch((error) => this.fail(error));
       // What has come meanwhile ends in another quiet moment.
-      if (this.#idleTimer === timer && !this.#stepping) this.#tidyIn(more ? 0 : TIDY_MS);
+      if (this.#idleTimer === timer && !this.#stepping) this.#tidyIn(more ? 0 : Math.max(TIDY_MS, 2 * ms));
     }, ms);
     timer.unref();
     this.#idleTimer = timer;
@@ -338,7 +340,7 @@ export class Assistant {
     this.#model = null;
     await this.#stepping;
     if (!model) return;
-    const blocks = this.#blocks(model);
+    const blocks = model.engine.tidies ? this.#blocks(model) : [];
     for (const until = performance.now() + SAVE_MS; performance.now() < until && (await model.engine.save(blocks)); );
     await model.dispose();
   }

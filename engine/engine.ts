@@ -73,6 +73,7 @@ export class Engine {
   readonly #shifted: ShiftedReuse | null;
   readonly #snapshots: Snapshots | null;
   readonly #onReady: () => void;
+  readonly #compresses: boolean;
   readonly #policies: Policies;
   readonly #maxContext: number;
   readonly #clock: () => number;
@@ -105,6 +106,7 @@ export class Engine {
     this.#bufferBytes = options.snapshots ? Snapshots.bufferBytes(window.shape) : 0;
     this.#cache = new KvCache({ window, maxBytes: this.#divide(options.maxBytes), softSlots, clock: this.#clock, compression: options.compression });
     this.#snapshots = options.snapshots ? new Snapshots(options.snapshots, this.#cache, this.#clock) : null;
+    this.#compresses = (options.compression ?? null) !== null;
     this.#onReady = options.onReady ?? (() => {});
     this.#policies = { ...ALL_POLICIES, ...options.policies };
     this.#speculation = this.#policies.speculation ? new Speculation() : null;
@@ -208,6 +210,11 @@ export class Engine {
    */
   async tidy(blocks: readonly (readonly number[])[]): Promise<boolean> {
     return (!this.#stepping && this.#cache.compress()) || this.save(blocks, QUIET_MS);
+  }
+
+  /** Whether quiet moments ever have something to do. */
+  get tidies(): boolean {
+    return this.#compresses || this.#snapshots !== null;
   }
 
   /** Writes a segment of these blocks to the disk, of what has not been used for so long; false when there is nothing to write. */

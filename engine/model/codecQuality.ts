@@ -3,12 +3,11 @@
  * encoded and decoded, and the next tokens are compared with those over the rows as they were. It decides whether the model's
  * cache may be compressed with it; the result lies beside the imported model, so that each is measured once.
  */
-import { readFile, rename, writeFile } from 'node:fs/promises';
-import path from 'node:path';
 import type { KvCodec } from '../cache/codecs/kvCodec.ts';
 import { addPosition, type Divergence, logProbabilities, noDivergence } from '../divergence.ts';
 import type { CodecQuality } from '../protocol.ts';
 import type { ImportedModel } from './importModel.ts';
+import { measuredOnce } from './measuredOnce.ts';
 import type { OnnxRunner } from './runner.ts';
 import { SHIFT_SAMPLE } from './shiftSample.ts';
 
@@ -85,27 +84,14 @@ export async function measureCodecs(runner: OnnxRunner, ids: readonly number[], 
 }
 
 /** What is known of this model and codec, or else what measuring on the sample says, which is kept beside it. null: the model's context is too short. */
-export async function codecQuality(model: ImportedModel, runner: OnnxRunner, encode: (text: string) => number[], codec: KvCodec, contextTokens: number, onProgress: (fraction: number) => void): Promise<CodecQuality | null> {
-  const file = path.join(model.dir, `codec-${codec.name}.json`);
-  try {
-    const known = JSON.parse(await readFile(file, 'utf8')) as { format?: unknown; contextTokens?: unknown; quality?: CodecQuality };
-    if (known.format === FORMAT && known.contextTokens === contextTokens && known.quality && known.quality.bound === CODEC_BOUND) return known.quality;
-  } catch {
-    // Not measured yet, or not ours.
-  }
-  const [measured] = await measureCodecs(runner, encode(SHIFT_SAMPLE), [codec], { contextTokens, onProgress });
-  const { klSum, klMax, agreed, numTokens } = measured!;
-  if (numTokens === 0) return null;
-  const { numLayers, kvHeads, headSize } = runner.window.shape;
-  // In blocks of the store, far from either end: what a long file comes to. Against two bytes a value.
-  const bytesPerToken = codec.bytesPerToken(codec.format.blockTokens);
-  const quality: CodecQuality = { codec: codec.name, klMean: klSum / numTokens, klMax, top1: agreed / numTokens, bound: CODEC_BOUND, numTokens, bytesPerToken, compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken };
-  try {
-    const draft = `${file}.${process.pid}`;
-    await writeFile(draft, `${JSON.stringify({ format: FORMAT, contextTokens, quality })}\n`);
-    await rename(draft, file);
-  } catch {
-    // Measured again at the next start.
-  }
-  return quality;
+export function codecQuality(model: ImportedModel, runner: OnnxRunner, encode: (text: string) => number[], codec: KvCodec, contextTokens: number, onProgress: (fraction: number) => void): Promise<CodecQuality | null> {
+  return measuredOnce(model.dir, `codec-${codec.name}.json`, { format: FORMAT, contextTokens, bound: CODEC_BOUND }, async () => {
+    const [measured] = await measureCodecs(runner, encode(SHIFT_SAMPLE), [codec], { contextTokens, onProgress });
+    const { klSum, klMax, agreed, numTokens } = measured!;
+    if (numTokens === 0) return null;
+    const { numLayers, kvHeads, headSize } = runner.window.shape;
+    // In blocks of the store, far from either end: what a long file comes to. Against two bytes a value.
+    const bytesPerToken = codec.bytesPerToken(codec.format.blockTokens);
+    return { codec: codec.name, klMean: klSum / numTokens, klMax, top1: agreed / numTokens, bound: CODEC_BOUND, numTokens, bytesPerToken, compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken };
+  });
 }

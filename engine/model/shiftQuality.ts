@@ -3,12 +3,11 @@
  * the divergence of the next tokens behind them from those with exact rows. It decides whether a model may do it; the result
  * lies beside the imported model, so that each is measured once.
  */
-import { readFile, rename, writeFile } from 'node:fs/promises';
-import path from 'node:path';
 import { type Shift, planShifts } from '../cache/shiftedRuns.ts';
 import { addPosition, type Divergence, logProbabilities, noDivergence } from '../divergence.ts';
 import type { ShiftQuality } from '../protocol.ts';
 import type { ImportedModel } from './importModel.ts';
+import { measuredOnce } from './measuredOnce.ts';
 import type { OnnxRunner } from './runner.ts';
 import { SHIFT_SAMPLE } from './shiftSample.ts';
 
@@ -98,26 +97,13 @@ export async function measureShift(runner: OnnxRunner, encode: (text: string) =>
 }
 
 /** What is known of this model, or else what measuring on the sample says, which is kept beside it. null: its context is too short for it to matter. */
-export async function shiftQuality(model: ImportedModel, runner: OnnxRunner, encode: (text: string) => number[], contextTokens: number, onProgress: (fraction: number) => void): Promise<ShiftQuality | null> {
-  const file = path.join(model.dir, FILE);
-  try {
-    const known = JSON.parse(await readFile(file, 'utf8')) as { format?: unknown; contextTokens?: unknown; quality?: ShiftQuality };
-    if (known.format === FORMAT && known.contextTokens === contextTokens && known.quality && known.quality.bound === SHIFT_BOUND) return known.quality;
-  } catch {
-    // Not measured yet, or not ours.
-  }
-  const { shifted } = await measureShift(runner, encode, SHIFT_SAMPLE, { contextTokens, places: [0.2], onProgress });
-  if (shifted.numTokens === 0) return null;
-  const { klSum, klMax, agreed, numTokens } = shifted;
-  const quality: ShiftQuality = { klMean: klSum / numTokens, klMax, top1: agreed / numTokens, bound: SHIFT_BOUND, numTokens };
-  try {
-    const draft = `${file}.${process.pid}`;
-    await writeFile(draft, `${JSON.stringify({ format: FORMAT, contextTokens, quality })}\n`);
-    await rename(draft, file);
-  } catch {
-    // Measured again at the next start.
-  }
-  return quality;
+export function shiftQuality(model: ImportedModel, runner: OnnxRunner, encode: (text: string) => number[], contextTokens: number, onProgress: (fraction: number) => void): Promise<ShiftQuality | null> {
+  return measuredOnce(model.dir, FILE, { format: FORMAT, contextTokens, bound: SHIFT_BOUND }, async () => {
+    const { shifted } = await measureShift(runner, encode, SHIFT_SAMPLE, { contextTokens, places: [0.2], onProgress });
+    if (shifted.numTokens === 0) return null;
+    const { klSum, klMax, agreed, numTokens } = shifted;
+    return { klMean: klSum / numTokens, klMax, top1: agreed / numTokens, bound: SHIFT_BOUND, numTokens };
+  });
 }
 
 /** Computes tokens `from` and on into their slots. */

@@ -61,8 +61,8 @@ test('taken over until idle time has computed it, then exact again; measured onc
     expect(again.tokenIds).toEqual(exact);
   });
   const record = join(folder.dir, readdirSync(folder.dir).find((name) => name.startsWith('int8-'))!, 'shifted.json');
-  const { quality, ...rest } = JSON.parse(readFileSync(record, 'utf8'));
-  writeFileSync(record, JSON.stringify({ ...rest, quality: { ...quality, klMean: 0.006 } }));
+  const { result, ...rest } = JSON.parse(readFileSync(record, 'utf8'));
+  writeFileSync(record, JSON.stringify({ ...rest, result: { ...result, klMean: 0.006 } }));
   await withModel(true, async (client, klMean) => {
     expect(klMean).toBe(0.006);
     const { usage, tokenIds } = await ask(client);
