@@ -61,9 +61,9 @@ export class Admission {
   /** Gives a waiting sequence a lease when all it has to compute fits beside what the running ones have still to compute. */
   admit(sequence: Sequence): Lease | null {
     for (;;) {
-      const { numTokens: numCached, numReferenced } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
+      const { numTokens: numCached, numFree } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
       if (this.#batch.computesFor(sequence, numCached)) return null;
-      const fits = this.#cache.available - this.#reserved() >= sequence.tokenIds.length - numReferenced;
+      const fits = this.#cache.available - this.#reserved() >= sequence.tokenIds.length - numFree;
       if (fits && this.running.size < MAX_RUNNING) break;
       const victim = this.lowest();
       if (!victim || !this.#givesWay(victim, sequence)) return null;

@@ -53,6 +53,8 @@ export class Assistant {
   /** Failures without a finished request in between; the second leaves the engine down. */
   #failures = 0;
   #idleTimer: NodeJS.Timeout | undefined;
+  /** What a quiet moment does, as long as nothing else happens. */
+  #tidying: Promise<unknown> | null = null;
   #flushes: string[] = [];
   #close: () => void = () => {};
 
@@ -276,7 +278,10 @@ export class Assistant {
     const timer = setTimeout(async () => {
       const model = this.#model;
       if (!model || (await this.#machine.onBattery()) || this.#idleTimer !== timer || this.#stepping) return;
-      const more = await model.engine.tidy(this.#blocks(model)).catch((error) => this.fail(error));
+      const isOver = (): boolean => this.#idleTimer !== timer || this.#model !== model;
+      const tidying = model.engine.tidy(this.#blocks(model), isOver).catch((error) => this.fail(error));
+      this.#tidying = tidying;
+      const more = await tidying;
       // What has come meanwhile ends in another quiet moment.
       if (this.#idleTimer === timer && !this.#stepping) this.#tidyIn(more ? 0 : Math.max(TIDY_MS, 2 * ms));
     }, ms);
@@ -339,6 +344,7 @@ export class Assistant {
     const model = this.#model;
     this.#model = null;
     await this.#stepping;
+    await this.#tidying;
     if (!model) return;
     const blocks = model.engine.tidies ? this.#blocks(model) : [];
     for (const until = performance.now() + SAVE_MS; performance.now() < until && (await model.engine.save(blocks)); );

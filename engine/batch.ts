@@ -38,9 +38,9 @@ export function prefillTokensIn(rows: number): number {
 export interface BatchSpan {
   /** New tokens, in order. */
   readonly tokenIds: readonly number[];
-  /** Position of the first of them in its sequence; equals contextSlots.length. */
+  /** Position of the first of them in its sequence. */
   readonly startIndex: number;
-  /** Window slots of the sequence's tokens 0 .. startIndex-1, in order. Not changed by the runner. */
+  /** Window slots of the rows before it, in order; as many as tokens, or fewer where rows were let go (see keptRows). Not changed by the runner. */
   readonly contextSlots: Int32Array;
   /** Window slots that the new tokens' K/V rows are written to, one per token. */
   readonly newSlots: Int32Array;
@@ -54,6 +54,16 @@ export interface BatchSpan {
   readonly prefillEnd?: number;
   /** How many of the span's last tokens need logits: 0 inside a prompt, 1 to sample, more to verify or to score. */
   readonly numLogits: number;
+  /** Whether it says what attention the rows receive; then it is the batch's only one, in the window lane. */
+  readonly measures?: boolean;
+}
+
+/** What attention rows have received of a span's tokens, over the query heads of each KV head. */
+export interface ReceivedAttention {
+  /** [numLayers, kvHeads, n], n = contextSlots.length + tokenIds.length, rows in that order: the most that any token gave. */
+  readonly most: Float32Array;
+  /** The same: the sum of what all tokens gave. */
+  readonly sum: Float32Array;
 }
 
 /**
@@ -74,6 +84,8 @@ export interface ModelRunner {
   releaseScratch?(): void;
   /** Turns the keys of rows to positions that are `by` further on, in place; between runs. Without it nothing is taken over from other places. */
   shiftKeys?(rows: KvRows, by: number): void;
+  /** Of the last run's span, where that measured; an int8 window only. */
+  readonly received?: ReceivedAttention | null;
   /** Logits of the wanted rows in batch order, [sum of numLogits, vocabSize]; valid until the next run. */
   run(batch: readonly BatchSpan[]): Promise<Float32Array>;
 }

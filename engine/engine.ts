@@ -24,6 +24,7 @@ import { numTokensOf, type Scheduled } from './schedule.ts';
 import { Scheduler } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
 import { ShiftedReuse } from './shiftedReuse.ts';
+import { type PrunableContext, Pruning, type PruningOptions } from './pruning.ts';
 import { QUIET_MS, type SnapshotOptions, Snapshots } from './snapshots.ts';
 import { Speculation } from './speculation/speculation.ts';
 import { type StepCosts, StepPlanner } from './stepPlanner.ts';
@@ -53,6 +54,8 @@ export interface EngineOptions {
   reuseShifted?: boolean;
   /** What is long out of use is compressed; nothing is when left out. */
   compression?: Compression | null;
+  /** Rows of what is long out of use are let go; none are when left out. */
+  pruning?: PruningOptions | null;
   /** The disk tier; none when left out. */
   snapshots?: SnapshotOptions | null;
   /** There is work that was not there when `add` returned. */
@@ -60,6 +63,9 @@ export interface EngineOptions {
   /** For benchmarks: policies other than the usual ones. */
   policies?: Partial<Policies>;
 }
+
+/** Share of the ceiling from which on memory is short. */
+const SHORT_SHARE = 0.75;
 
 export type CoreStats = Omit<EngineStats, 'model' | 'files' | 'memory' | 'tree'>;
 
@@ -74,6 +80,7 @@ export class Engine {
   readonly #snapshots: Snapshots | null;
   readonly #onReady: () => void;
   readonly #compresses: boolean;
+  readonly #pruning: Pruning | null;
   readonly #policies: Policies;
   readonly #maxContext: number;
   readonly #clock: () => number;
@@ -92,6 +99,8 @@ export class Engine {
   /** Sequences that are to end after the step under way: they get no more tokens. */
   readonly #ending = new Set<string>();
   #stepping = false;
+  /** What runs in a quiet moment and ends soon once there is work. */
+  #quietWork: Promise<unknown> | null = null;
   /** What waits for the end of the step. */
   #afterStep: (() => void)[] = [];
 
@@ -107,6 +116,7 @@ export class Engine {
     this.#cache = new KvCache({ window, maxBytes: this.#divide(options.maxBytes), softSlots, clock: this.#clock, compression: options.compression });
     this.#snapshots = options.snapshots ? new Snapshots(options.snapshots, this.#cache, this.#clock) : null;
     this.#compresses = (options.compression ?? null) !== null;
+    this.#pruning = options.pruning ? new Pruning(options.pruning, { cache: this.#cache, runner: this.#runner, shape: window.shape, maxContext: this.#maxContext, clock: this.#clock }) : null;
     this.#onReady = options.onReady ?? (() => {});
     this.#policies = { ...ALL_POLICIES, ...options.policies };
     this.#speculation = this.#policies.speculation ? new Speculation() : null;
@@ -164,6 +174,7 @@ export class Engine {
 
   /** One step: schedule, run, sample, emit. Nothing to do is no error. Must not be called again before it has settled. */
   async step(): Promise<void> {
+    if (this.#quietWork) await this.#quietWork;
     if (this.#stepping) throw new Error('A step is under way.');
     this.#stepping = true;
     try {
@@ -186,7 +197,7 @@ export class Engine {
     } finally {
       this.#stepping = false;
     }
-    for (const action of this.#afterStep.splice(0)) action();
+    this.#endStep();
     if (!this.hasWork()) this.#cache.shrink();
   }
 
@@ -205,16 +216,44 @@ export class Engine {
   }
 
   /**
-   * For quiet moments, a little of what can wait: compresses what is long out of use, writes blocks of files to the disk. False
-   * when there is nothing to do. Steps may go on meanwhile; not to be called again before it has settled.
+   * For quiet moments, a little of what can wait: writes blocks of files to the disk, compresses what is long out of use or lets
+   * rows of it go. False when there is nothing to do, or `mustEnd`. Requests may come meanwhile; not to be called again before
+   * it has settled.
    */
-  async tidy(blocks: readonly (readonly number[])[]): Promise<boolean> {
-    return (!this.#stepping && this.#cache.compress()) || this.save(blocks, QUIET_MS);
+  async tidy(blocks: readonly (readonly number[])[], mustEnd: () => boolean = () => false): Promise<boolean> {
+    // What is not exact any more is not written.
+    if (await this.save(blocks, QUIET_MS)) return true;
+    if (this.#stepping || this.hasWork() || mustEnd()) return false;
+    return this.#cache.compress() || this.#prune(blocks, mustEnd);
   }
 
   /** Whether quiet moments ever have something to do. */
   get tidies(): boolean {
-    return this.#compresses || this.#snapshots !== null;
+    return this.#compresses || this.#pruning !== null || this.#snapshots !== null;
+  }
+
+  async #prune(blocks: readonly (readonly number[])[], mustEnd: () => boolean): Promise<boolean> {
+    if (!this.#pruning) return false;
+    this.#stepping = true;
+    const work = this.#pruning.step(this.#prunable(blocks), () => this.hasWork() || this.#afterStep.length > 0 || mustEnd());
+    this.#quietWork = work.catch(() => {});
+    try {
+      return await work;
+    } finally {
+      this.#quietWork = null;
+      this.#stepping = false;
+      this.#endStep();
+    }
+  }
+
+  /** Files, and when memory is short long conversations. */
+  #prunable(blocks: readonly (readonly number[])[]): PrunableContext[] {
+    const files = blocks.map((block) => ({ of: block, ids: this.#blockIds(block), privateFrom: null }));
+    const isShort = this.#cache.windowBytes + this.#cache.storeBytes > SHORT_SHARE * this.#cache.maxBytes;
+    if (!isShort) return files;
+    const beginsWith = (ids: readonly number[], block: readonly number[]): boolean => block.every((id, i) => ids[i] === id);
+    const chats = Array.from(this.#cache.ownRuns('chat'), ({ of, ids, from }) => ({ of, ids, privateFrom: files.reduce((most, file) => (beginsWith(ids, file.ids) ? Math.max(most, file.ids.length) : most), from) }));
+    return [...files, ...chats];
   }
 
   /** Writes a segment of these blocks to the disk, of what has not been used for so long; false when there is nothing to write. */
@@ -379,6 +418,10 @@ export class Engine {
     if (perToken > 0) this.#mostPrefill = this.#givenPrefill ?? mostPrefillTokens(maxBytes, perToken, this.#maxContext);
     this.#runner.separatesShort = separatesShort(this.#mostPrefill);
     return maxBytes - scratchRows(this.#mostPrefill) * perToken - this.#bufferBytes;
+  }
+
+  #endStep(): void {
+    for (const action of this.#afterStep.splice(0)) action();
   }
 
   #endBetweenSteps(id: string, reason: FinishReason): void {

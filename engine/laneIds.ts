@@ -33,6 +33,11 @@ export function isShifted(cacheId: number): boolean {
   return cacheId >= SHIFTED;
 }
 
+/** The token itself. */
+export function tokenOf(cacheId: number): number {
+  return cacheId % PREFILL;
+}
+
 /** The id of the same token, its rows taken over. */
 export function shiftedId(cacheId: number): number {
   return isShifted(cacheId) ? cacheId : cacheId + SHIFTED;

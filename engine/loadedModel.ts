@@ -2,6 +2,7 @@
 import { compressionOf } from './cache/compression.ts';
 import { codecNamed } from './cache/codecs/registry.ts';
 import { DiskTier } from './cache/disk/diskTier.ts';
+import { KVZIP } from './cache/keptRows.ts';
 import { kvBytesPerToken } from './cache/kvRows.ts';
 import { KvWindow } from './cache/window.ts';
 import { Engine } from './engine.ts';
@@ -10,6 +11,7 @@ import { automaticCacheBytes } from './memory.ts';
 import { codecQuality } from './model/codecQuality.ts';
 import { importModel, kvShape, usualKv } from './model/importModel.ts';
 import { RopeTable } from './model/rope.ts';
+import { pruneQuality } from './model/pruneQuality.ts';
 import { OnnxRunner } from './model/runner.ts';
 import { shiftQuality } from './model/shiftQuality.ts';
 import { StepCost, TYPICAL_PREFILL } from './policies/stepCost.ts';
@@ -17,6 +19,11 @@ import type { LoadOptions, ModelInfo } from './protocol.ts';
 import { Layout } from './text/layout.ts';
 import { type Faults, ModelText } from './text/modelText.ts';
 import { selfTest } from './text/selfTest.ts';
+
+/** What comes ahead of a text that is repeated (see pruning). */
+const REPEAT = '\n\nRepeat the previous text exactly.\n\n';
+/** Rows go of what nobody has used for so long. */
+const PRUNED_MS = 60_000;
 
 export interface LoadedModel {
   readonly info: ModelInfo;
@@ -60,9 +67,16 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   const shifted = options.reuseShifted && kv === 'int8' ? await shiftQuality(imported, runner, encode, contextTokens, (fraction) => progress('session', fraction)) : null;
   const reuseShifted = shifted !== null && shifted.klMean <= shifted.bound;
   const rope = new RopeTable(imported.config.rope, imported.config.headSize);
-  const codec = options.compress && kv === 'int8' ? codecNamed(options.compress.codec, shape, rope) : null;
-  const compressed = codec && !codec.lossless ? await codecQuality(imported, runner, encode, codec, contextTokens, (fraction) => progress('session', fraction)) : null;
-  const compression = codec && compressed && compressed.klMean <= compressed.bound ? compressionOf(options.compress!.when, codec) : null;
+  const prunes = options.compress?.codec === KVZIP && kv === 'int8';
+  const codec = options.compress && !prunes && kv === 'int8' ? codecNamed(options.compress.codec, shape, rope) : null;
+  const onMeasured = (fraction: number): void => progress('session', fraction);
+  const request = encode(REPEAT);
+  const compressed = prunes
+    ? await pruneQuality(imported, runner, encode, request, contextTokens, onMeasured)
+    : codec && !codec.lossless ? await codecQuality(imported, runner, encode, codec, contextTokens, onMeasured) : null;
+  const isGood = compressed !== null && compressed.klMean <= compressed.bound;
+  const compression = codec && isGood ? compressionOf(options.compress!.when, codec) : null;
+  const pruning = prunes && isGood ? { idleMs: PRUNED_MS, request, biased: new Set(imported.biased) } : null;
   progress('session', 1);
   // After the weights are in memory: they are not available any more.
   let maxBytes = options.maxBytes || automaticCacheBytes();
@@ -70,7 +84,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   const disk = options.disk && kv === 'int8' ? await openDisk(options.disk, hooks.log) : null;
   const snapshots = disk && { disk, codec: codecNamed('int8', shape, null), modelKey: imported.key, log: hooks.log };
   const { onReady } = hooks;
-  const makeEngine = () => new Engine({ runner, stepCosts, window, maxBytes, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken, reuseShifted, compression, snapshots, onReady });
+  const makeEngine = () => new Engine({ runner, stepCosts, window, maxBytes, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken, reuseShifted, compression, pruning, snapshots, onReady });
   const model = {
     info: {
       name: text.manifest.name,

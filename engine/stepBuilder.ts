@@ -277,14 +277,14 @@ export class StepBuilder {
     if (numRunning === 0) return true;
     // As things will be when all of them generate.
     const { pageSlots } = this.#cache;
-    const { numReferenced } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
+    const { numFree } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
     const length = (one: Sequence): number => one.tokenIds.length + likelyAnswer(one) / 2;
     const own = length(sequence) / pageSlots;
     const toCome = running.reduce((sum, [one, lease]) => sum + length(one) - numComputed(lease), 0);
     const all = (this.#cache.numReferenced + toCome) / pageSlots;
     const most = Math.max(...running.map(([one]) => length(one))) / pageSlots;
     const columns = (numTokens: number, most: number, all: number): number => this.#cache.attended(numTokens, most, all).pages * pageSlots;
-    const together = columns(numRunning + 1, Math.max(most, own), all + own - numReferenced / pageSlots);
+    const together = columns(numRunning + 1, Math.max(most, own), all + own - numFree / pageSlots);
     return budget.shares({ tokens: numRunning, columns: columns(numRunning, most, all) }, { tokens: 1, columns: own * pageSlots }, together);
   }
 

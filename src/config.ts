@@ -10,7 +10,7 @@ export type TransportName = (typeof TRANSPORTS)[number];
 /** Of the model's weights. */
 const PRECISIONS = ['int8', 'int4'] as const;
 /** Of the store, and how it is chosen. */
-const CACHE_CODECS = ['int8', 'auto', 'fp8', 'int4', 'int4-kivi', 'nvfp4', 'kvquant3'] as const;
+const CACHE_CODECS = ['int8', 'auto', 'fp8', 'int4', 'int4-kivi', 'nvfp4', 'kvquant3', 'kvzip'] as const;
 export type CacheCodec = (typeof CACHE_CODECS)[number];
 export type WeightPrecision = (typeof PRECISIONS)[number];
 

@@ -12,11 +12,12 @@ function checkNode(node: TreeNode): void {
   const at = `run at ${node.startIndex} of ${node.tokenIds.length}`;
   const parent = node.parent!;
   check(node.tokenIds.length > 0, `${at} is empty`);
-  check(parent.children.get(node.tokenIds[0]!) === node, `${at} is not its parent's child`);
+  check([...parent.children.values()].includes(node), `${at} is not its parent's child`);
   check(node.startIndex === endIndex(parent), `${at} does not follow its parent`);
   check(node.slots !== null || node.stored !== null, `${at} has no rows`);
-  check(!node.slots || node.slots.length === node.tokenIds.length, `${at} has ${node.slots?.length} slots`);
-  check(!node.stored || node.stored.numTokens === node.tokenIds.length, `${at} has ${node.stored?.numTokens} rows`);
+  check(!node.stored || node.stored.numTokens === node.tokenIds.length, `${at} is stored as ${node.stored?.numTokens}`);
+  for (const rows of [node.slots?.length, node.stored?.numRows]) check(rows === undefined || (node.pruned ? rows < node.tokenIds.length : rows === node.tokenIds.length), `${at} has ${rows} rows`);
+  check(!node.pruned || node.codec !== null, `${at} does not say that it is pruned`);
   if (!parent.parent) return;
   check(parent.refCount >= node.refCount, `${at} is referenced more than its parent`);
   check(parent.lastUse >= node.lastUse, `${at} was used after its parent`);
@@ -59,12 +60,12 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
     paths.delete(node);
     if (node.slots) {
       hold(node.slots, `the run at ${node.startIndex}`);
-      for (const [i, slot] of node.slots.entries()) check(window.positions[slot] === node.startIndex + i, `slot ${slot} stands at the wrong position`);
+      for (const [i, slot] of node.slots.entries()) check(node.pruned || window.positions[slot] === node.startIndex + i, `slot ${slot} stands at the wrong position`);
       if (node.refCount === 0) evictable += node.slots.length;
     }
     const at = `the run at ${node.startIndex}`;
     for (const block of node.stored?.blocks ?? []) {
-      storeBytes += block.encoded?.byteLength ?? arraysOf(block.rows()).reduce((bytes, { byteLength }) => bytes + byteLength, 0);
+      storeBytes += (block.positions?.byteLength ?? 0) + (block.encoded?.byteLength ?? arraysOf(block.rows()).reduce((bytes, { byteLength }) => bytes + byteLength, 0));
       check(block.codec === null || node.codec !== null, `${at} does not say that it is compressed`);
     }
   }

@@ -8,15 +8,19 @@ import type { Attended } from './attendedPages.ts';
 import type { Compression } from './compression.ts';
 import { checkCache } from './integrity.ts';
 import { KvMemory } from './kvMemory.ts';
-import { lastSlot, type Lease, numComputed } from './lease.ts';
+import { keptTokens, rowsOf } from './keptRows.ts';
+import { lastSlot, type Lease, numLeased } from './lease.ts';
 import { type Block, outline } from './outline.ts';
-import { endIndex, type Match, pathTo, type TreeNode } from './prefixTree.ts';
+import { endIndex, type Match, numRows, pathTo, type TreeNode } from './prefixTree.ts';
 import { ShiftedRuns } from './shiftedRuns.ts';
 import type { Eviction } from './eviction/eviction.ts';
 import { Lru } from './eviction/lru.ts';
 import type { KvRows } from './kvRows.ts';
 import { exactBlock, joinRows, runOf, sliceRows, type StoredBlock } from './store.ts';
 import type { KvWindow } from './window.ts';
+
+/** Shorter runs keep their rows. */
+const LEAST_PRUNED = 64;
 
 export interface KvCacheOptions {
   window: KvWindow;
@@ -102,17 +106,17 @@ export class KvCache {
     return this.#memory.events;
   }
 
-  /** Longest cached prefix of tokenIds[0 .. limit): its length, and how much of it running sequences hold in place anyway. */
-  lookUp(tokenIds: readonly number[], limit: number): { numTokens: number; numReferenced: number } {
+  /** Longest cached prefix of tokenIds[0 .. limit): its length, and how much of it takes no further slots: running sequences hold it in place, or its rows were let go. */
+  lookUp(tokenIds: readonly number[], limit: number): { numTokens: number; numFree: number } {
     const match = this.#memory.tree.match(tokenIds, limit);
-    let numReferenced = 0;
-    for (const [node, length] of lengths(match)) if (node.refCount > 0) numReferenced += length;
-    return { numTokens: match.numTokens, numReferenced };
+    let numFree = 0;
+    for (const [node, length] of lengths(match)) numFree += node.refCount > 0 ? length : prunedTokens(node);
+    return { numTokens: match.numTokens, numFree };
   }
 
-  /** An empty lease. It must be given back by `release`. `tag` is what the monitor calls what it adds. */
-  open(tag = ''): Lease {
-    const lease: Lease = { node: this.#memory.tree.root, tail: [], slots: new Int32Array(0), numKnown: 0, pages: new Set(), numPaged: 0, layout: 0, tag };
+  /** An empty lease. It must be given back by `release`. `tag` is what the monitor calls what it adds; `quiet`: see Lease. */
+  open(tag = '', quiet = false): Lease {
+    const lease: Lease = { node: this.#memory.tree.root, tail: [], numPruned: 0, slots: new Int32Array(0), numKnown: 0, pages: new Set(), numPaged: 0, layout: 0, quiet, tag };
     this.#leases.add(lease);
     return lease;
   }
@@ -135,9 +139,10 @@ export class KvCache {
     const placed = missing < 0 ? nodes : nodes.slice(0, missing);
     for (const node of nodes.slice(placed.length)) this.#memory.unreference(node);
     const now = this.#clock();
-    for (const node of placed) this.#memory.eviction.hit(node, now - node.lastUse);
+    if (!lease.quiet) for (const node of placed) this.#memory.eviction.hit(node, now - node.lastUse);
+    lease.numPruned += placed.reduce((sum, node) => sum + prunedTokens(node), 0);
     lease.node = placed.at(-1) ?? lease.node;
-    this.#touch(lease.node);
+    if (!lease.quiet) this.#touch(lease.node);
     return endIndex(lease.node) - before;
   }
 
@@ -173,13 +178,13 @@ export class KvCache {
     lease.tail.length = 0;
     while (slots.length > 0) {
       const start = endIndex(lease.node);
-      const match = tree.match(tokenIds, start + slots.length, lease.node);
+      const match = tree.match(tokenIds, start + slots.length, lease.node, false);
       if (match.numTokens === 0) {
         lease.node = this.#join(lease, tokenIds.slice(start, start + slots.length), slots);
         break;
       }
       // From here on the slots may be another's.
-      lease.numKnown = Math.min(lease.numKnown, start);
+      lease.numKnown = Math.min(lease.numKnown, start - lease.numPruned);
       const child = match.nodes[0]!;
       const length = match.nodes.length > 1 ? child.tokenIds.length : match.lastLength;
       const node = length < child.tokenIds.length ? this.#memory.split(child, length) : child;
@@ -198,13 +203,13 @@ export class KvCache {
   release(lease: Lease): void {
     if (!this.#leases.delete(lease)) throw new Error('A lease is released twice.');
     this.#memory.free(lease.tail);
-    this.#touch(lease.node);
+    if (!lease.quiet) this.#touch(lease.node);
     for (const node of pathTo(lease.node)) this.#memory.unreference(node);
   }
 
-  /** Window slots of a lease's computed tokens, in order; valid until the lease changes or slots move (`pack`, `setMaxBytes`, `shrink`). */
+  /** Window slots of a lease's rows, in order; valid until the lease changes or slots move (`pack`, `setMaxBytes`, `shrink`). */
   slotsOf(lease: Lease): Int32Array {
-    const length = numComputed(lease);
+    const length = numLeased(lease);
     const { layout } = this.#memory;
     if (lease.layout !== layout) lease.numKnown = 0;
     lease.layout = layout;
@@ -219,8 +224,11 @@ export class KvCache {
     }
     // From step to step only what has been added: a long context's slots are not gathered anew for each token.
     const known = lease.numKnown;
-    const end = endIndex(lease.node);
-    for (let node = lease.node; node.parent && endIndex(node) > known; node = node.parent) lease.slots.set(node.slots!, node.startIndex);
+    const end = length - lease.tail.length;
+    for (let { node } = lease, to = end; node.parent && to > known; node = node.parent) {
+      to -= node.slots!.length;
+      lease.slots.set(node.slots!, to);
+    }
     for (let i = Math.max(known, end); i < length; i++) lease.slots[i] = lease.tail[i - end]!;
     lease.numKnown = length;
     return lease.slots.subarray(0, length);
@@ -279,6 +287,40 @@ export class KvCache {
     return this.#memory.compress();
   }
 
+  /** Tokens of a prefix, from `from` on, of which rows could be let go: of exact runs that nobody has used since `before`. */
+  prunable(tokenIds: readonly number[], from: number, before: number): number {
+    let numTokens = 0;
+    for (const [node, length] of lengths(this.#memory.tree.match(tokenIds))) if (mayPrune(node, length, from) && node.lastUse <= before) numTokens += length;
+    return numTokens;
+  }
+
+  /**
+   * Lets rows of a prefix go, from token `from` on: of each run a share `keep` of the tokens stays, those that receive most, in each
+   * head its own. `attention` [numLayers * kvHeads, rows]: what each row of the prefix receives; `biased`: see keptTokens. Returns the
+   * number of rows that went.
+   */
+  prune(tokenIds: readonly number[], from: number, attention: Float32Array, options: { keep: number; biased: ReadonlySet<number>; name: string }): number {
+    const { tree, window } = this.#memory;
+    const { shape } = window;
+    const numHeads = shape.numLayers * shape.kvHeads;
+    const width = attention.length / numHeads;
+    let row = 0;
+    let numGone = 0;
+    for (const [found, length] of lengths(tree.match(tokenIds))) {
+      const node = mayPrune(found, length, from) && length < found.tokenIds.length ? this.#memory.split(found, length) : found;
+      const n = numRows(node);
+      const first = row;
+      row += n;
+      if (!mayPrune(node, length, from) || row > width) continue;
+      const own = new Float32Array(numHeads * n);
+      for (let h = 0; h < numHeads; h++) own.set(attention.subarray(h * width + first, h * width + row), h * n);
+      const kept = keptTokens(shape, own, Math.ceil(options.keep * n), options.biased);
+      const rows = rowsOf(kept, shape, this.#memory.read(node, 0, n));
+      if (this.#memory.prune(node, rows, kept.places.map((place) => node.startIndex + place), options.name)) numGone += n - kept.count;
+    }
+    return numGone;
+  }
+
   /**
    * Takes blocks over as the rows of tokenIds[startIndex ..] where those are missing and what stands before them is here. Returns
    * the number of tokens gained; 0 also where there is no room. `codec`: the lossy one that they have been through.
@@ -312,6 +354,16 @@ export class KvCache {
     return joinRows(this.#memory.window.shape, nodes.filter((node) => endIndex(node) > from).map((node) => this.#memory.read(node, Math.max(0, from - node.startIndex), Math.min(to, endIndex(node)) - node.startIndex)));
   }
 
+  /** What requests of this tag have computed and nothing else goes on from: their tokens, and where what is theirs alone, with all rows, begins. */
+  *ownRuns(tag: string): Generator<{ of: object; ids: number[]; from: number }> {
+    for (const leaf of this.#memory.tree.nodes()) {
+      if (leaf.children.size > 0 || leaf.tag !== tag || leaf.pruned) continue;
+      let top = leaf;
+      while (top.parent?.parent && top.parent.children.size === 1 && top.parent.tag === tag && !top.parent.pruned) top = top.parent;
+      yield { of: leaf, ids: pathTo(leaf).flatMap((node) => node.tokenIds), from: top.startIndex };
+    }
+  }
+
   /** When what is cached of a prefix was used last; -Infinity where nothing is. */
   lastUse(tokenIds: readonly number[]): number {
     return this.#memory.tree.match(tokenIds).nodes.at(-1)?.lastUse ?? Number.NEGATIVE_INFINITY;
@@ -325,7 +377,7 @@ export class KvCache {
     let codec: string | null = null;
     for (const [node, length] of lengths(match)) {
       if (node.slots) inWindow += length;
-      if (node.slots) bytes += length * this.#memory.bytesPerSlot;
+      if (node.slots) bytes += Math.round((length / node.tokenIds.length) * node.slots.length) * this.#memory.bytesPerSlot;
       // A part of a run takes its share of the whole.
       if (node.stored) bytes += Math.round((length / node.tokenIds.length) * node.stored.bytes);
       codec ??= node.codec;
@@ -347,7 +399,7 @@ export class KvCache {
   /** Adds a run below the one that the lease ends in: into that one itself where nobody else could tell. What is pinned does not grow. */
   #join({ node: parent, tag }: Lease, tokenIds: number[], slots: Int32Array): TreeNode {
     const { tree } = this.#memory;
-    if (parent.parent && parent.refCount === 1 && parent.children.size === 0 && !parent.stored && !parent.pinned) {
+    if (parent.parent && parent.refCount === 1 && parent.children.size === 0 && !parent.stored && !parent.pinned && !parent.pruned) {
       tree.extend(parent, tokenIds, slots);
       parent.tag = tag;
       return parent;
@@ -370,6 +422,16 @@ export class KvCache {
   *#tails(): Generator<number[]> {
     for (const lease of this.#leases) yield lease.tail;
   }
+}
+
+/** Whether rows of a run's first `length` tokens, beyond `from`, may go: all are there, as they were computed, and nobody needs them now. */
+function mayPrune({ startIndex, refCount, pinned, codec }: TreeNode, length: number, from: number): boolean {
+  return startIndex >= from && refCount === 0 && !pinned && codec === null && length >= LEAST_PRUNED;
+}
+
+/** Tokens of a run without rows. */
+function prunedTokens(node: TreeNode): number {
+  return node.tokenIds.length - numRows(node);
 }
 
 /** The nodes of a match with the number of matching tokens in each. */

@@ -9,9 +9,9 @@
 import type { Compression } from './compression.ts';
 import { type Eviction, type EvictionOrder, evictionOrder, firstToGo } from './eviction/eviction.ts';
 import { packingOf, partnersOf } from './packing.ts';
-import { endIndex, pathTo, PrefixTree, type TreeNode } from './prefixTree.ts';
+import { endIndex, numRows, pathTo, PrefixTree, type TreeNode } from './prefixTree.ts';
 import { SlotAllocator } from './slots.ts';
-import { KvStore, runOf, type StoredBlock } from './store.ts';
+import { keptBlock, KvStore, runOf, type StoredBlock } from './store.ts';
 import { type KvRows, kvBytesPerToken } from './kvRows.ts';
 import { type KvWindow, PAGE_SLOTS } from './window.ts';
 
@@ -158,7 +158,7 @@ export class KvMemory {
   /** Brings a referenced run into the window; false when there is no room for it. */
   promote(node: TreeNode): boolean {
     if (node.slots) return true;
-    const slots = this.allocate(node.tokenIds.length, node.parent?.slots?.at(-1));
+    const slots = this.allocate(numRows(node), node.parent?.slots?.at(-1));
     if (!slots) return false;
     this.store.copyTo(this.window, node.stored!, slots, node.startIndex);
     node.slots = slots;
@@ -209,6 +209,22 @@ export class KvMemory {
     const node = this.tree.insertStored(parent, tokenIds, this.store.add(blocks));
     node.lastUse = now;
     return node;
+  }
+
+  /** Leaves an unreferenced run with these rows only, at these positions of its context; false where that cannot be. */
+  prune(node: TreeNode, rows: KvRows, positions: Int32Array, name: string): boolean {
+    if (node.refCount > 0 || !this.tree.prune(node)) return false;
+    if (node.stored) this.store.drop(node.stored);
+    node.stored = null;
+    if (node.slots) {
+      const rest = node.slots.subarray(rows.numTokens);
+      this.#slots.give(rest);
+      this.#evictable -= rest.length;
+      node.slots = node.slots.slice(0, rows.numTokens);
+      this.window.write(node.slots, rows, 0, positions);
+    } else node.stored = this.store.add([keptBlock(rows, positions, node.tokenIds.length)]);
+    node.codec = name;
+    return true;
   }
 
   /** Drops an unreferenced run and all below it. */
@@ -322,9 +338,9 @@ export class KvMemory {
   /** Moves an unreferenced run to the store; false when the ceiling leaves no room, though older runs were to go. */
   #demote(node: TreeNode, numSlots: number): boolean {
     if (!node.stored) {
-      const limit = this.#limit - numSlots * this.bytesPerSlot - node.slots!.length * this.store.bytesPerToken;
+      const limit = this.#limit - numSlots * this.bytesPerSlot - node.slots!.length * (node.pruned ? this.store.bytesPerKeptRow : this.store.bytesPerToken);
       if (!this.#makeStoreRoom(limit, node)) return false;
-      node.stored = this.store.put(this.window, node.slots!);
+      node.stored = node.pruned ? this.store.putKept(this.window, node.slots!, node.tokenIds.length) : this.store.put(this.window, node.slots!);
     }
     this.#slots.give(node.slots!);
     this.#evictable -= node.slots!.length;
@@ -336,7 +352,7 @@ export class KvMemory {
   /** Leaves `node` with its last tokens only, at most `length`, for an eviction that needs no more. */
   #cut(node: TreeNode, length: number): void {
     const at = node.tokenIds.length - length;
-    if (at <= 0) return;
+    if (at <= 0 || node.pruned) return;
     // A compressed block goes as a whole.
     const whole = node.slots || !node.stored ? at : this.store.wholeBlocks(node.stored, at);
     if (whole > 0) this.tree.split(node, whole);

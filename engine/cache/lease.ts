@@ -6,13 +6,17 @@ export interface Lease {
   node: TreeNode;
   /** Slots of computed tokens that are not in the tree yet. */
   readonly tail: number[];
-  /** Window slots of the computed tokens, in order, as far as they are known: the first `numKnown`, as slots were laid out then. */
+  /** Tokens of the path that have no rows any more (see keptRows). */
+  numPruned: number;
+  /** Window slots of the computed rows, in order, as far as they are known: the first `numKnown`, as slots were laid out then. */
   slots: Int32Array;
   numKnown: number;
   /** Pages of the first `numPaged` of them. */
   readonly pages: Set<number>;
   numPaged: number;
   layout: number;
+  /** It is not a request's: what it looks at is as long out of use as before. */
+  readonly quiet: boolean;
   /** What the monitor calls the runs that this lease adds. */
   readonly tag: string;
 }
@@ -20,6 +24,11 @@ export interface Lease {
 /** Where its last computed token is; -1 before the first. */
 export function lastSlot({ tail, node }: Lease): number {
   return tail.at(-1) ?? node.slots?.at(-1) ?? -1;
+}
+
+/** Rows of a lease: as its tokens, but for those that were let go. */
+export function numLeased(lease: Lease): number {
+  return numComputed(lease) - lease.numPruned;
 }
 
 /** Computed tokens of a lease. */

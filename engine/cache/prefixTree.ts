@@ -3,6 +3,9 @@
  * have K/V rows and where they are; does not move rows and decides nothing about eviction. Two invariants hold
  * between calls: a run is referenced at least as often as each of its children, and was used at least as recently.
  * The root is empty and stands for the loaded model.
+ *
+ * A pruned run has fewer rows than tokens (see keptRows). It is of use as a whole, so it is never split, and may stand beside one
+ * with rows for all tokens that begins as it does.
  */
 import type { KvStore, StoredRun } from './store.ts';
 
@@ -10,7 +13,7 @@ export interface TreeNode {
   /** The run's tokens; empty only at the root. */
   tokenIds: number[];
   parent: TreeNode | null;
-  /** By first token. */
+  /** By first token, pruned ones by what it makes in `prunedKey`. */
   readonly children: Map<number, TreeNode>;
   /** Position of the run's first token. */
   startIndex: number;
@@ -24,12 +27,14 @@ export interface TreeNode {
   worth: number;
   /** Which kind of request computed the run, or the last of it: for the monitor. */
   tag: string;
-  /** Window slots, one per token, or null: not in the window. */
+  /** Window slots, one per token unless pruned, or null: not in the window. */
   slots: Int32Array | null;
   /** Rows in the store, or null. A run may be in both: then leaving the window costs no copy. */
   stored: StoredRun | null;
-  /** The lossy codec that some of its rows have been through, or null: they are as they were computed. */
+  /** What some of its rows have been through that loses something, or null: they are as they were computed. */
   codec: string | null;
+  /** Not all tokens have rows. */
+  pruned: boolean;
 }
 
 export interface Match {
@@ -45,8 +50,21 @@ export function endIndex(node: TreeNode): number {
   return node.startIndex + node.tokenIds.length;
 }
 
+/** Rows of a run, wherever they are. */
+export function numRows(node: TreeNode): number {
+  return node.slots?.length ?? node.stored?.numRows ?? 0;
+}
+
+function prunedKey(tokenId: number): number {
+  return -1 - tokenId;
+}
+
+function keyOf({ pruned, tokenIds }: TreeNode): number {
+  return pruned ? prunedKey(tokenIds[0]!) : tokenIds[0]!;
+}
+
 function newNode(parent: TreeNode | null, tokenIds: number[], startIndex: number): TreeNode {
-  return { tokenIds, parent, children: new Map(), startIndex, refCount: 0, lastUse: 0, pinned: false, worth: 0, tag: '', slots: null, stored: null, codec: null };
+  return { tokenIds, parent, children: new Map(), startIndex, refCount: 0, lastUse: 0, pinned: false, worth: 0, tag: '', slots: null, stored: null, codec: null, pruned: false };
 }
 
 export class PrefixTree {
@@ -60,18 +78,18 @@ export class PrefixTree {
     this.#store = store;
   }
 
-  /** Longest run of tokenIds[endIndex(from) .. limit) below `from`. Changes nothing; valid until the tree changes. */
-  match(tokenIds: readonly number[], limit = tokenIds.length, from = this.root): Match {
+  /** Longest run of tokenIds[endIndex(from) .. limit) below `from`, with pruned ones or without. Changes nothing; valid until the tree changes. */
+  match(tokenIds: readonly number[], limit = tokenIds.length, from = this.root, withPruned = true): Match {
     const nodes: TreeNode[] = [];
     const start = endIndex(from);
     let at = start;
     let lastLength = 0;
     for (let node = from; at < limit; ) {
-      const child = node.children.get(tokenIds[at]!);
+      let child = node.children.get(tokenIds[at]!);
+      let length = child ? commonLength(child, tokenIds, at, limit) : 0;
+      const pruned = withPruned ? node.children.get(prunedKey(tokenIds[at]!)) : undefined;
+      if (pruned && pruned.tokenIds.length > length && commonLength(pruned, tokenIds, at, limit) === pruned.tokenIds.length) [child, length] = [pruned, pruned.tokenIds.length];
       if (!child) break;
-      const most = Math.min(child.tokenIds.length, limit - at);
-      let length = 1;
-      while (length < most && child.tokenIds[length] === tokenIds[at + length]) length++;
       nodes.push(child);
       lastLength = length;
       at += length;
@@ -83,6 +101,7 @@ export class PrefixTree {
 
   /** Cuts a run after `at` tokens. Returns the new upper part; `node` stays the lower one, so paths that end in it stay right. */
   split(node: TreeNode, at: number): TreeNode {
+    if (node.pruned) throw new Error('A pruned run cannot be split.');
     const parent = node.parent!;
     const upper = newNode(parent, node.tokenIds.slice(0, at), node.startIndex);
     upper.refCount = node.refCount;
@@ -128,10 +147,20 @@ export class PrefixTree {
     leaf.slots = all;
   }
 
+  /** From now on not all tokens of a run have rows; false where another pruned one begins with the same token. */
+  prune(node: TreeNode): boolean {
+    const { children } = node.parent!;
+    if (children.has(prunedKey(node.tokenIds[0]!))) return false;
+    children.delete(keyOf(node));
+    node.pruned = true;
+    children.set(keyOf(node), node);
+    return true;
+  }
+
   /** Takes a leaf out of the tree. */
   remove(leaf: TreeNode): void {
     if (leaf.children.size > 0 || leaf.refCount > 0) throw new Error('Only an unreferenced leaf can be removed from the prefix tree.');
-    leaf.parent!.children.delete(leaf.tokenIds[0]!);
+    leaf.parent!.children.delete(keyOf(leaf));
     this.numRuns--;
     this.numTokens -= leaf.tokenIds.length;
   }
@@ -152,6 +181,14 @@ export class PrefixTree {
       stack.push(...node.children.values());
     }
   }
+}
+
+/** Tokens that a run has in common with tokenIds[at .. limit). */
+function commonLength({ tokenIds: own }: TreeNode, tokenIds: readonly number[], at: number, limit: number): number {
+  const most = Math.min(own.length, limit - at);
+  let length = 0;
+  while (length < most && own[length] === tokenIds[at + length]) length++;
+  return length;
 }
 
 /** The runs from the root's child down to `node`. */

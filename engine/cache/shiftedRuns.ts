@@ -117,18 +117,23 @@ export class ShiftedRuns {
   /** Texts that part from this path, each as far as the prefill lane has computed it; the ones used last. */
   #sources(path: readonly TreeNode[], lastLength: number): number[][] {
     const branches: TreeNode[] = [];
-    for (const node of path) for (const child of node.children.values()) if (!path.includes(child) && isPrefill(child.tokenIds[0]!)) branches.push(child);
+    for (const node of path) for (const child of node.children.values()) if (!path.includes(child) && isSource(child)) branches.push(child);
     const last = path.at(-1);
     if (last && lastLength < last.tokenIds.length && isPrefill(last.tokenIds[lastLength]!)) branches.push(last);
     branches.sort((a, b) => b.lastUse - a.lastUse);
     return branches.slice(0, MOST_SOURCES).map((branch) => {
       let deepest = branch;
-      for (let next: TreeNode | undefined = branch; next; next = latest([...next.children.values()].filter((child) => isPrefill(child.tokenIds[0]!)))) deepest = next;
+      for (let next: TreeNode | undefined = branch; next; next = latest([...next.children.values()].filter(isSource))) deepest = next;
       const ids = pathTo(deepest).flatMap((node) => node.tokenIds);
       const end = ids.findIndex((id) => !isPrefill(id));
       return end < 0 ? ids : ids.slice(0, end);
     });
   }
+}
+
+/** It has rows for all tokens, those of a file. */
+function isSource({ tokenIds, pruned }: TreeNode): boolean {
+  return !pruned && isPrefill(tokenIds[0]!);
 }
 
 function latest(nodes: readonly TreeNode[]): TreeNode | undefined {

@@ -14,6 +14,10 @@ export const BLOCK_TOKENS = 32;
 /** Tokens that are stored together. */
 export interface StoredBlock {
   readonly numTokens: number;
+  /** Fewer than tokens where some were let go (see keptRows). */
+  readonly numRows: number;
+  /** Of the rows, in their context, where not all of them are there; otherwise null: they stand side by side. */
+  readonly positions: Int32Array | null;
   readonly bytes: number;
   /** What its rows have been through; null: they are as the window had them. */
   readonly codec: KvCodec | null;
@@ -26,31 +30,44 @@ export interface StoredBlock {
 /** A handle to stored rows; what is in its blocks concerns only the store. */
 export interface StoredRun {
   readonly numTokens: number;
+  readonly numRows: number;
   readonly bytes: number;
-  /** Of its tokens those that no lossy codec has coded. */
+  /** Of its tokens those that no lossy codec has coded, in blocks where none was let go. */
   readonly numExact: number;
   readonly blocks: readonly StoredBlock[];
 }
 
 export function exactBlock(rows: KvRows): StoredBlock {
-  return { numTokens: rows.numTokens, bytes: arraysOf(rows).reduce((bytes, { byteLength }) => bytes + byteLength, 0), codec: null, encoded: null, rows: () => rows };
+  return { numTokens: rows.numTokens, numRows: rows.numTokens, positions: null, bytes: bytesOf(rows), codec: null, encoded: null, rows: () => rows };
+}
+
+/** @param rows what is left of so many tokens, at these positions of their context. */
+export function keptBlock(rows: KvRows, positions: Int32Array, numTokens: number): StoredBlock {
+  return { numTokens, numRows: rows.numTokens, positions, bytes: bytesOf(rows) + positions.byteLength, codec: null, encoded: null, rows: () => rows };
+}
+
+function bytesOf(rows: KvRows): number {
+  return arraysOf(rows).reduce((bytes, { byteLength }) => bytes + byteLength, 0);
 }
 
 /** @param encoded a run that this codec has encoded, of so many tokens. */
 export function codedBlock(codec: KvCodec, encoded: Uint8Array, numTokens: number): StoredBlock {
-  return { numTokens, bytes: encoded.length, codec, encoded, rows: () => codec.decode(encoded).rows };
+  return { numTokens, numRows: numTokens, positions: null, bytes: encoded.length, codec, encoded, rows: () => codec.decode(encoded).rows };
 }
 
 export function runOf(blocks: readonly StoredBlock[]): StoredRun {
-  let numTokens = 0;
-  let bytes = 0;
-  let numExact = 0;
+  let [numTokens, numRows, bytes, numExact] = [0, 0, 0, 0];
   for (const block of blocks) {
     numTokens += block.numTokens;
+    numRows += block.numRows;
     bytes += block.bytes;
-    if (block.codec === null) numExact += block.numTokens;
+    if (isExact(block)) numExact += block.numTokens;
   }
-  return { numTokens, bytes, numExact, blocks };
+  return { numTokens, numRows, bytes, numExact, blocks };
+}
+
+function isExact({ codec, positions }: StoredBlock): boolean {
+  return codec === null && positions === null;
 }
 
 /** Copies tokens [from, to) of `rows` over those of `target` from `at` on; nothing where to <= from. */
@@ -81,12 +98,14 @@ export class KvStore {
   readonly #shape: KvShape;
   /** Bytes of all stored runs. */
   bytes = 0;
-  /** Of what has not been compressed. */
+  /** Of what has not been compressed; of a row whose position is stored with it. */
   readonly bytesPerToken: number;
+  readonly bytesPerKeptRow: number;
 
   constructor(shape: KvShape) {
     this.#shape = shape;
     this.bytesPerToken = exactBlock(newKvRows(shape, 1)).bytes;
+    this.bytesPerKeptRow = keptBlock(newKvRows(shape, 1), new Int32Array(1), 1).bytes;
   }
 
   /** Copies the rows of `slots` out of the window. */
@@ -103,12 +122,17 @@ export class KvStore {
     return run;
   }
 
-  /** Copies a run into `slots`; its first token stands at position `startIndex`. The run stays. */
+  /** The one block of a run of which not all rows are there. */
+  putKept(window: KvWindow, slots: Int32Array, numTokens: number): StoredRun {
+    return this.add([keptBlock(window.read(slots), window.positionsOf(slots), numTokens)]);
+  }
+
+  /** Copies a run's rows into `slots`; its first token stands at position `startIndex`. The run stays. */
   copyTo(window: KvWindow, run: StoredRun, slots: Int32Array, startIndex: number): void {
     let at = 0;
     for (const block of run.blocks) {
-      window.write(slots.subarray(at, at + block.numTokens), block.rows(), 0, startIndex + at);
-      at += block.numTokens;
+      window.write(slots.subarray(at, at + block.numRows), block.rows(), 0, block.positions ?? startIndex + at);
+      at += block.numRows;
     }
   }
 
@@ -150,11 +174,11 @@ export class KvStore {
 
   /** The run with its next uncompressed blocks as one of `codec`, or null: it has none. `run` is void afterwards. */
   compress(run: StoredRun, codec: KvCodec, { startIndex, contextEnd }: RunPlace): StoredRun | null {
-    const first = run.blocks.findIndex((block) => block.codec === null);
+    const first = run.blocks.findIndex(isExact);
     if (first < 0) return null;
     let end = first;
     let numTokens = 0;
-    while (end < run.blocks.length && run.blocks[end]!.codec === null && numTokens < codec.format.blockTokens) numTokens += run.blocks[end++]!.numTokens;
+    while (end < run.blocks.length && isExact(run.blocks[end]!) && numTokens < codec.format.blockTokens) numTokens += run.blocks[end++]!.numTokens;
     const from = runOf(run.blocks.slice(0, first)).numTokens;
     const rows = joinRows(this.#shape, run.blocks.slice(first, end).map((block) => block.rows()));
     const encoded = codec.encode(rows, { startIndex: startIndex + from, contextEnd });

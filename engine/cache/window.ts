@@ -162,12 +162,12 @@ export class KvWindow {
     return pages;
   }
 
-  /** Copies rows[from .. from+slots.length) into `slots`; their tokens stand at positions startIndex and on. */
-  write(slots: Int32Array, rows: KvRows, from: number, startIndex: number): void {
+  /** Copies rows[from .. from+slots.length) into `slots`; their tokens stand at these positions, or from the first of them on. */
+  write(slots: Int32Array, rows: KvRows, from: number, positions: Int32Array | number): void {
     const { numLayers, kvHeads, headSize } = this.shape;
     this.#numWrites++;
     for (let i = 0; i < slots.length; i++) {
-      this.positions[slots[i]!] = startIndex + i;
+      this.positions[slots[i]!] = typeof positions === 'number' ? positions + i : positions[i]!;
       this.stamps[slots[i]!] = this.#numWrites;
     }
     const runs = this.#runs(slots);
@@ -177,6 +177,11 @@ export class KvWindow {
         for (let h = 0; h < kvHeads; h++) copyRows(rows, l * kvHeads + h, from + index, layer, place * kvHeads + h, at, length, headSize);
       }
     }
+  }
+
+  /** [slots.length], where the tokens of `slots` stand. */
+  positionsOf(slots: Int32Array): Int32Array {
+    return slots.map((slot) => this.positions[slot]!);
   }
 
   /** Copies the rows of `slots` out, in order. */
@@ -196,11 +201,8 @@ export class KvWindow {
   /** Exchanges the rows of slot from[i] with those of slot to[i], with their positions; no slot may be in both. */
   exchange(from: Int32Array, to: Int32Array): void {
     const rows = [this.read(from), this.read(to)] as const;
-    const positions = [from, to].map((slots) => Int32Array.from(slots, (slot) => this.positions[slot]!));
-    for (const [i, slots] of [to, from].entries()) {
-      this.write(slots, rows[i]!, 0, 0);
-      for (let j = 0; j < slots.length; j++) this.positions[slots[j]!] = positions[i]![j]!;
-    }
+    const positions = [this.positionsOf(from), this.positionsOf(to)] as const;
+    for (const [i, slots] of [to, from].entries()) this.write(slots, rows[i]!, 0, positions[i]!);
   }
 
   /** Where as many places as there are in `at`, ascending, lie side by side and hold most of them. */

@@ -47,13 +47,15 @@ export class PrefillFeeds {
     const [ort, rope, feeds] = [this.#ort, this.#rope, this.#feeds];
     const { kvHeads, headSize } = this.#window.shape;
     const n = span?.tokenIds.length ?? 0;
+    // Rows before the span's; fewer than tokens where some were let go (see keptRows).
+    const numRows = span?.contextSlots.length ?? 0;
     const start = span?.startIndex ?? 0;
     const prefillEnd = span?.prefillEnd ?? start + n;
     const scratch = span ? this.scratches[this.separatesShort && prefillRows(prefillEnd) <= SHORT_ROWS ? 0 : 1]! : null;
     scratch?.prepare(span!.contextSlots, prefillEnd);
     this.#bindScratch(scratch);
-    feeds[FEEDS.lastRow] = new ort.Tensor('int32', Int32Array.of(start + n), [1]);
-    feeds[FEEDS.numRows] = new ort.Tensor('int32', Int32Array.of(start + n + 1), []);
+    feeds[FEEDS.lastRow] = new ort.Tensor('int32', Int32Array.of(numRows + n), [1]);
+    feeds[FEEDS.numRows] = new ort.Tensor('int32', Int32Array.of(numRows + n + 1), []);
     for (const [l, bias] of this.#biases) {
       const turned = new Float32Array(kvHeads * n * headSize);
       for (let h = 0; h < kvHeads; h++) for (let i = 0; i < n; i++) rotateBias(bias, h * headSize, rope, start + i, turned, (h * n + i) * headSize);

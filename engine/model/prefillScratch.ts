@@ -146,7 +146,8 @@ export class PrefillScratch {
     // Of each token's key in the layer: where its first code lies, and its scale.
     const firstCode = new Int32Array(slots.length);
     const scales = new Float32Array(slots.length);
-    this.#rope.ensure(slots.length);
+    const { positions } = this.#window;
+    if (this.#biases.size > 0) for (let i = from; i < slots.length; i++) this.#rope.ensure(positions[slots[i]!]! + 1);
     for (let l = 0; l < numLayers; l++) {
       const keyCodes = this.#window.keys[l]!;
       const valueCodes = this.#window.values[l]!;
@@ -176,7 +177,7 @@ export class PrefillScratch {
           const scale = valueScales[token]!;
           for (let d = 0; d < headSize; d++) values[target + d] = valueCodes[source + d]! * scale;
           if (!bias) continue;
-          rotateBias(bias, h * headSize, this.#rope, i, turned, 0);
+          rotateBias(bias, h * headSize, this.#rope, positions[slots[i]!]!, turned, 0);
           for (let d = 0; d < headSize; d++) keys[target + d]! += turned[d]!;
         }
       }

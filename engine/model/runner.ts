@@ -4,7 +4,7 @@
  */
 import path from 'node:path';
 import type * as Ort from 'onnxruntime-node';
-import type { BatchSpan, ModelRunner } from '../batch.ts';
+import type { BatchSpan, ModelRunner, ReceivedAttention } from '../batch.ts';
 import type { KvRows } from '../cache/kvRows.ts';
 import type { KvWindow } from '../cache/window.ts';
 import { RequestError } from '../errors.ts';
@@ -14,7 +14,7 @@ import { PrefillFeeds } from './prefillFeeds.ts';
 import { type PrefillScratch, scratchBytesPerToken } from './prefillScratch.ts';
 import { RopeTable } from './rope.ts';
 import { shiftKeys } from './shiftKeys.ts';
-import { FEEDS, FETCHES, usesTurns } from './stepGraph.ts';
+import { FEEDS, FETCHES, RECEIVED, usesTurns } from './stepGraph.ts';
 import { chooseThreads } from './threadChoice.ts';
 import { rowsInMultiples } from './weightPlan.ts';
 import { WindowFeeds } from './windowFeeds.ts';
@@ -44,6 +44,7 @@ export class OnnxRunner implements ModelRunner {
   /** Of the scratch; 0 where the graph has no prefill lane. */
   readonly prefillBytesPerToken: number;
   copyMs = 0;
+  received: ReceivedAttention | null = null;
   private readonly fetches: readonly string[];
 
   private constructor(model: ImportedModel, window: KvWindow, ort: OnnxRuntime, session: Ort.InferenceSession, threads: number, rowMultiple: number, biases: ReadonlyMap<number, Float32Array>) {
@@ -117,6 +118,7 @@ export class OnnxRunner implements ModelRunner {
     const others = spans.filter((span) => span !== prefill);
     const batch = prefill ? [prefill, ...others] : others;
     const W = others.reduce((sum, span) => sum + span.tokenIds.length, 0);
+    const measures = spans[0]?.measures === true;
     const T = W + (prefill?.tokenIds.length ?? 0);
     const numLogits = batch.reduce((sum, span) => sum + span.numLogits, 0);
     const S = this.filled(numLogits);
@@ -134,7 +136,8 @@ export class OnnxRunner implements ModelRunner {
     }
     feeds[FEEDS.pastShape] = apart ? shape(0, 0, 0, P) : shape(1, kvHeads, (numHeads / kvHeads) * W, P);
     if (this.prefillFeeds) {
-      feeds[FEEDS.together] = new ort.Tensor('bool', [!prefill && !apart], []);
+      feeds[FEEDS.together] = new ort.Tensor('bool', [!prefill && !apart && !measures], []);
+      feeds[FEEDS.measures] = new ort.Tensor('bool', [measures], []);
       feeds[FEEDS.apart] = new ort.Tensor('bool', [apart], []);
       feeds[FEEDS.hasPrefill] = new ort.Tensor('bool', [prefill !== undefined], []);
       feeds[FEEDS.hasWindow] = new ort.Tensor('bool', [W > 0], []);
@@ -143,7 +146,8 @@ export class OnnxRunner implements ModelRunner {
       this.prefillFeeds.bind(prefill);
       this.copyMs = performance.now() - start;
     }
-    const result = await this.session.run(feeds, this.fetches);
+    const result = await this.session.run(feeds, measures ? [...this.fetches, RECEIVED] : this.fetches);
+    this.received = measures ? this.windowFeeds.received(spans[0]!, result[RECEIVED]!.data as Float32Array) : null;
     const rows: KvRows = {
       numTokens: T,
       keys: result[FETCHES.keys]!.data as Int8Array | Float32Array,

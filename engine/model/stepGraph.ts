@@ -15,7 +15,7 @@ import { hasKeyBias } from './keyBias.ts';
 import { DataType, OnnxWriter } from './onnxWriter.ts';
 import { prefillLane } from './prefillLane.ts';
 import { rowsInMultiples, type WeightPlan } from './weightPlan.ts';
-import { windowLane, windowLaneApart } from './windowLane.ts';
+import { windowLane, windowLaneApart, windowLaneMeasured } from './windowLane.ts';
 
 export interface StepGraphOptions {
   readonly kv: KvPrecision;
@@ -67,6 +67,8 @@ export const FEEDS = {
   /** bool: whether all tokens are in the window lane and attend together; whether those in it attend apart. */
   together: 'together',
   apart: 'apart',
+  /** bool: whether the tokens, all in the window lane and of one sequence, say what attention each column receives. */
+  measures: 'measures',
   /** bool: whether the lanes have tokens. */
   hasPrefill: 'hasPrefill',
   hasWindow: 'hasWindow',
@@ -82,6 +84,9 @@ export const FEEDS = {
  * l, keys and values float32 [1, kvHeads, C, headSize], is fed as `pk{l}`, `pv{l}`.
  */
 export const FETCHES = { logits: 'logits', keys: 'keys', keyScales: 'keyScales', values: 'values', valueScales: 'valueScales' } as const;
+
+/** Of a step that measures, with an int8 window: float32 [2 * numLayers, kvHeads, P + W], layer by layer (see windowLaneMeasured). */
+export const RECEIVED = 'received';
 
 /** Whether the graph has the feeds windowTurns and newTurns. */
 export function usesTurns(config: ModelConfig, kv: KvPrecision): boolean {
@@ -126,6 +131,8 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   /** Stored form of the new rows, layer by layer, for the outputs. */
   const newRows: string[] = [];
   const newScales: string[] = [];
+  /** Of each layer, what windowLaneMeasured says. */
+  const received: string[] = [];
   const leftAxes = { perm: [0, 2, 1, 3] };
   /** scores [1, kvHeads, groupSize * T, P + T], window first -> [kvHeads, groupSize, T, P + T]. */
   const masked = (scores: string): string => op('Add', [op('Reshape', [scores, scoresShape]), mask]);
@@ -148,6 +155,7 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
     ? {
         together: g.input(FEEDS.together, 'bool', []),
         apart: g.input(FEEDS.apart, 'bool', []),
+        measures: g.input(FEEDS.measures, 'bool', []),
         tokenPages: g.input(FEEDS.tokenPages, 'int64', ['W', 'Q']),
         ownShape: g.input(FEEDS.ownShape, 'int64', [4]),
         hasPrefill: g.input(FEEDS.hasPrefill, 'bool', []),
@@ -188,7 +196,8 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
     if (isBiased(l)) g.input(`kb${l}`, 'float32', [1, kvHeads, 'F', headSize]);
 
     const mixed = { type: 'float32', dims: ['N', numHeads * headSize] } as const;
-    const { together, apart, tokenPages, ownShape, hasPrefill, hasWindow, lanes, lastRow, numRows } = sides!;
+    const measured = { type: 'float32', dims: ['M', kvHeads, 'A'] } as const;
+    const { together, apart, measures, tokenPages, ownShape, hasPrefill, hasWindow, lanes, lastRow, numRows } = sides!;
     const windowFeeds = { mask, scoresShape, rowsShape, split, pastShape, pages, tokenPages, ownShape, turns: isBiased(l) ? allTurns : null };
     const byLane = (x: string) => ops.pair('Split', [x, lanes], { axis: 2 });
     const withPrompt = (): string => {
@@ -200,14 +209,26 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
       const inWindow = (lane: typeof windowLane) => () => lane(ops, windowFeeds, windowQ, others, l);
       return choice(hasWindow, () => op('Concat', [rows(), choice(apart, inWindow(windowLaneApart), inWindow(windowLane))], { axis: 0 }), rows);
     };
+    let numChoices = 0;
     const choice = (condition: string, then: () => string, otherwise: () => string): string => {
       const name = `a${l}.${numChoices++}`;
       g.conditional(condition, [name], [mixed], () => [then()], () => [otherwise()]);
       return name;
     };
-    let numChoices = 0;
+    const nothing = (): string => op('Identity', [g.constant('float32', [0, kvHeads, 1], new Float32Array(0))]);
+    /** A choice between branches of which some say what was received. */
+    const measuredChoice = (condition: string, then: () => [string, string], otherwise: () => [string, string]): [string, string] => {
+      const names = [`a${l}.${numChoices}`, `r${l}.${numChoices++}`] as [string, string];
+      g.conditional(condition, names, [mixed, measured], then, otherwise);
+      return names;
+    };
+    const inTheEnd = (): [string, string] => [windowLaneApart(ops, windowFeeds, q, coded, l), nothing()];
+    const unlessTogether = (): [string, string] =>
+      measuredChoice(hasPrefill, () => [withPrompt(), nothing()], () => measuredChoice(measures, () => windowLaneMeasured(ops, windowFeeds, q, coded, l), inTheEnd));
     // The most frequent case stands first: a token costs as few operators as can be.
-    return choice(together, () => windowLane(ops, windowFeeds, q, coded, l), () => choice(hasPrefill, withPrompt, () => windowLaneApart(ops, windowFeeds, q, coded, l)));
+    const [result, columns] = measuredChoice(together, () => [windowLane(ops, windowFeeds, q, coded, l), nothing()], unlessTogether);
+    received.push(columns);
+    return result;
   };
 
   // The stream between the layers has the filling's rows, too; attention does not.
@@ -267,6 +288,8 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
     g.node('Split', [op('Concat', newScales, { axis: 0 }), halves], [FETCHES.keyScales, FETCHES.valueScales], { axis: 1 });
     g.output(FETCHES.keyScales, 'float32', [numLayers, kvHeads, 1, 'T']);
     g.output(FETCHES.valueScales, 'float32', [numLayers, kvHeads, 1, 'T']);
+    g.node('Concat', received, [RECEIVED], { axis: 0 });
+    g.output(RECEIVED, 'float32', ['M', kvHeads, 'A']);
   }
   return g.finish();
 }

@@ -2,7 +2,7 @@
  * What the window lane of a step is fed: rows of some of the window's pages as they lie there, who sees which column, and the
  * angles by which a model's large key biases are turned. Owns the feeds' tensors, no rows.
  */
-import type { BatchSpan } from '../batch.ts';
+import type { BatchSpan, ReceivedAttention } from '../batch.ts';
 import type { Attention, KvWindow } from '../cache/window.ts';
 import type { OnnxRuntime, Tensor } from './onnxSession.ts';
 import type { RopeTable } from './rope.ts';
@@ -61,6 +61,29 @@ export class WindowFeeds {
     this.#updateTurns();
     const from = this.#firstPlace * headSize * pageSlots;
     this.#feeds[FEEDS.windowTurns] = new this.#ort.Tensor('float32', this.#windowTurns.subarray(from, from + headSize * this.#numPlaces * pageSlots), [this.#numPlaces, headSize, pageSlots]);
+  }
+
+  /** What a step with this span only has said of its columns (see RECEIVED), by row. */
+  received({ contextSlots, tokenIds }: BatchSpan, ofColumns: Float32Array): ReceivedAttention {
+    const { places, pageSlots, shape } = this.#window;
+    const { columns: P } = this.attention;
+    const [n, width, { kvHeads, numLayers }] = [contextSlots.length + tokenIds.length, P + tokenIds.length, shape];
+    const columns = Int32Array.from({ length: n }, (_, i) => {
+      const slot = contextSlots[i];
+      return slot === undefined ? P + i - contextSlots.length : (places[Math.floor(slot / pageSlots)]! - this.#firstPlace) * pageSlots + (slot % pageSlots);
+    });
+    const [most, sum] = [0, 1].map((which) => {
+      const rows = new Float32Array(numLayers * kvHeads * n);
+      for (let l = 0; l < numLayers; l++) {
+        for (let h = 0; h < kvHeads; h++) {
+          const from = ((2 * l + which) * kvHeads + h) * width;
+          const to = (l * kvHeads + h) * n;
+          for (let i = 0; i < n; i++) rows[to + i] = ofColumns[from + columns[i]!]!;
+        }
+      }
+      return rows;
+    });
+    return { most: most!, sum: sum! };
   }
 
   /** The rows in some of the window's places as feeds, without a copy: they stay valid until the window replaces its arrays. */

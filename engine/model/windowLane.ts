@@ -24,8 +24,15 @@ export interface WindowFeeds {
   readonly turns: string | null;
 }
 
+/** What each token gets of each column. */
+interface Powers {
+  /** [a, b, c, P + W] and [a, b, c, 1]: powers / total is the probability. */
+  readonly powers: string;
+  readonly total: string;
+}
+
 /** Codes of the probabilities, and what turns sums of products with them into what a token gets. */
-interface Shares {
+interface Shares extends Powers {
   /** As the scores: the first code, and the second, of what that leaves. */
   readonly high: string;
   readonly low: string;
@@ -35,6 +42,21 @@ interface Shares {
 
 /** heads, the queries [1, numHeads, W, headSize], and the tokens' own rows -> [W, numHeads * headSize]. */
 export function windowLane(ops: GraphOps, feeds: WindowFeeds, heads: string, own: CodedRows, l: number): string {
+  return attendTogether(ops, feeds, heads, own, l).mixed;
+}
+
+/**
+ * The same, and float32 [2, kvHeads, P + W]: the most that a column receives of any query's attention, and what it receives of
+ * all of them (see receivedAttention).
+ */
+export function windowLaneMeasured(ops: GraphOps, feeds: WindowFeeds, heads: string, own: CodedRows, l: number): [string, string] {
+  const { mixed, powers, total } = attendTogether(ops, feeds, heads, own, l);
+  const probabilities = ops.op('Div', [powers, total]);
+  const [most, sum] = ['ReduceMax', 'ReduceSum'].map((reduce) => ops.op('Unsqueeze', [ops.op(reduce, [probabilities, ops.ints(1, 2)], { keepdims: 0 }), ops.ints(0)]));
+  return [mixed, ops.op('Concat', [most!, sum!], { axis: 0 })];
+}
+
+function attendTogether(ops: GraphOps, feeds: WindowFeeds, heads: string, own: CodedRows, l: number): Powers & { mixed: string } {
   const { numHeads, kvHeads, headSize } = ops.config;
   const op: GraphOps['op'] = (...node) => ops.op(...node);
   const ints = (...values: number[]) => ops.ints(...values);
@@ -53,14 +75,14 @@ export function windowLane(ops: GraphOps, feeds: WindowFeeds, heads: string, own
 
   const pastScales = op('Reshape', [op('Transpose', [`vs${l}`], { perm: [2, 1, 0, 3] }), ints(1, kvHeads, 1, -1)]);
   const valueScales = op('Reshape', [op('Concat', [pastScales, rows.valueScales], { axis: 3 }), ints(kvHeads, 1, 1, -1)]);
-  const { high, low, factor } = shares(ops, op('Reshape', [scores, feeds.scoresShape]), feeds.mask, valueScales, feeds.rowsShape);
+  const { high, low, factor, ...powers } = shares(ops, op('Reshape', [scores, feeds.scoresShape]), feeds.mask, valueScales, feeds.rowsShape);
   // Both codes are rows of one product, because the runtime packs the values anew for each.
   const [pastCodes, ownCodes] = ops.pair('Split', [op('Concat', [high, low], { axis: 2 }), feeds.split], { axis: 3 });
   const byPage = op('Transpose', [op('Reshape', [pastCodes, feeds.pages])], { perm: [2, 0, 1, 3] });
   const pastSums = op('ReduceSum', [op('MatMulInteger', [byPage, `v${l}`, ops.zero]), ints(0)], { keepdims: 1 });
   const sums = op('Add', [pastSums, op('MatMulInteger', [ownCodes, rows.values, ops.zero])]);
   const mixed = op('Mul', [joined(ops, sums), op('Reshape', [factor, ints(1, kvHeads, -1, 1)])]);
-  return ops.joinHeads(op('Reshape', [mixed, ints(1, numHeads, -1, headSize)]));
+  return { mixed: ops.joinHeads(op('Reshape', [mixed, ints(1, numHeads, -1, headSize)])), ...powers };
 }
 
 /** The same with pages for each token: Q of them, P = Q * L columns in the mask. */
@@ -132,7 +154,7 @@ function shares(ops: GraphOps, scores: string, mask: string, valueScales: string
   const high = op('QuantizeLinear', [all, step, zero]);
   const rest = op('Sub', [all, op('DequantizeLinear', [high, step, zero])]);
   const low = op('QuantizeLinear', [rest, g.float(1 / levels / (2 * levels)), zero]);
-  return { high, low, factor: op('Div', [op('Mul', [largest, step]), total]) };
+  return { high, low, factor: op('Div', [op('Mul', [largest, step]), total]), powers, total };
 }
 
 /** int32 sums of both codes' products, along axis 2 -> float32, half as many. */

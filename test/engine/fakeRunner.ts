@@ -3,8 +3,9 @@
  * and a hash of the whole prefix; a span first reads the rows of its context and checks that their hashes form one
  * chain, then computes its own from the last. Logits are a function of the hash that was READ, so a wrong slot, a stale
  * row, a bad split, promotion or compaction either throws or changes tokens. All cells of a row derive from the hash.
+ * Where a context has fewer rows than tokens no chain can be demanded: rows that break it are hashed, whatever is in them.
  */
-import type { BatchSpan, ModelRunner } from '../../engine/batch.ts';
+import type { BatchSpan, ModelRunner, ReceivedAttention } from '../../engine/batch.ts';
 import { type KvRows, type KvShape, newKvRows } from '../../engine/cache/kvRows.ts';
 import type { KvWindow } from '../../engine/cache/window.ts';
 import type { KvPrecision } from '../../engine/protocol.ts';
@@ -50,6 +51,8 @@ export class FakeRunner implements ModelRunner {
   readonly batches: { tokens: number; spans: number }[] = [];
   /** Called before each run; may throw, or call the engine as a host would while a step is under way. */
   beforeRun: (batch: readonly BatchSpan[]) => void = () => {};
+  /** Of the last run, if that measured: anything, as long as it depends on the rows that were read. */
+  received: ReceivedAttention | null = null;
 
   constructor(window: KvWindow) {
     this.window = window;
@@ -73,11 +76,14 @@ export class FakeRunner implements ModelRunner {
     let row = 0;
     for (const span of batch) {
       const { tokenIds, startIndex, contextSlots, newSlots } = span;
-      if (tokenIds.length === 0 || newSlots.length !== tokenIds.length || contextSlots.length !== startIndex) throw new Error('A span does not fit itself.');
+      if (tokenIds.length === 0 || newSlots.length !== tokenIds.length || contextSlots.length > startIndex) throw new Error('A span does not fit itself.');
+      const isWhole = contextSlots.length === startIndex;
       let hash = 0;
-      for (const [position, slot] of contextSlots.entries()) {
+      const hashes: number[] = [];
+      for (const [i, slot] of contextSlots.entries()) {
         if (written.has(slot)) throw new Error(`Slot ${slot} is read and written in one step.`);
-        hash = this.#read(slot, position, hash);
+        hash = this.#read(slot, isWhole ? i : this.window.positions[slot]!, hash, isWhole);
+        hashes.push(hash);
       }
       const rows = newKvRows(this.window.shape, tokenIds.length);
       for (const [i, tokenId] of tokenIds.entries()) {
@@ -85,6 +91,8 @@ export class FakeRunner implements ModelRunner {
         this.#fill(rows, i, tokenId, startIndex + i, hash);
         if (i >= tokenIds.length - span.numLogits) fakeLogits(hash, logits.subarray(row * VOCAB_SIZE, ++row * VOCAB_SIZE));
       }
+      if (span.measures && batch.length > 1) throw new Error('A span that measures is not alone.');
+      this.received = span.measures ? this.#receive([...hashes, ...tokenIds]) : null;
       writes.push({ slots: newSlots, rows, startIndex });
       this.numComputed += tokenIds.length;
     }
@@ -93,8 +101,14 @@ export class FakeRunner implements ModelRunner {
     return logits;
   }
 
-  /** Checks one context row against the chain; returns the hash it holds. */
-  #read(slot: number, position: number, before: number): number {
+  #receive(hashes: readonly number[]): ReceivedAttention {
+    const { numLayers, kvHeads } = this.window.shape;
+    const of = (which: number): Float32Array => Float32Array.from({ length: numLayers * kvHeads * hashes.length }, (_, i) => (mix(hashes[i % hashes.length]!, Math.floor(i / hashes.length) + 100 * which) >>> 8) / 2 ** 24);
+    return { most: of(1), sum: of(2) };
+  }
+
+  /** Checks one context row against the chain; returns the hash it holds, or where it may break the chain one of all that is in it. */
+  #read(slot: number, position: number, before: number, mustBeWhole: boolean): number {
     const { window } = this;
     const { numLayers, kvHeads, headSize, kv } = window.shape;
     const L = window.pageSlots;
@@ -106,6 +120,7 @@ export class FakeRunner implements ModelRunner {
     const tokenId = head[0]! | (head[1]! << 8);
     const hash = head[4]! | (head[5]! << 8) | (head[6]! << 16) | (head[7]! << 24);
     const where = `slot ${slot} for position ${position}`;
+    if (!mustBeWhole && hash !== chain(before, tokenId, position)) return this.#hashOf(slot, before);
     if (hash !== chain(before, tokenId, position)) throw new Error(`Wrong prefix in ${where}: token ${tokenId}, stored position ${head[2]! | (head[3]! << 8)}.`);
     if (window.positions[slot] !== position) throw new Error(`Wrong position ${window.positions[slot]} in ${where}.`);
     for (let l = 0; l < numLayers; l++) {
@@ -121,6 +136,13 @@ export class FakeRunner implements ModelRunner {
         if (window.valueScales[l]![row * L + within] !== Math.abs(cell(hash, base + 91))) throw new Error(`Wrong value scale in ${where}.`);
       }
     }
+    return hash;
+  }
+
+  #hashOf(slot: number, before: number): number {
+    const rows = this.window.read(Int32Array.of(slot));
+    let hash = mix(before, this.window.positions[slot]!);
+    for (const values of [rows.keys, rows.values, rows.keyScales, rows.valueScales]) for (const value of values) hash = mix(hash, value);
     return hash;
   }
 

@@ -90,7 +90,7 @@ test('utility: what is never found again goes before what is, however young it i
   expect(order(tree, utility, now)).toEqual([typed, file]);
   const deep = add(tree, typed, 20, { tag: 'completion', lastUse: now - 100, startIndex: 8000 });
   expect(utility.worth(deep, now)).toBeGreaterThan(2 * utility.worth({ ...deep, startIndex: 0 }, now));
-  expect(utility.worth({ ...deep, slots: null, stored: { numTokens: 20, bytes: 80, numExact: 0, blocks: [] } }, now)).toBeCloseTo(4 * utility.worth(deep, now), 9);
+  expect(utility.worth({ ...deep, slots: null, stored: { numTokens: 20, numRows: 20, bytes: 80, numExact: 0, blocks: [] } }, now)).toBeCloseTo(4 * utility.worth(deep, now), 9);
 });
 
 test('chances of being found: by class, falling with age, learnt from what was found and what went', () => {

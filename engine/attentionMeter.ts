@@ -1,0 +1,95 @@
+/**
+ * What attention the rows of a cached context receive, measured by feeding tokens over it once more: the context itself behind a
+ * request to repeat it, in parts, as KVzip does (arXiv 2505.23416), or tokens of its end where they stand, as H2O counts it
+ * while they are generated (arXiv 2306.14048). Says nothing about what follows from it.
+ */
+import type { ModelRunner } from './batch.ts';
+
+/** Tokens of the context that are repeated at a time. KVzip takes 2,000; shorter ones are sooner given up and begun again. */
+const PART_TOKENS = 512;
+/** Tokens before a part that it begins with, so that it is clear which one is meant. */
+const LEAD_TOKENS = 8;
+/** A request waits for a step under way: so long are they meant to be. */
+const STEP_MS = 100;
+const FIRST_STEP = 16;
+const MOST_TOKENS = 128;
+
+/** Tokens that are fed together over the first `numRows` rows of a context. */
+export interface MeterPart {
+  readonly tokenIds: readonly number[];
+  /** Position of the first of them. */
+  readonly startIndex: number;
+  readonly numRows: number;
+}
+
+/** A context's own tokens again, behind its `numRows` rows and `prompt`. Positions stay below `maxContext`. */
+export function repeated(tokenIds: readonly number[], numRows: number, prompt: readonly number[], maxContext: number): MeterPart[] {
+  const parts: MeterPart[] = [];
+  for (let from = 0; from < tokenIds.length; from += PART_TOKENS) {
+    const part = [...prompt, ...tokenIds.slice(Math.max(0, from - LEAD_TOKENS), from + PART_TOKENS)];
+    parts.push({ tokenIds: part, startIndex: Math.max(0, Math.min(tokenIds.length, maxContext - part.length)), numRows });
+  }
+  return parts;
+}
+
+/** The tokens from `from` on again, where they stand; `numPruned` tokens before them have no rows. */
+export function inPlace(tokenIds: readonly number[], from: number, numPruned: number): MeterPart[] {
+  const parts: MeterPart[] = [];
+  for (let at = from; at < tokenIds.length; at += PART_TOKENS) parts.push({ tokenIds: tokenIds.slice(at, at + PART_TOKENS), startIndex: at, numRows: at - numPruned });
+  return parts;
+}
+
+export class AttentionMeter {
+  /** [numLayers * kvHeads, numRows]: the most that any token gave, and the sum. */
+  readonly most: Float32Array;
+  readonly sum: Float32Array;
+  readonly numRows: number;
+  readonly #numHeads: number;
+  #stepTokens = FIRST_STEP;
+
+  constructor(numHeads: number, numRows: number) {
+    this.#numHeads = numHeads;
+    this.numRows = numRows;
+    this.most = new Float32Array(numHeads * numRows);
+    this.sum = new Float32Array(numHeads * numRows);
+  }
+
+  /**
+   * Feeds a part. `slots`: of the context's rows; `allocate`: n more, or null where there is no room. Counted is what the context's
+   * rows receive, and the part's own tokens where they are the context's. False, and nothing is counted: no room, or `mustEnd`.
+   */
+  async feed(runner: ModelRunner, part: MeterPart, slots: Int32Array, allocate: (n: number) => Int32Array | null, mustEnd: () => boolean): Promise<boolean> {
+    const { tokenIds, startIndex, numRows } = part;
+    const contextSlots = new Int32Array(numRows + tokenIds.length);
+    contextSlots.set(slots.subarray(0, numRows));
+    const found = new AttentionMeter(this.#numHeads, this.numRows);
+    for (let at = 0; at < tokenIds.length; ) {
+      const ids = tokenIds.slice(at, at + this.#stepTokens);
+      const newSlots = mustEnd() ? null : allocate(ids.length);
+      if (!newSlots) return false;
+      const start = performance.now();
+      await runner.run([{ tokenIds: ids, startIndex: startIndex + at, contextSlots: contextSlots.subarray(0, numRows + at), newSlots, numLogits: 0, measures: true }]);
+      const ms = performance.now() - start;
+      contextSlots.set(newSlots, numRows + at);
+      at += ids.length;
+      const { most, sum } = runner.received!;
+      found.#add(most, sum);
+      this.#stepTokens = Math.max(1, Math.min(MOST_TOKENS, 2 * this.#stepTokens, Math.round((ids.length * STEP_MS) / ms)));
+    }
+    this.#add(found.most, found.sum);
+    return true;
+  }
+
+  /** [numLayers * kvHeads, n]; rows beyond this context's are not counted. */
+  #add(most: Float32Array, sum: Float32Array): void {
+    const width = most.length / this.#numHeads;
+    const count = Math.min(width, this.numRows);
+    for (let h = 0; h < this.#numHeads; h++) {
+      for (let i = 0; i < count; i++) {
+        const to = h * this.numRows + i;
+        this.most[to] = Math.max(this.most[to]!, most[h * width + i]!);
+        this.sum[to]! += sum[h * width + i]!;
+      }
+    }
+  }
+}

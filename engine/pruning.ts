@@ -1,0 +1,129 @@
+/**
+ * Lets rows of long contexts go that hardly anything attends to: in quiet moments, of what nobody has used for a while. Of a file
+ * those stay that repeating it attends to most (KVzip, arXiv 2505.23416): whatever is asked later, that holds what there is to say.
+ * Of a conversation those stay that its own tokens have attended to most, and the recent ones (H2O, arXiv 2306.14048): only where
+ * nothing else begins with it. Decides what and when; what is measured is the meter's, where rows lie the cache's.
+ */
+import { AttentionMeter, inPlace, type MeterPart, repeated } from './attentionMeter.ts';
+import type { ModelRunner } from './batch.ts';
+import type { KvCache } from './cache/kvCache.ts';
+import { KEPT_SHARE, KVZIP } from './cache/keptRows.ts';
+import type { KvShape } from './cache/kvRows.ts';
+import { tokenOf } from './laneIds.ts';
+
+const H2O = 'h2o';
+/** Fewer tokens are as soon computed. */
+const LEAST_TOKENS = 256;
+/** The end of a conversation, which what comes next refers to most. */
+const RECENT_TOKENS = 128;
+
+export interface PruningOptions {
+  /** Of what nobody has used for so long, in ms. */
+  readonly idleMs: number;
+  /** Ahead of a context that is fed again: what asks for that, as tokens. */
+  readonly request: readonly number[];
+  /** Layers whose keys are coded without their bias. */
+  readonly biased: ReadonlySet<number>;
+}
+
+/** Something cached, as its tokens' ids in the cache. */
+export interface PrunableContext {
+  /** Stays the same object as long as the context does. */
+  readonly of: object;
+  readonly ids: readonly number[];
+  /** Of a conversation, where it begins to be nobody else's; null: a file. */
+  readonly privateFrom: number | null;
+}
+
+/** A context that is being measured. */
+interface Job extends PrunableContext {
+  readonly meter: AttentionMeter;
+  readonly parts: MeterPart[];
+}
+
+export class Pruning {
+  /** Rows that have gone since the start. */
+  numRows = 0;
+  readonly #cache: KvCache;
+  readonly #runner: ModelRunner;
+  readonly #shape: KvShape;
+  readonly #maxContext: number;
+  readonly #clock: () => number;
+  readonly #options: PruningOptions;
+  #job: Job | null = null;
+
+  constructor(options: PruningOptions, parties: { cache: KvCache; runner: ModelRunner; shape: KvShape; maxContext: number; clock: () => number }) {
+    this.#options = options;
+    this.#cache = parties.cache;
+    this.#runner = parties.runner;
+    this.#shape = parties.shape;
+    this.#maxContext = parties.maxContext;
+    this.#clock = parties.clock;
+  }
+
+  /**
+   * Measures a part more of one context, and lets rows go when all are measured; false when there is nothing to do. No step may run
+   * meanwhile; ends within a short one once `mustEnd`.
+   */
+  async step(contexts: Iterable<PrunableContext>, mustEnd: () => boolean): Promise<boolean> {
+    const context = this.#next(contexts);
+    const lease = this.#cache.open('', true);
+    try {
+      const numTokens = context ? this.#cache.advance(lease, context.ids, context.ids.length) : 0;
+      // What does not fit into the window cannot be measured.
+      if (!context || numTokens < context.ids.length) return false;
+      const slots = this.#cache.slotsOf(lease);
+      if (this.#job?.of !== context.of || this.#job.ids.length !== numTokens || this.#job.meter.numRows !== slots.length) this.#job = this.#begin(context, slots.length);
+      if (!(await this.#feed(this.#job, slots, mustEnd))) return false;
+    } finally {
+      this.#cache.release(lease);
+    }
+    this.#job.parts.shift();
+    if (this.#job.parts.length === 0) this.#finish(this.#job);
+    return true;
+  }
+
+  async #feed({ meter, parts }: Job, slots: Int32Array, mustEnd: () => boolean): Promise<boolean> {
+    const taken: Int32Array[] = [];
+    const allocate = (n: number): Int32Array | null => {
+      const more = this.#cache.allocate(n);
+      if (more) taken.push(more);
+      return more;
+    };
+    try {
+      return await meter.feed(this.#runner, parts[0]!, slots, allocate, mustEnd);
+    } finally {
+      for (const each of taken) this.#cache.free(each);
+    }
+  }
+
+  #finish({ ids, privateFrom, meter }: Job): void {
+    this.#job = null;
+    const { biased } = this.#options;
+    this.numRows += privateFrom === null
+      ? this.#cache.prune(ids, 0, meter.most, { keep: KEPT_SHARE, biased, name: KVZIP })
+      : this.#cache.prune(ids.slice(0, -RECENT_TOKENS), privateFrom, meter.sum, { keep: KEPT_SHARE, biased, name: H2O });
+  }
+
+  /** As much of a context as is cached: of the one under way, or else of the first that is worth it. */
+  #next(contexts: Iterable<PrunableContext>): PrunableContext | null {
+    const before = this.#clock() - this.#options.idleMs;
+    let first: PrunableContext | null = null;
+    for (const context of contexts) {
+      const { of, privateFrom } = context;
+      const ids = context.ids.slice(0, this.#cache.lookUp(context.ids, context.ids.length).numTokens);
+      const prunable = privateFrom === null ? ids : ids.slice(0, -RECENT_TOKENS);
+      if (this.#cache.prunable(prunable, privateFrom ?? 0, before) < LEAST_TOKENS) continue;
+      first ??= { of, ids, privateFrom };
+      if (of === this.#job?.of) return { of, ids, privateFrom };
+    }
+    return first;
+  }
+
+  #begin(context: PrunableContext, numRows: number): Job {
+    const { ids, privateFrom } = context;
+    const tokens = ids.map(tokenOf);
+    const parts = privateFrom === null ? repeated(tokens, numRows, this.#options.request, this.#maxContext) : inPlace(tokens, privateFrom, ids.length - numRows);
+    return { ...context, meter: new AttentionMeter(this.#shape.numLayers * this.#shape.kvHeads, numRows), parts };
+  }
+}

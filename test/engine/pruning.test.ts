@@ -1,0 +1,153 @@
+/** Rows that are let go in quiet moments, under the engine: what is left is used as it is, wherever it moves, and nothing else is lost. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
+import type { Engine } from '../../engine/engine.ts';
+import { fakeShape } from './fakeRunner.ts';
+import { ask, drain, harness, type Harness, tokens, type Watched } from './harness.ts';
+import { runAlone } from './oracle.ts';
+import { below, seededRandom } from './workload.ts';
+
+const REQUEST = [1, 2, 3];
+const PRUNING = { idleMs: 1000, request: REQUEST, biased: new Set<number>() };
+const BYTES = kvBytesPerToken(fakeShape());
+
+function opened(slots: number, options: Partial<Parameters<typeof harness>[0]> = {}): Harness {
+  return harness({ slots, maxContext: 3000, prefillTokens: 2000, pruning: PRUNING, ...options });
+}
+
+function question(engine: Engine, block: readonly number[], seed: number, more = 9): Watched {
+  return ask(engine, [...block, ...tokens(more, seed)], { prefillTokens: block.length, maxTokens: 6 });
+}
+
+async function tidyAll(engine: Engine, blocks: number[][]): Promise<number> {
+  let numParts = 0;
+  while (await engine.tidy(blocks)) {
+    numParts++;
+    engine.checkIntegrity();
+  }
+  return numParts;
+}
+
+test('of a file that has been quiet three tenths of the rows stay; questions go on from those, with the same answers wherever they lie', async () => {
+  const { engine, clock, runner } = opened(4000);
+  const [block, other] = [tokens(900, 1), tokens(1500, 2)];
+  const exact = question(engine, block, 5);
+  await drain(engine);
+  expect(await engine.tidy([block])).toBe(false);
+  const full = engine.describe(block).bytes;
+  clock.now += 2000;
+  // 900 tokens in parts of 512.
+  expect(await tidyAll(engine, [block])).toBe(2);
+  expect(engine.describe(block)).toMatchObject({ tokens: 900, bytes: Math.ceil(0.3 * 900) * BYTES, codec: 'kvzip' });
+  expect(full).toBe(900 * BYTES);
+  expect(runner.batches.at(-1)!.spans).toBe(1);
+
+  const first = question(engine, block, 6);
+  await drain(engine);
+  expect(first.sequence.cachedTokens).toBe(900);
+  expect(first.ended).toBe('length');
+  // In the store and back, in other slots.
+  clock.now += 100_000;
+  question(engine, other, 7);
+  await drain(engine);
+  expect(engine.describe(block).tier).toBe('store');
+  const promotions = engine.stats().events.promotions;
+  const again = question(engine, block, 6);
+  const chunked = question(engine, block, 6);
+  await drain(engine);
+  expect(engine.stats().events.promotions).toBeGreaterThan(promotions);
+  for (const each of [again, chunked]) expect(each.tokenIds).toEqual(first.tokenIds);
+  // Rows that are not there cannot be what the first answer was made from.
+  expect(runAlone([...block, ...tokens(9, 5)], { maxTokens: 6 }, { maxContext: 3000, capacity: 4000 }).tokenIds).toEqual(exact.tokenIds);
+});
+
+test('a request ends the measuring within a step, and what was measured before is not measured again', async () => {
+  const { engine, clock, runner } = opened(4000);
+  const block = tokens(1400, 1);
+  question(engine, block, 5);
+  await drain(engine);
+  clock.now += 2000;
+  expect(await engine.tidy([block])).toBe(true);
+  let numRuns = 0;
+  runner.beforeRun = () => {
+    if (++numRuns === 1) ask(engine, tokens(5, 9), { maxTokens: 1 });
+  };
+  const tidying = engine.tidy([block]);
+  const step = engine.step();
+  expect(await tidying).toBe(false);
+  await step;
+  runner.beforeRun = () => {};
+  await drain(engine);
+  const { held } = engine.stats().windowSlots;
+  // Two parts of three are left.
+  clock.now += 2000;
+  expect(await tidyAll(engine, [block])).toBe(2);
+  expect(engine.stats().windowSlots.held).toBe(held - 1400 + 420);
+});
+
+test('an edited file is computed anew beside what is left of the old text; what nobody else has of a long conversation is let go when memory is short', async () => {
+  const { engine, clock } = opened(4000);
+  const block = tokens(900, 1);
+  const edited = [...block.slice(0, 500), ...tokens(400, 3)];
+  question(engine, block, 5);
+  await drain(engine);
+  clock.now += 2000;
+  await tidyAll(engine, [block]);
+  const answer = question(engine, edited, 5);
+  await drain(engine);
+  expect(answer.sequence.cachedTokens).toBe(0);
+  expect(answer.tokenIds).toEqual(runAlone([...edited, ...tokens(9, 5)], { maxTokens: 6 }, { maxContext: 3000, capacity: 4000 }).tokenIds);
+  expect(engine.describe(block)).toMatchObject({ tokens: 900, codec: 'kvzip' });
+  expect(engine.describe(edited)).toMatchObject({ tokens: 900, codec: 'int8' });
+
+  // A conversation of 700 tokens behind the file, of which the last 128 stay.
+  const chat = [...edited, ...tokens(700, 8)];
+  ask(engine, chat, { prefillTokens: 900, maxTokens: 1 });
+  await drain(engine);
+  engine.pin('file', edited);
+  clock.now += 2000;
+  await tidyAll(engine, [edited]);
+  expect(engine.describe(chat, [[0, 900]])).toMatchObject({ tokens: 1600, codec: 'int8' });
+  engine.setMaxBytes(2600 * BYTES);
+  await tidyAll(engine, [edited]);
+  const { tokens: numTokens, bytes, codec } = engine.describe(chat, [[0, 900]]);
+  expect({ numTokens, codec }).toEqual({ numTokens: 1600, codec: 'h2o' });
+  expect(bytes).toBe((900 + Math.ceil(0.3 * (700 - 128)) + 128) * BYTES);
+});
+
+test('property: 10,000 operations with files that are read, edited, quiet, evicted, under ceilings that change: the bytes are exact and equal questions have equal answers', async () => {
+  let numOperations = 0;
+  let numPruned = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.integer(), fc.integer({ min: 700, max: 4000 }), async (seed, slots) => {
+      const random = seededRandom(seed);
+      const { engine, clock } = opened(slots, { softSlots: 1024, prefillTokens: 511 });
+      const files = Array.from({ length: 4 }, (_, i) => tokens(260 + below(random, 240), i + 1));
+      for (let i = 0; i < 250; i++, numOperations++) {
+        const of = below(random, files.length);
+        const what = random();
+        if (what < 0.45) {
+          const seed = below(random, 3);
+          const [one, other] = [question(engine, files[of]!, seed, 3), question(engine, files[of]!, seed, 3)];
+          await drain(engine);
+          if (one.ended === 'length') expect(other.tokenIds).toEqual(one.tokenIds);
+          const { codec } = engine.describe(files[of]!);
+          if (one.sequence.cachedTokens === 0 && codec === 'int8') expect(one.tokenIds).toEqual(runAlone([...files[of]!, ...tokens(3, seed)], { maxTokens: 6 }, { maxContext: 3000, capacity: slots }).tokenIds.slice(0, one.tokenIds.length));
+        } else if (what < 0.75) {
+          clock.now += below(random, 3000);
+          await engine.tidy(files);
+          if (engine.describe(files[of]!).codec === 'kvzip') numPruned++;
+        } else if (what < 0.85) files[of] = [...files[of]!.slice(0, below(random, files[of]!.length)), ...tokens(50, i)].slice(0, 500);
+        else if (what < 0.93) engine.evict(random() < 0.2 ? undefined : files[of]);
+        else engine.setMaxBytes((600 + below(random, slots)) * BYTES + 512 * 64);
+        engine.checkIntegrity();
+        const { windowBytes, storeBytes, maxBytes } = engine.stats();
+        expect(windowBytes + storeBytes).toBeLessThanOrEqual(maxBytes);
+      }
+    }),
+    { seed: 5, numRuns: 40 },
+  );
+  expect(numOperations).toBe(10_000);
+  expect(numPruned).toBeGreaterThan(500);
+}, 120_000);
