@@ -267,6 +267,7 @@ export class Assistant {
       // What can wait waits for mains power; what has come meanwhile has ended this wait.
       if ((await this.#machine.onBattery()) || this.#idleTimer !== timer || this.#stepping) return;
       if (this.#model && this.#idle.start(this.#model)) this.#wake();
+      else this.#tidyIn(TIDY_MS);
     }, IdleWork.DELAY_MS);
     this.#idleTimer = timer;
   }

@@ -24,8 +24,8 @@ import { numTokensOf, type Scheduled } from './schedule.ts';
 import { Scheduler } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
 import { ShiftedReuse } from './shiftedReuse.ts';
-import { type PrunableContext, Pruning, type PruningOptions } from './pruning.ts';
-import { QUIET_MS, type SnapshotOptions, Snapshots } from './snapshots.ts';
+import { Pruning, type PruningOptions } from './pruning.ts';
+import { type Context, QUIET_MS, type SnapshotOptions, Snapshots } from './snapshots.ts';
 import { Speculation } from './speculation/speculation.ts';
 import { type StepCosts, StepPlanner } from './stepPlanner.ts';
 import type { TracedStep } from './trace.ts';
@@ -63,9 +63,6 @@ export interface EngineOptions {
   /** For benchmarks: policies other than the usual ones. */
   policies?: Partial<Policies>;
 }
-
-/** Share of the ceiling from which on memory is short. */
-const SHORT_SHARE = 0.75;
 
 export type CoreStats = Omit<EngineStats, 'model' | 'files' | 'memory' | 'tree'>;
 
@@ -224,7 +221,7 @@ export class Engine {
     // What is not exact any more is not written.
     if (await this.save(blocks, QUIET_MS)) return true;
     if (this.#stepping || this.hasWork() || mustEnd()) return false;
-    return this.#cache.compress() || this.#prune(blocks, mustEnd);
+    return this.#cache.runs.compress() || this.#prune(blocks, mustEnd);
   }
 
   /** Whether quiet moments ever have something to do. */
@@ -235,7 +232,7 @@ export class Engine {
   async #prune(blocks: readonly (readonly number[])[], mustEnd: () => boolean): Promise<boolean> {
     if (!this.#pruning) return false;
     this.#stepping = true;
-    const work = this.#pruning.step(this.#prunable(blocks), () => this.hasWork() || this.#afterStep.length > 0 || mustEnd());
+    const work = this.#pruning.step(this.#contexts(blocks), () => this.hasWork() || this.#afterStep.length > 0 || mustEnd());
     this.#quietWork = work.catch(() => {});
     try {
       return await work;
@@ -246,19 +243,9 @@ export class Engine {
     }
   }
 
-  /** Files, and when memory is short long conversations. */
-  #prunable(blocks: readonly (readonly number[])[]): PrunableContext[] {
-    const files = blocks.map((block) => ({ of: block, ids: this.#blockIds(block), privateFrom: null }));
-    const isShort = this.#cache.windowBytes + this.#cache.storeBytes > SHORT_SHARE * this.#cache.maxBytes;
-    if (!isShort) return files;
-    const beginsWith = (ids: readonly number[], block: readonly number[]): boolean => block.every((id, i) => ids[i] === id);
-    const chats = Array.from(this.#cache.ownRuns('chat'), ({ of, ids, from }) => ({ of, ids, privateFrom: files.reduce((most, file) => (beginsWith(ids, file.ids) ? Math.max(most, file.ids.length) : most), from) }));
-    return [...files, ...chats];
-  }
-
   /** Writes a segment of these blocks to the disk, of what has not been used for so long; false when there is nothing to write. */
   async save(blocks: readonly (readonly number[])[], quietMs = 0): Promise<boolean> {
-    return (await this.#snapshots?.save(blocks.map((block) => ({ of: block, ids: this.#blockIds(block) })), quietMs)) ?? false;
+    return (await this.#snapshots?.save(this.#contexts(blocks), quietMs)) ?? false;
   }
 
   /** Removes from the disk what is there of a block, or everything, of all models. */
@@ -409,6 +396,10 @@ export class Engine {
   /** A file block, or the beginning of one, as the cache knows it. */
   #blockIds(tokenIds: readonly number[]): number[] {
     return laneIds(tokenIds, [[0, this.#mostPrefill]]);
+  }
+
+  #contexts(blocks: readonly (readonly number[])[]): Context[] {
+    return blocks.map((block) => ({ of: block, ids: this.#blockIds(block) }));
   }
 
   /** Sets the scratch's share of the ceiling aside; returns what is left for window and store. */

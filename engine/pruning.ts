@@ -10,10 +10,13 @@ import type { KvCache } from './cache/kvCache.ts';
 import { KEPT_SHARE, KVZIP } from './cache/keptRows.ts';
 import type { KvShape } from './cache/kvRows.ts';
 import { tokenOf } from './laneIds.ts';
+import type { Context } from './snapshots.ts';
 
 const H2O = 'h2o';
 /** Fewer tokens are as soon computed. */
 const LEAST_TOKENS = 256;
+/** Share of the ceiling from which on memory is short. */
+const SHORT_SHARE = 0.75;
 /** The end of a conversation, which what comes next refers to most. */
 const RECENT_TOKENS = 128;
 
@@ -26,11 +29,7 @@ export interface PruningOptions {
   readonly biased: ReadonlySet<number>;
 }
 
-/** Something cached, as its tokens' ids in the cache. */
-export interface PrunableContext {
-  /** Stays the same object as long as the context does. */
-  readonly of: object;
-  readonly ids: readonly number[];
+interface PrunableContext extends Context {
   /** Of a conversation, where it begins to be nobody else's; null: a file. */
   readonly privateFrom: number | null;
 }
@@ -42,8 +41,6 @@ interface Job extends PrunableContext {
 }
 
 export class Pruning {
-  /** Rows that have gone since the start. */
-  numRows = 0;
   readonly #cache: KvCache;
   readonly #runner: ModelRunner;
   readonly #shape: KvShape;
@@ -62,11 +59,11 @@ export class Pruning {
   }
 
   /**
-   * Measures a part more of one context, and lets rows go when all are measured; false when there is nothing to do. No step may run
-   * meanwhile; ends within a short one once `mustEnd`.
+   * Measures a part more of one of these files, or when memory is short of a conversation, and lets rows go when all are measured; false
+   * when there is nothing to do. No step may run meanwhile; ends within a short one once `mustEnd`.
    */
-  async step(contexts: Iterable<PrunableContext>, mustEnd: () => boolean): Promise<boolean> {
-    const context = this.#next(contexts);
+  async step(files: readonly Context[], mustEnd: () => boolean): Promise<boolean> {
+    const context = this.#next([...files.map((file) => ({ ...file, privateFrom: null })), ...this.#conversations(files)]);
     const lease = this.#cache.open('', true);
     try {
       const numTokens = context ? this.#cache.advance(lease, context.ids, context.ids.length) : 0;
@@ -100,9 +97,15 @@ export class Pruning {
   #finish({ ids, privateFrom, meter }: Job): void {
     this.#job = null;
     const { biased } = this.#options;
-    this.numRows += privateFrom === null
-      ? this.#cache.prune(ids, 0, meter.most, { keep: KEPT_SHARE, biased, name: KVZIP })
-      : this.#cache.prune(ids.slice(0, -RECENT_TOKENS), privateFrom, meter.sum, { keep: KEPT_SHARE, biased, name: H2O });
+    if (privateFrom === null) this.#cache.runs.prune(ids, 0, meter.most, { keep: KEPT_SHARE, biased, name: KVZIP });
+    else this.#cache.runs.prune(ids.slice(0, -RECENT_TOKENS), privateFrom, meter.sum, { keep: KEPT_SHARE, biased, name: H2O });
+  }
+
+  /** Long ones, while memory is short; none of them begins before the end of its file. */
+  #conversations(files: readonly Context[]): PrunableContext[] {
+    if (this.#cache.windowBytes + this.#cache.storeBytes <= SHORT_SHARE * this.#cache.maxBytes) return [];
+    const lengthIn = (ids: readonly number[], file: readonly number[]): number => (file.every((id, i) => ids[i] === id) ? file.length : 0);
+    return Array.from(this.#cache.runs.ownRuns('chat'), ({ of, ids, from }) => ({ of, ids, privateFrom: Math.max(from, ...files.map((file) => lengthIn(ids, file.ids))) }));
   }
 
   /** As much of a context as is cached: of the one under way, or else of the first that is worth it. */
@@ -113,7 +116,7 @@ export class Pruning {
       const { of, privateFrom } = context;
       const ids = context.ids.slice(0, this.#cache.lookUp(context.ids, context.ids.length).numTokens);
       const prunable = privateFrom === null ? ids : ids.slice(0, -RECENT_TOKENS);
-      if (this.#cache.prunable(prunable, privateFrom ?? 0, before) < LEAST_TOKENS) continue;
+      if (this.#cache.runs.prunable(prunable, privateFrom ?? 0, before) < LEAST_TOKENS) continue;
       first ??= { of, ids, privateFrom };
       if (of === this.#job?.of) return { of, ids, privateFrom };
     }

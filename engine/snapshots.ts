@@ -82,7 +82,7 @@ export class Snapshots {
       const runs = await this.disk.read(segment);
       const blocks = runs && this.#blocks(runs, segment);
       if (!blocks) break;
-      const taken = await new Promise<number>((resolve) => between(() => resolve(this.#cache.takeStored(cacheIds, segment.startIndex, blocks, this.#codec.lossless ? null : this.#codec.name, 'idle'))));
+      const taken = await new Promise<number>((resolve) => between(() => resolve(this.#cache.runs.takeStored(cacheIds, segment.startIndex, blocks, this.#codec.lossless ? null : this.#codec.name, 'idle'))));
       if (taken === 0) break;
       numFetched += taken;
     }
@@ -113,12 +113,12 @@ export class Snapshots {
     if (this.#stopped) return false;
     const before = this.#clock() - quietMs;
     for (const { of, ids } of contexts) {
-      const lastUse = this.#cache.lastUse(ids);
+      const lastUse = this.#cache.runs.lastUse(ids);
       const { numTokens } = this.#cache.lookUp(ids, ids.length);
       const saved = this.#saved.get(of);
       if (lastUse > before || (saved?.lastUse === lastUse && saved.numTokens === numTokens)) continue;
       const missing = this.#firstMissing(ids, numTokens);
-      const rows = missing && this.#cache.readExact(ids, missing.startIndex, missing.startIndex + missing.numTokens);
+      const rows = missing && this.#cache.runs.readExact(ids, missing.startIndex, missing.startIndex + missing.numTokens);
       if (rows) {
         await this.#write(missing, this.#codec.encode(rows, { startIndex: missing.startIndex, contextEnd: ids.length }));
         return true;

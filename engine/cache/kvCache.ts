@@ -6,21 +6,16 @@
 import type { TreeNode as OutlineNode, Tier } from '../protocol.ts';
 import type { Attended } from './attendedPages.ts';
 import type { Compression } from './compression.ts';
+import { CachedRuns } from './cachedRuns.ts';
 import { checkCache } from './integrity.ts';
 import { KvMemory } from './kvMemory.ts';
-import { keptTokens, rowsOf } from './keptRows.ts';
 import { lastSlot, type Lease, numLeased } from './lease.ts';
 import { type Block, outline } from './outline.ts';
-import { endIndex, type Match, numRows, pathTo, type TreeNode } from './prefixTree.ts';
+import { endIndex, lengths, numRows, pathTo, type TreeNode } from './prefixTree.ts';
 import { ShiftedRuns } from './shiftedRuns.ts';
 import type { Eviction } from './eviction/eviction.ts';
 import { Lru } from './eviction/lru.ts';
-import type { KvRows } from './kvRows.ts';
-import { exactBlock, joinRows, runOf, sliceRows, type StoredBlock } from './store.ts';
 import type { KvWindow } from './window.ts';
-
-/** Shorter runs keep their rows. */
-const LEAST_PRUNED = 64;
 
 export interface KvCacheOptions {
   window: KvWindow;
@@ -40,6 +35,8 @@ export class KvCache {
   readonly #memory: KvMemory;
   /** Tokens of changed texts, taken over from where they stood before. */
   readonly shifted: ShiftedRuns;
+  /** For what is no request: the disk tier, and what quiet moments do. */
+  readonly runs: CachedRuns;
   readonly #clock: () => number;
   readonly #leases = new Set<Lease>();
   /** Pinned token prefixes by key. */
@@ -49,6 +46,7 @@ export class KvCache {
     this.#memory = new KvMemory({ window, maxBytes, softSlots, clock, eviction, compression });
     this.#clock = clock;
     this.shifted = new ShiftedRuns(this.#memory, clock);
+    this.runs = new CachedRuns(this.#memory, { clock, compression, onInsert: () => this.#markPins() });
   }
 
   get maxBytes(): number {
@@ -282,93 +280,6 @@ export class KvCache {
     dropBelow(top);
   }
 
-  /** For quiet moments: codes a block more of what is long out of use; false when there is nothing to be coded. */
-  compress(): boolean {
-    return this.#memory.compress();
-  }
-
-  /** Tokens of a prefix, from `from` on, of which rows could be let go: of exact runs that nobody has used since `before`. */
-  prunable(tokenIds: readonly number[], from: number, before: number): number {
-    let numTokens = 0;
-    for (const [node, length] of lengths(this.#memory.tree.match(tokenIds))) if (mayPrune(node, length, from) && node.lastUse <= before) numTokens += length;
-    return numTokens;
-  }
-
-  /**
-   * Lets rows of a prefix go, from token `from` on: of each run a share `keep` of the tokens stays, those that receive most, in each
-   * head its own. `attention` [numLayers * kvHeads, rows]: what each row of the prefix receives; `biased`: see keptTokens. Returns the
-   * number of rows that went.
-   */
-  prune(tokenIds: readonly number[], from: number, attention: Float32Array, options: { keep: number; biased: ReadonlySet<number>; name: string }): number {
-    const { tree, window } = this.#memory;
-    const { shape } = window;
-    const numHeads = shape.numLayers * shape.kvHeads;
-    const width = attention.length / numHeads;
-    let row = 0;
-    let numGone = 0;
-    for (const [found, length] of lengths(tree.match(tokenIds))) {
-      const node = mayPrune(found, length, from) && length < found.tokenIds.length ? this.#memory.split(found, length) : found;
-      const n = numRows(node);
-      const first = row;
-      row += n;
-      if (!mayPrune(node, length, from) || row > width) continue;
-      const own = new Float32Array(numHeads * n);
-      for (let h = 0; h < numHeads; h++) own.set(attention.subarray(h * width + first, h * width + row), h * n);
-      const kept = keptTokens(shape, own, Math.ceil(options.keep * n), options.biased);
-      const rows = rowsOf(kept, shape, this.#memory.read(node, 0, n));
-      if (this.#memory.prune(node, rows, kept.places.map((place) => node.startIndex + place), options.name)) numGone += n - kept.count;
-    }
-    return numGone;
-  }
-
-  /**
-   * Takes blocks over as the rows of tokenIds[startIndex ..] where those are missing and what stands before them is here. Returns
-   * the number of tokens gained; 0 also where there is no room. `codec`: the lossy one that they have been through.
-   */
-  takeStored(tokenIds: readonly number[], startIndex: number, blocks: readonly StoredBlock[], codec: string | null, tag: string): number {
-    const { tree, window } = this.#memory;
-    const end = startIndex + runOf(blocks).numTokens;
-    const match = tree.match(tokenIds, end);
-    if (match.numTokens < startIndex || match.numTokens === end) return 0;
-    let skipped = match.numTokens - startIndex;
-    const rest = blocks.flatMap((block) => {
-      const from = Math.min(skipped, block.numTokens);
-      skipped -= from;
-      if (from === 0) return [block];
-      return from === block.numTokens ? [] : [exactBlock(sliceRows(window.shape, block.rows(), from, block.numTokens))];
-    });
-    const last = match.nodes.at(-1) ?? tree.root;
-    const parent = match.lastLength < last.tokenIds.length ? this.#memory.split(last, match.lastLength) : last;
-    const node = this.#memory.insertStored(parent, tokenIds.slice(match.numTokens, end), rest);
-    if (!node) return 0;
-    node.codec = codec;
-    node.tag = tag;
-    this.#markPins();
-    return node.tokenIds.length;
-  }
-
-  /** A copy of the rows of tokenIds[from .. to) as they were computed; null where some are missing or have been through a lossy codec. */
-  readExact(tokenIds: readonly number[], from: number, to: number): KvRows | null {
-    const { nodes, numTokens } = this.#memory.tree.match(tokenIds, to);
-    if (numTokens < to || nodes.some(({ codec }) => codec !== null)) return null;
-    return joinRows(this.#memory.window.shape, nodes.filter((node) => endIndex(node) > from).map((node) => this.#memory.read(node, Math.max(0, from - node.startIndex), Math.min(to, endIndex(node)) - node.startIndex)));
-  }
-
-  /** What requests of this tag have computed and nothing else goes on from: their tokens, and where what is theirs alone, with all rows, begins. */
-  *ownRuns(tag: string): Generator<{ of: object; ids: number[]; from: number }> {
-    for (const leaf of this.#memory.tree.nodes()) {
-      if (leaf.children.size > 0 || leaf.tag !== tag || leaf.pruned) continue;
-      let top = leaf;
-      while (top.parent?.parent && top.parent.children.size === 1 && top.parent.tag === tag && !top.parent.pruned) top = top.parent;
-      yield { of: leaf, ids: pathTo(leaf).flatMap((node) => node.tokenIds), from: top.startIndex };
-    }
-  }
-
-  /** When what is cached of a prefix was used last; -Infinity where nothing is. */
-  lastUse(tokenIds: readonly number[]): number {
-    return this.#memory.tree.match(tokenIds).nodes.at(-1)?.lastUse ?? Number.NEGATIVE_INFINITY;
-  }
-
   /** What is cached of a prefix, where most of it is, and the lossy codec that some of it has been through. Changes nothing. */
   describe(tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier; codec: string | null } {
     const match = this.#memory.tree.match(tokenIds);
@@ -424,17 +335,7 @@ export class KvCache {
   }
 }
 
-/** Whether rows of a run's first `length` tokens, beyond `from`, may go: all are there, as they were computed, and nobody needs them now. */
-function mayPrune({ startIndex, refCount, pinned, codec }: TreeNode, length: number, from: number): boolean {
-  return startIndex >= from && refCount === 0 && !pinned && codec === null && length >= LEAST_PRUNED;
-}
-
 /** Tokens of a run without rows. */
 function prunedTokens(node: TreeNode): number {
   return node.tokenIds.length - numRows(node);
-}
-
-/** The nodes of a match with the number of matching tokens in each. */
-function* lengths(match: Match): Generator<[TreeNode, number]> {
-  for (const [i, node] of match.nodes.entries()) yield [node, i === match.nodes.length - 1 ? match.lastLength : node.tokenIds.length];
 }

@@ -9,7 +9,7 @@
 import type { Compression } from './compression.ts';
 import { type Eviction, type EvictionOrder, evictionOrder, firstToGo } from './eviction/eviction.ts';
 import { packingOf, partnersOf } from './packing.ts';
-import { endIndex, numRows, pathTo, PrefixTree, type TreeNode } from './prefixTree.ts';
+import { numRows, pathTo, PrefixTree, type TreeNode } from './prefixTree.ts';
 import { SlotAllocator } from './slots.ts';
 import { keptBlock, KvStore, runOf, type StoredBlock } from './store.ts';
 import { type KvRows, kvBytesPerToken } from './kvRows.ts';
@@ -55,7 +55,6 @@ export class KvMemory {
   #maxBytes: number;
   readonly eviction: Eviction;
   readonly #clock: () => number;
-  readonly #compression: Compression | null;
   /** What splitting a compressed block may take beyond what it took. */
   readonly #reserve: number;
   readonly #softSlots: number;
@@ -68,7 +67,6 @@ export class KvMemory {
     this.window = window;
     this.eviction = eviction;
     this.#clock = clock;
-    this.#compression = compression;
     this.store = new KvStore(window.shape);
     this.tree = new PrefixTree(this.store);
     this.#softSlots = softSlots;
@@ -184,18 +182,6 @@ export class KvMemory {
     return upper;
   }
 
-  /** For quiet moments: codes a block more of the store, of what has been out of use longest. False: there is nothing to be coded. */
-  compress(): boolean {
-    if (!this.#compression || this.bytes < this.#compression.fullness * this.#maxBytes) return false;
-    const { codec, idleMs } = this.#compression;
-    const now = this.#clock();
-    const node = firstToGo(this.tree.nodes(), this.#order(), ({ refCount, slots, stored, lastUse }) => refCount === 0 && !slots && stored !== null && stored.numExact > 0 && now - lastUse >= idleMs);
-    if (!node) return false;
-    node.stored = this.store.compress(node.stored!, codec, { startIndex: node.startIndex, contextEnd: deepestEnd(node) })!;
-    node.codec = codec.name;
-    return true;
-  }
-
   /** Takes blocks over as a run in the store that goes on from `parent`; null when there is no room for it, older runs gone or not. */
   insertStored(parent: TreeNode, tokenIds: number[], blocks: readonly StoredBlock[]): TreeNode | null {
     const { bytes } = runOf(blocks);
@@ -211,9 +197,12 @@ export class KvMemory {
     return node;
   }
 
-  /** Leaves an unreferenced run with these rows only, at these positions of its context; false where that cannot be. */
-  prune(node: TreeNode, rows: KvRows, positions: Int32Array, name: string): boolean {
-    if (node.refCount > 0 || !this.tree.prune(node)) return false;
+  /** Leaves an unreferenced run with these rows only, at these positions of its context, instead of an older one that was left so; not where that one is in use. */
+  prune(node: TreeNode, rows: KvRows, positions: Int32Array, name: string): void {
+    const older = this.tree.prunedBeside(node);
+    if (older && older.refCount > 0) return;
+    if (older) this.drop(older);
+    this.tree.prune(node);
     if (node.stored) this.store.drop(node.stored);
     node.stored = null;
     if (node.slots) {
@@ -224,7 +213,6 @@ export class KvMemory {
       this.window.write(node.slots, rows, 0, positions);
     } else node.stored = this.store.add([keptBlock(rows, positions, node.tokenIds.length)]);
     node.codec = name;
-    return true;
   }
 
   /** Drops an unreferenced run and all below it. */
@@ -284,11 +272,11 @@ export class KvMemory {
 
   /** Unreferenced runs in the window, in the order in which they go. */
   #dead(): TreeNode[] {
-    return [...this.tree.nodes()].filter((node) => node.refCount === 0 && node.slots).sort(this.#order());
+    return [...this.tree.nodes()].filter((node) => node.refCount === 0 && node.slots).sort(this.order());
   }
 
-  /** As things are now. */
-  #order(): EvictionOrder {
+  /** Who goes before whom, as things are now. */
+  order(): EvictionOrder {
     return evictionOrder(this.tree, this.eviction, this.#clock());
   }
 
@@ -326,7 +314,7 @@ export class KvMemory {
 
   /** Takes slots from the unreferenced run that goes first. `numSlots` is the P that the ceiling is reckoned with. */
   #reclaim(missing: number, numSlots: number): boolean {
-    const victim = firstToGo(this.tree.nodes(), this.#order(), (node) => node.refCount === 0 && node.slots !== null);
+    const victim = firstToGo(this.tree.nodes(), this.order(), (node) => node.refCount === 0 && node.slots !== null);
     if (!victim) return false;
     this.#cut(victim, Math.max(missing, RECLAIM_TOKENS));
     if (this.#demote(victim, numSlots)) return true;
@@ -365,7 +353,7 @@ export class KvMemory {
   #makeStoreRoom(limit: number, before: TreeNode | null): boolean {
     if (this.store.bytes <= limit) return true;
     if (limit < 0) return false;
-    let order = this.#order();
+    let order = this.order();
     const mayDrop = (node: TreeNode): boolean =>
       node.stored !== null && node.slots === null && node.refCount === 0 && (!before || order(node, before) < 0);
     let left = this.store.bytes;
@@ -384,7 +372,7 @@ export class KvMemory {
       if (!victim) return false;
       this.#cut(victim, Math.max(Math.ceil((this.store.bytes - limit) / this.store.bytesPerToken), STORE_DROP_TOKENS));
       this.drop(victim);
-      order = this.#order();
+      order = this.order();
     }
     return true;
   }
@@ -415,11 +403,4 @@ export class KvMemory {
     for (const tail of tails) rewrite(tail);
     this.layout++;
   }
-}
-
-/** Where the longest context that goes on from this run ends. */
-function deepestEnd(node: TreeNode): number {
-  let end = endIndex(node);
-  for (const child of node.children.values()) end = Math.max(end, deepestEnd(child));
-  return end;
 }

@@ -147,14 +147,17 @@ export class PrefixTree {
     leaf.slots = all;
   }
 
-  /** From now on not all tokens of a run have rows; false where another pruned one begins with the same token. */
-  prune(node: TreeNode): boolean {
+  /** The pruned run beside this one that begins with the same token. */
+  prunedBeside({ parent, tokenIds }: TreeNode): TreeNode | undefined {
+    return parent!.children.get(prunedKey(tokenIds[0]!));
+  }
+
+  /** From now on not all tokens of a run have rows. There must be no pruned one beside it. */
+  prune(node: TreeNode): void {
     const { children } = node.parent!;
-    if (children.has(prunedKey(node.tokenIds[0]!))) return false;
     children.delete(keyOf(node));
     node.pruned = true;
     children.set(keyOf(node), node);
-    return true;
   }
 
   /** Takes a leaf out of the tree. */
@@ -189,6 +192,11 @@ function commonLength({ tokenIds: own }: TreeNode, tokenIds: readonly number[], 
   let length = 0;
   while (length < most && own[length] === tokenIds[at + length]) length++;
   return length;
+}
+
+/** The nodes of a match with the number of matching tokens in each. */
+export function* lengths(match: Match): Generator<[TreeNode, number]> {
+  for (const [i, node] of match.nodes.entries()) yield [node, i === match.nodes.length - 1 ? match.lastLength : node.tokenIds.length];
 }
 
 /** The runs from the root's child down to `node`. */

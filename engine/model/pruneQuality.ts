@@ -57,7 +57,10 @@ export function pruneQuality(model: ImportedModel, runner: OnnxRunner, encode: (
         const meter = new AttentionMeter(numLayers * kvHeads, end);
         for (const part of repeated(text.slice(0, end), end, request, contextTokens)) {
           let free = text.length;
-          const allocate = (n: number): Int32Array => slots(free, (free += n));
+          const allocate = (n: number): Int32Array => {
+            free += n;
+            return slots(free - n, free);
+          };
           await meter.feed(runner, part, slots(0, end), allocate, () => false);
         }
         const rows = window.read(slots(0, end));

@@ -66,7 +66,7 @@ test('only what is long out of use is compressed, and only when memory is short 
   };
   const drain = (): number => {
     let numBlocks = 0;
-    for (; cache.compress(); numBlocks++) cache.checkIntegrity();
+    for (; cache.runs.compress(); numBlocks++) cache.checkIntegrity();
     return numBlocks;
   };
   compute(1);
@@ -88,6 +88,6 @@ test('only what is long out of use is compressed, and only when memory is short 
   expect(cache.advance(lease, run(1), 150)).toBe(150);
   cache.checkIntegrity();
   expect(cache.describe(run(1))).toMatchObject({ tokens: 150, codec: 'int4-kivi' });
-  expect([cache.readExact(run(1), 0, 100), cache.readExact(run(3), 0, 100)?.numTokens]).toEqual([null, 100]);
+  expect([cache.runs.readExact(run(1), 0, 100), cache.runs.readExact(run(3), 0, 100)?.numTokens]).toEqual([null, 100]);
   cache.release(lease);
 });

@@ -70,3 +70,30 @@ test('property: the longest match is that of a list of all sequences', () => {
     { seed: 12 },
   );
 });
+
+test('a pruned run is found as a whole only, stands beside another that begins as it does, and is never cut', () => {
+  const tree = newTree();
+  const pruned = tree.insert(tree.root, [1, 2, 3, 4], Int32Array.from([0, 1]));
+  expect(tree.prunedBeside(pruned)).toBeUndefined();
+  tree.prune(pruned);
+  const below = tree.insert(pruned, [5], Int32Array.from([2]));
+  expect(tree.match([1, 2, 3]).numTokens).toBe(0);
+  expect(tree.match([1, 2, 3, 4], 3).numTokens).toBe(0);
+  expect(tree.match([1, 2, 3, 4, 5, 6]).nodes).toEqual([pruned, below]);
+  expect(tree.match([1, 2, 3, 4, 5], 5, tree.root, false).numTokens).toBe(0);
+  expect(() => tree.split(pruned, 2)).toThrow('cannot be split');
+
+  // An edited text, as far as the two agree less than the pruned one is long.
+  const edited = tree.insert(tree.root, [1, 2, 9], Int32Array.from([3, 4, 5]));
+  expect(tree.match([1, 2, 9, 9]).nodes).toEqual([edited]);
+  expect(tree.match([1, 2, 3, 4, 5]).nodes).toEqual([pruned, below]);
+  // The same text, computed anew, is preferred.
+  tree.remove(edited);
+  const exact = tree.insert(tree.root, [1, 2, 3, 4, 5], Int32Array.from([3, 4, 5, 6, 7]));
+  expect(tree.match([1, 2, 3, 4]).nodes).toEqual([exact]);
+  expect(tree.prunedBeside(exact)).toBe(pruned);
+  tree.remove(below);
+  tree.remove(pruned);
+  tree.prune(exact);
+  expect(tree.match([1, 2, 3, 4, 5]).nodes).toEqual([exact]);
+});

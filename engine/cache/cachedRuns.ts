@@ -1,0 +1,145 @@
+/**
+ * Cached runs as what is no request sees them: the disk tier, which takes rows away and brings them back, and quiet moments, in
+ * which what is long out of use is coded with loss or loses rows. Decides which runs; where they lie is KvMemory's.
+ */
+import type { Compression } from './compression.ts';
+import { firstToGo } from './eviction/eviction.ts';
+import { keptTokens, rowsOf } from './keptRows.ts';
+import type { KvMemory } from './kvMemory.ts';
+import type { KvRows } from './kvRows.ts';
+import { endIndex, lengths, numRows, pathTo, type TreeNode } from './prefixTree.ts';
+import { exactBlock, joinRows, runOf, sliceRows, type StoredBlock } from './store.ts';
+
+/** Shorter runs keep their rows; longer ones are cut: an edit voids the piece that it is in and those behind it. */
+const LEAST_PRUNED = 64;
+const MOST_PRUNED = 512;
+
+export class CachedRuns {
+  readonly #memory: KvMemory;
+  readonly #clock: () => number;
+  readonly #compression: Compression | null;
+  readonly #onInsert: () => void;
+
+  /** `onInsert`: runs have come into the tree. */
+  constructor(memory: KvMemory, options: { clock: () => number; compression: Compression | null; onInsert: () => void }) {
+    this.#memory = memory;
+    this.#clock = options.clock;
+    this.#compression = options.compression;
+    this.#onInsert = options.onInsert;
+  }
+
+  /** Codes a block more of the store, of what has been out of use longest; false when there is nothing to be coded. */
+  compress(): boolean {
+    const { tree, store, bytes, maxBytes } = this.#memory;
+    if (!this.#compression || bytes < this.#compression.fullness * maxBytes) return false;
+    const { codec, idleMs } = this.#compression;
+    const now = this.#clock();
+    const node = firstToGo(tree.nodes(), this.#memory.order(), ({ refCount, slots, stored, lastUse }) => refCount === 0 && !slots && stored !== null && stored.numExact > 0 && now - lastUse >= idleMs);
+    if (!node) return false;
+    node.stored = store.compress(node.stored!, codec, { startIndex: node.startIndex, contextEnd: deepestEnd(node) })!;
+    node.codec = codec.name;
+    return true;
+  }
+
+  /** Tokens of a prefix, from `from` on, of which rows could be let go: of exact runs that nobody has used since `before`. */
+  prunable(tokenIds: readonly number[], from: number, before: number): number {
+    let numTokens = 0;
+    for (const [node, length] of lengths(this.#memory.tree.match(tokenIds))) if (mayPrune(node, length, from) && node.lastUse <= before) numTokens += length;
+    return numTokens;
+  }
+
+  /**
+   * Lets rows of a prefix go, from token `from` on: of each run a share `keep` of the tokens stays, those that receive most, in each
+   * head its own. `attention` [numLayers * kvHeads, rows]: what each row of the prefix receives; `biased`: see keptTokens.
+   */
+  prune(tokenIds: readonly number[], from: number, attention: Float32Array, options: { keep: number; biased: ReadonlySet<number>; name: string }): void {
+    const { shape } = this.#memory.window;
+    const numHeads = shape.numLayers * shape.kvHeads;
+    const width = attention.length / numHeads;
+    let row = 0;
+    for (const [node, mayGo] of this.#pieces(tokenIds, from)) {
+      const n = numRows(node);
+      const first = row;
+      row += n;
+      if (!mayGo || row > width) continue;
+      const own = new Float32Array(numHeads * n);
+      for (let h = 0; h < numHeads; h++) own.set(attention.subarray(h * width + first, h * width + row), h * n);
+      const kept = keptTokens(shape, own, Math.ceil(options.keep * n), options.biased);
+      const rows = rowsOf(kept, shape, this.#memory.read(node, 0, n));
+      this.#memory.prune(node, rows, kept.places.map((place) => node.startIndex + place), options.name);
+    }
+  }
+
+  /** The runs of a prefix, and whether rows of them may go; those are cut into pieces, for what is pruned is of use only as a whole. */
+  *#pieces(tokenIds: readonly number[], from: number): Generator<[TreeNode, boolean]> {
+    for (const [found, length] of lengths(this.#memory.tree.match(tokenIds))) {
+      if (!mayPrune(found, length, from)) yield [found, false];
+      else {
+        const last = length < found.tokenIds.length ? this.#memory.split(found, length) : found;
+        const size = Math.ceil(length / Math.ceil(length / MOST_PRUNED));
+        while (last.tokenIds.length > size) yield [this.#memory.split(last, size), true];
+        yield [last, true];
+      }
+    }
+  }
+
+  /**
+   * Takes blocks over as the rows of tokenIds[startIndex ..] where those are missing and what stands before them is here. Returns
+   * the number of tokens gained; 0 also where there is no room. `codec`: the lossy one that they have been through.
+   */
+  takeStored(tokenIds: readonly number[], startIndex: number, blocks: readonly StoredBlock[], codec: string | null, tag: string): number {
+    const { tree, window } = this.#memory;
+    const end = startIndex + runOf(blocks).numTokens;
+    const match = tree.match(tokenIds, end);
+    if (match.numTokens < startIndex || match.numTokens === end) return 0;
+    let skipped = match.numTokens - startIndex;
+    const rest = blocks.flatMap((block) => {
+      const from = Math.min(skipped, block.numTokens);
+      skipped -= from;
+      if (from === 0) return [block];
+      return from === block.numTokens ? [] : [exactBlock(sliceRows(window.shape, block.rows(), from, block.numTokens))];
+    });
+    const last = match.nodes.at(-1) ?? tree.root;
+    const parent = match.lastLength < last.tokenIds.length ? this.#memory.split(last, match.lastLength) : last;
+    const node = this.#memory.insertStored(parent, tokenIds.slice(match.numTokens, end), rest);
+    if (!node) return 0;
+    node.codec = codec;
+    node.tag = tag;
+    this.#onInsert();
+    return node.tokenIds.length;
+  }
+
+  /** A copy of the rows of tokenIds[from .. to) as they were computed; null where some are missing or have been through a lossy codec. */
+  readExact(tokenIds: readonly number[], from: number, to: number): KvRows | null {
+    const { nodes, numTokens } = this.#memory.tree.match(tokenIds, to);
+    if (numTokens < to || nodes.some(({ codec }) => codec !== null)) return null;
+    return joinRows(this.#memory.window.shape, nodes.filter((node) => endIndex(node) > from).map((node) => this.#memory.read(node, Math.max(0, from - node.startIndex), Math.min(to, endIndex(node)) - node.startIndex)));
+  }
+
+  /** What requests of this tag have computed and nothing else goes on from: their tokens, and where what is theirs alone, with all rows, begins. */
+  *ownRuns(tag: string): Generator<{ of: object; ids: number[]; from: number }> {
+    for (const leaf of this.#memory.tree.nodes()) {
+      if (leaf.children.size > 0 || leaf.tag !== tag || leaf.pruned) continue;
+      let top = leaf;
+      while (top.parent?.parent && top.parent.children.size === 1 && top.parent.tag === tag && !top.parent.pruned) top = top.parent;
+      yield { of: leaf, ids: pathTo(leaf).flatMap((node) => node.tokenIds), from: top.startIndex };
+    }
+  }
+
+  /** When what is cached of a prefix was used last; -Infinity where nothing is. */
+  lastUse(tokenIds: readonly number[]): number {
+    return this.#memory.tree.match(tokenIds).nodes.at(-1)?.lastUse ?? Number.NEGATIVE_INFINITY;
+  }
+}
+
+/** Whether rows of a run's first `length` tokens, beyond `from`, may go: all are there, as they were computed, and nobody needs them now. */
+function mayPrune({ startIndex, refCount, pinned, codec }: TreeNode, length: number, from: number): boolean {
+  return startIndex >= from && refCount === 0 && !pinned && codec === null && length >= LEAST_PRUNED;
+}
+
+/** Where the longest context that goes on from this run ends. */
+function deepestEnd(node: TreeNode): number {
+  let end = endIndex(node);
+  for (const child of node.children.values()) end = Math.max(end, deepestEnd(child));
+  return end;
+}
