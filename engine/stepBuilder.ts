@@ -258,7 +258,8 @@ export class StepBuilder {
   #admit(sequence: Sequence, budget: TokenBudget): Lease | null {
     if (!this.#joins(sequence, budget) || !this.#admits) return null;
     const numTokens = sequence.tokenIds.length;
-    if (numTokens > this.#cache.capacity) {
+    // Looked up only where it matters: a context that was let go in part may be longer than the window.
+    if (numTokens > this.#cache.capacity && numTokens - this.#cache.lookUp(sequence.cacheIds, reusable(sequence)).numPruned > this.#cache.capacity) {
       this.#end(sequence, sequence.numGenerated > 0 ? 'length' : this.#tooLarge(numTokens));
       return null;
     }

@@ -104,12 +104,15 @@ export class KvCache {
     return this.#memory.events;
   }
 
-  /** Longest cached prefix of tokenIds[0 .. limit): its length, and how much of it takes no further slots: running sequences hold it in place, or its rows were let go. */
-  lookUp(tokenIds: readonly number[], limit: number): { numTokens: number; numFree: number } {
+  /** Longest cached prefix of tokenIds[0 .. limit): its length, how much of it has no rows any more, and how much takes no further slots, for that reason or because running sequences hold it in place. */
+  lookUp(tokenIds: readonly number[], limit: number): { numTokens: number; numPruned: number; numFree: number } {
     const match = this.#memory.tree.match(tokenIds, limit);
-    let numFree = 0;
-    for (const [node, length] of lengths(match)) numFree += node.refCount > 0 ? length : prunedTokens(node);
-    return { numTokens: match.numTokens, numFree };
+    let [numPruned, numFree] = [0, 0];
+    for (const [node, length] of lengths(match)) {
+      numPruned += prunedTokens(node);
+      numFree += node.refCount > 0 ? length : prunedTokens(node);
+    }
+    return { numTokens: match.numTokens, numPruned, numFree };
   }
 
   /** An empty lease. It must be given back by `release`. `tag` is what the monitor calls what it adds; `quiet`: see Lease. */

@@ -89,7 +89,7 @@ test('a request ends the measuring within a step, and what was measured before i
 test('an edited file is computed anew beside what is left of the old text; what nobody else has of a long conversation is let go when memory is short', async () => {
   const { engine, clock } = opened(4000);
   const block = tokens(900, 1);
-  const edited = [...block.slice(0, 500), ...tokens(400, 3)];
+  const edited = [...block.slice(0, 300), ...tokens(600, 3)];
   question(engine, block, 5);
   await drain(engine);
   clock.now += 2000;
@@ -100,6 +100,10 @@ test('an edited file is computed anew beside what is left of the old text; what 
   expect(answer.tokenIds).toEqual(runAlone([...edited, ...tokens(9, 5)], { maxTokens: 6 }, { maxContext: 3000, capacity: 4000 }).tokenIds);
   expect(engine.describe(block)).toMatchObject({ tokens: 900, codec: 'kvzip' });
   expect(engine.describe(edited)).toMatchObject({ tokens: 900, codec: 'int8' });
+  // Behind the first of its two pieces an edit leaves that one.
+  const later = question(engine, [...block.slice(0, 500), ...tokens(100, 4)], 5);
+  await drain(engine);
+  expect(later.sequence.cachedTokens).toBe(450);
 
   // A conversation of 700 tokens behind the file, of which the last 128 stay.
   const chat = [...edited, ...tokens(700, 8)];

@@ -90,19 +90,23 @@ test.each(models.map((dir) => [path.basename(dir), dir]))('%s: of a context with
   window.write(elsewhere, rowsOf(kept, window.shape, window.read(range(0, NUM_TOKENS))), 0, kept.places);
   const others: BatchSpan[] = [0, 1, 2].map((i) => ({ tokenIds: [7 + i], startIndex: 20, contextSlots: range(20 * i, 20 * i + 20), newSlots: Int32Array.of(1100 + i), numLogits: 1 }));
   const lanes: Record<string, Partial<BatchSpan>> = { window: {}, prefill: { lane: 'prefill', prefillEnd: NUM_TOKENS + 12 } };
-  const found: Record<string, Float32Array> = {};
+  const found: Record<string, { left: Float32Array; all: Float32Array }> = {};
   for (const [name, lane] of Object.entries(lanes)) {
     for (const beside of [[], others]) {
       const run = async (slots: Int32Array): Promise<Float32Array> => (await runner.run([goOn(slots, 12, lane), ...beside])).slice(0, 12 * runner.vocabSize);
       const [left, leftOut, all] = [await run(elsewhere), await run(kept.places), await run(range(0, NUM_TOKENS))];
       expect(maxDifference(left, leftOut), `${name} beside ${beside.length}`).toBe(0);
       expect(maxDifference(left, all)).toBeGreaterThan(0);
-      found[name] = left;
+      found[name] = { left, all };
     }
   }
-  const divergence = new Divergence();
-  for (let i = 0; i < 12; i++) divergence.add(found.window!.subarray(i * runner.vocabSize, (i + 1) * runner.vocabSize), found.prefill!.subarray(i * runner.vocabSize, (i + 1) * runner.vocabSize));
-  expect(divergence.mean).toBeLessThan(0.01);
+  // The lanes differ as much as they do over the whole context: positions are right in both.
+  const between = (which: 'left' | 'all'): number => {
+    const divergence = new Divergence();
+    for (let i = 0; i < 12; i++) divergence.add(...(['window', 'prefill'].map((lane) => found[lane]![which].subarray(i * runner.vocabSize, (i + 1) * runner.vocabSize)) as [Float32Array, Float32Array]));
+    return divergence.mean;
+  };
+  expect(between('left')).toBeLessThan(2 * between('all'));
   await runner.dispose();
 }, 60_000);
 
