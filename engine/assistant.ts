@@ -54,7 +54,7 @@ export class Assistant {
   #failures = 0;
   #idleTimer: NodeJS.Timeout | undefined;
   /** What a quiet moment does, as long as nothing else happens. */
-  #tidying: Promise<unknown> | null = null;
+  #tidying: Promise<boolean> | null = null;
   #flushes: string[] = [];
   #close: () => void = () => {};
 
@@ -92,6 +92,11 @@ export class Assistant {
 
   /** A bug: every pending request ends with the reason, then the engine is rebuilt once; never under a step. */
   fail(reason: unknown): void {
+    if (this.#tidying) {
+      clearTimeout(this.#idleTimer);
+      this.#idleTimer = undefined;
+      return void this.#tidying.then(() => this.fail(reason));
+    }
     this.#requests.failAll(new RequestError('engineFailed', t('the engine failed ({0}); it was restarted, please try again', explain(reason).message)));
     this.#idle.forget();
     if (this.#inStep) this.#fault = { reason };
@@ -280,18 +285,27 @@ export class Assistant {
       const model = this.#model;
       if (!model || (await this.#machine.onBattery()) || this.#idleTimer !== timer || this.#stepping) return;
       const isOver = (): boolean => this.#idleTimer !== timer || this.#model !== model;
-      const tidying = model.engine.tidy(this.#blocks(model), isOver).catch((error) => this.fail(error));
-      this.#tidying = tidying;
-      const more = await tidying;
-      // What has come meanwhile ends in another quiet moment.
-      if (this.#idleTimer === timer && !this.#stepping) this.#tidyIn(more ? 0 : Math.max(TIDY_MS, 2 * ms));
+      const began = performance.now();
+      let failure: unknown = null;
+      this.#tidying = model.engine.tidy(this.#blocks(model), { secret: this.#blocks(model, true), mustEnd: isOver }).then(
+        (more) => more,
+        (error) => {
+          failure = error;
+          return false;
+        },
+      );
+      const more = await this.#tidying;
+      this.#tidying = null;
+      if (failure) return this.fail(failure);
+      // What has come meanwhile ends in another quiet moment. Half the time it rests: nobody waits for it, and a laptop would get warm.
+      if (this.#idleTimer === timer && !this.#stepping) this.#tidyIn(more ? performance.now() - began : Math.max(TIDY_MS, 2 * ms));
     }, ms);
     timer.unref();
     this.#idleTimer = timer;
   }
 
-  #blocks({ layout }: LoadedModel): (readonly number[])[] {
-    return this.#files.blocks(this.#documents, layout).filter(({ docId }) => !this.#files.isSecret(docId)).map(({ tokenIds }) => tokenIds);
+  #blocks({ layout }: LoadedModel, secret = false): (readonly number[])[] {
+    return this.#files.blocks(this.#documents, layout).filter(({ docId }) => this.#files.isSecret(docId) === secret).map(({ tokenIds }) => tokenIds);
   }
 
   #answerFlushes(): void {

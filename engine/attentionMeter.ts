@@ -11,7 +11,7 @@ const PART_TOKENS = 512;
 const LEAD_TOKENS = 8;
 /** A request waits for a step under way: so long are they meant to be. */
 const STEP_MS = 100;
-const FIRST_STEP = 16;
+const FIRST_STEP = 4;
 const MOST_TOKENS = 128;
 
 /** Tokens that are fed together over the first `numRows` rows of a context. */
@@ -22,11 +22,16 @@ export interface MeterPart {
   readonly numRows: number;
 }
 
-/** A context's own tokens again, behind its `numRows` rows and `prompt`. Positions stay below `maxContext`. */
-export function repeated(tokenIds: readonly number[], numRows: number, prompt: readonly number[], maxContext: number): MeterPart[] {
+/** Slots that a part takes, with a request of so many tokens ahead of it. */
+export function partSlots(requestTokens: number): number {
+  return requestTokens + LEAD_TOKENS + PART_TOKENS;
+}
+
+/** A context's own tokens from `from` on again, behind its `numRows` rows and `request`. Positions stay below `maxContext`. */
+export function repeated(tokenIds: readonly number[], from: number, numRows: number, request: readonly number[], maxContext: number): MeterPart[] {
   const parts: MeterPart[] = [];
-  for (let from = 0; from < tokenIds.length; from += PART_TOKENS) {
-    const part = [...prompt, ...tokenIds.slice(Math.max(0, from - LEAD_TOKENS), from + PART_TOKENS)];
+  for (let at = from; at < tokenIds.length; at += PART_TOKENS) {
+    const part = [...request, ...tokenIds.slice(Math.max(0, at - LEAD_TOKENS), at + PART_TOKENS)];
     parts.push({ tokenIds: part, startIndex: Math.max(0, Math.min(tokenIds.length, maxContext - part.length)), numRows });
   }
   return parts;

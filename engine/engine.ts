@@ -185,7 +185,7 @@ export class Engine {
         const run = this.#clock();
         const prefill = batch.find(({ lane }) => lane === 'prefill') ?? null;
         const numTokens = numTokensOf(batch);
-        this.#planner.learn(numTokens - (prefill?.count ?? 0), this.#runner.paidColumns, prefill, run - scheduled - (this.#runner.copyMs ?? 0));
+        this.#planner.learn(numTokens - (prefill?.count ?? 0), this.#runner.paidColumns, prefill && { count: prefill.count, startIndex: prefill.startIndex - prefill.lease.numPruned }, run - scheduled - (this.#runner.copyMs ?? 0));
         if (batch.every(({ prefill }) => !prefill)) this.#speculation?.observe(numTokens, run - scheduled, budget.columnMs(this.#runner.paidColumns));
         const entry = this.#journal.begin(batch);
         const numGenerated = this.#emit(batch, logits);
@@ -214,14 +214,14 @@ export class Engine {
 
   /**
    * For quiet moments, a little of what can wait: writes blocks of files to the disk, compresses what is long out of use or lets
-   * rows of it go. False when there is nothing to do, or `mustEnd`. Requests may come meanwhile; not to be called again before
-   * it has settled.
+   * rows of it go. False when there is nothing to do, or `mustEnd`. Nothing of `secret` blocks is written. Requests may come
+   * meanwhile; not to be called again before it has settled.
    */
-  async tidy(blocks: readonly (readonly number[])[], mustEnd: () => boolean = () => false): Promise<boolean> {
+  async tidy(blocks: readonly (readonly number[])[], { secret = [], mustEnd = () => false }: { secret?: readonly (readonly number[])[]; mustEnd?: () => boolean } = {}): Promise<boolean> {
     // What is not exact any more is not written.
     if (await this.save(blocks, QUIET_MS)) return true;
     if (this.#stepping || this.hasWork() || mustEnd()) return false;
-    return this.#cache.runs.compress() || this.#prune(blocks, mustEnd);
+    return this.#cache.runs.compress() || this.#prune([...blocks, ...secret], mustEnd);
   }
 
   /** Whether quiet moments ever have something to do. */
@@ -235,7 +235,10 @@ export class Engine {
     const work = this.#pruning.step(this.#contexts(blocks), () => this.hasWork() || this.#afterStep.length > 0 || mustEnd());
     this.#quietWork = work.catch(() => {});
     try {
-      return await work;
+      const more = await work;
+      // It has grown the window, and what is left takes less.
+      if (!more && !this.hasWork()) this.#cache.shrink();
+      return more;
     } finally {
       this.#quietWork = null;
       this.#stepping = false;

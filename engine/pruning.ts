@@ -4,27 +4,27 @@
  * Of a conversation those stay that its own tokens have attended to most, and the recent ones (H2O, arXiv 2306.14048): only where
  * nothing else begins with it. Decides what and when; what is measured is the meter's, where rows lie the cache's.
  */
-import { AttentionMeter, inPlace, type MeterPart, repeated } from './attentionMeter.ts';
+import { AttentionMeter, inPlace, type MeterPart, partSlots, repeated } from './attentionMeter.ts';
 import type { ModelRunner } from './batch.ts';
 import type { KvCache } from './cache/kvCache.ts';
-import { KEPT_SHARE, KVZIP } from './cache/keptRows.ts';
+import { H2O, KEPT_SHARE, KVZIP, RECENT_TOKENS } from './cache/keptRows.ts';
 import type { KvShape } from './cache/kvRows.ts';
 import { tokenOf } from './laneIds.ts';
 import type { Context } from './snapshots.ts';
 
-const H2O = 'h2o';
+
 /** Fewer tokens are as soon computed. */
 const LEAST_TOKENS = 256;
 /** Share of the ceiling from which on memory is short. */
 const SHORT_SHARE = 0.75;
-/** The end of a conversation, which what comes next refers to most. */
-const RECENT_TOKENS = 128;
 
 export interface PruningOptions {
   /** Of what nobody has used for so long, in ms. */
   readonly idleMs: number;
   /** Ahead of a context that is fed again: what asks for that, as tokens. */
   readonly request: readonly number[];
+  /** Whether conversations lose rows, too. */
+  readonly conversations: boolean;
   /** Layers whose keys are coded without their bias. */
   readonly biased: ReadonlySet<number>;
 }
@@ -32,6 +32,12 @@ export interface PruningOptions {
 interface PrunableContext extends Context {
   /** Of a conversation, where it begins to be nobody else's; null: a file. */
   readonly privateFrom: number | null;
+}
+
+/** One of which rows may go. */
+interface Candidate extends PrunableContext {
+  /** The first token that may lose rows. */
+  readonly first: number;
 }
 
 /** A context that is being measured. */
@@ -67,7 +73,6 @@ export class Pruning {
     const lease = this.#cache.open('', true);
     try {
       const numTokens = context ? this.#cache.advance(lease, context.ids, context.ids.length) : 0;
-      // What does not fit into the window cannot be measured.
       if (!context || numTokens < context.ids.length) return false;
       const slots = this.#cache.slotsOf(lease);
       if (this.#job?.of !== context.of || this.#job.ids.length !== numTokens || this.#job.meter.numRows !== slots.length) this.#job = this.#begin(context, slots.length);
@@ -103,30 +108,34 @@ export class Pruning {
 
   /** Long ones, while memory is short; none of them begins before the end of its file. */
   #conversations(files: readonly Context[]): PrunableContext[] {
-    if (this.#cache.windowBytes + this.#cache.storeBytes <= SHORT_SHARE * this.#cache.maxBytes) return [];
+    if (!this.#options.conversations || this.#cache.windowBytes + this.#cache.storeBytes <= SHORT_SHARE * this.#cache.maxBytes) return [];
     const lengthIn = (ids: readonly number[], file: readonly number[]): number => (file.every((id, i) => ids[i] === id) ? file.length : 0);
     return Array.from(this.#cache.runs.ownRuns('chat'), ({ of, ids, from }) => ({ of, ids, privateFrom: Math.max(from, ...files.map((file) => lengthIn(ids, file.ids))) }));
   }
 
   /** As much of a context as is cached: of the one under way, or else of the first that is worth it. */
-  #next(contexts: Iterable<PrunableContext>): PrunableContext | null {
+  #next(contexts: Iterable<PrunableContext>): Candidate | null {
     const before = this.#clock() - this.#options.idleMs;
-    let first: PrunableContext | null = null;
+    const room = this.#cache.spare - partSlots(this.#options.request.length);
+    let found: Candidate | null = null;
     for (const context of contexts) {
       const { of, privateFrom } = context;
       const ids = context.ids.slice(0, this.#cache.lookUp(context.ids, context.ids.length).numTokens);
-      const prunable = privateFrom === null ? ids : ids.slice(0, -RECENT_TOKENS);
-      if (this.#cache.runs.prunable(prunable, privateFrom ?? 0, before) < LEAST_TOKENS) continue;
-      first ??= { of, ids, privateFrom };
-      if (of === this.#job?.of) return { of, ids, privateFrom };
+      const { numTokens, first } = this.#cache.runs.prunable(privateFrom === null ? ids : ids.slice(0, -RECENT_TOKENS), privateFrom ?? 0, before);
+      // Nothing has to go for what may go.
+      if (numTokens < LEAST_TOKENS || this.#cache.runs.numOutside(ids) > room) continue;
+      if (!found || of === this.#job?.of) found = { of, ids, privateFrom, first };
     }
-    return first;
+    // Its measurements are of no use any more.
+    if (found?.of !== this.#job?.of) this.#job = null;
+    return found;
   }
 
-  #begin(context: PrunableContext, numRows: number): Job {
+  #begin({ first, ...context }: Candidate, numRows: number): Job {
     const { ids, privateFrom } = context;
     const tokens = ids.map(tokenOf);
-    const parts = privateFrom === null ? repeated(tokens, numRows, this.#options.request, this.#maxContext) : inPlace(tokens, privateFrom, ids.length - numRows);
+    // What was pruned before an edit is not measured again: a row receives most where its own token is repeated.
+    const parts = privateFrom === null ? repeated(tokens, first, numRows, this.#options.request, this.#maxContext) : inPlace(tokens, first, ids.length - numRows);
     return { ...context, meter: new AttentionMeter(this.#shape.numLayers * this.#shape.kvHeads, numRows), parts };
   }
 }

@@ -79,7 +79,7 @@ export class StepPlanner {
   }
 
   /** A step took `ms`, all else left out: `numTokens` over a window of `columns`, and a prompt's next tokens in the prefill lane. */
-  learn(numTokens: number, columns: number, prefill: { startIndex: number; count: number } | null, ms: number): void {
+  learn(numTokens: number, columns: number, prefill: { /** In rows. */ startIndex: number; count: number } | null, ms: number): void {
     if (!prefill) return this.cost.observe(numTokens, columns + numTokens, ms);
     const cost = this.#prefillCost;
     const { count, startIndex } = prefill;

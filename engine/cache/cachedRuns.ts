@@ -4,15 +4,14 @@
  */
 import type { Compression } from './compression.ts';
 import { firstToGo } from './eviction/eviction.ts';
-import { keptTokens, rowsOf } from './keptRows.ts';
+import { keptTokens, pieceLengths, rowsOf } from './keptRows.ts';
 import type { KvMemory } from './kvMemory.ts';
 import type { KvRows } from './kvRows.ts';
 import { endIndex, lengths, numRows, pathTo, type TreeNode } from './prefixTree.ts';
 import { exactBlock, joinRows, runOf, sliceRows, type StoredBlock } from './store.ts';
 
-/** Shorter runs keep their rows; longer ones are cut: an edit voids the piece that it is in and those behind it. */
+/** Shorter runs keep their rows. */
 const LEAST_PRUNED = 64;
-const MOST_PRUNED = 512;
 
 export class CachedRuns {
   readonly #memory: KvMemory;
@@ -41,11 +40,21 @@ export class CachedRuns {
     return true;
   }
 
-  /** Tokens of a prefix, from `from` on, of which rows could be let go: of exact runs that nobody has used since `before`. */
-  prunable(tokenIds: readonly number[], from: number, before: number): number {
-    let numTokens = 0;
-    for (const [node, length] of lengths(this.#memory.tree.match(tokenIds))) if (mayPrune(node, length, from) && node.lastUse <= before) numTokens += length;
-    return numTokens;
+  /** Of a prefix, from token `from` on: how many tokens could lose rows, being in exact runs that nobody has used since `before`, and which is the first. */
+  prunable(tokenIds: readonly number[], from: number, before: number): { numTokens: number; first: number } {
+    let [numTokens, first] = [0, Number.POSITIVE_INFINITY];
+    for (const [node, length] of lengths(this.#memory.tree.match(tokenIds))) {
+      if (!mayPrune(node, length, from) || node.lastUse > before) continue;
+      const start = Math.max(from, node.startIndex);
+      numTokens += node.startIndex + length - start;
+      first = Math.min(first, start);
+    }
+    return { numTokens, first };
+  }
+
+  /** Slots that a prefix would take in the window beyond those that it has, as far as it is cached. */
+  numOutside(tokenIds: readonly number[]): number {
+    return this.#memory.tree.match(tokenIds).nodes.reduce((sum, node) => sum + (node.slots ? 0 : numRows(node)), 0);
   }
 
   /**
@@ -73,13 +82,14 @@ export class CachedRuns {
   /** The runs of a prefix, and whether rows of them may go; those are cut into pieces, for what is pruned is of use only as a whole. */
   *#pieces(tokenIds: readonly number[], from: number): Generator<[TreeNode, boolean]> {
     for (const [found, length] of lengths(this.#memory.tree.match(tokenIds))) {
-      if (!mayPrune(found, length, from)) yield [found, false];
-      else {
-        const last = length < found.tokenIds.length ? this.#memory.split(found, length) : found;
-        const size = Math.ceil(length / Math.ceil(length / MOST_PRUNED));
-        while (last.tokenIds.length > size) yield [this.#memory.split(last, size), true];
-        yield [last, true];
+      if (!mayPrune(found, length, from)) {
+        yield [found, false];
+        continue;
       }
+      const whole = length < found.tokenIds.length ? this.#memory.split(found, length) : found;
+      if (whole.startIndex < from) yield [this.#memory.split(whole, from - whole.startIndex), false];
+      // What is left of it after each cut keeps its identity.
+      for (const size of pieceLengths(whole.tokenIds.length)) yield [size < whole.tokenIds.length ? this.#memory.split(whole, size) : whole, true];
     }
   }
 
@@ -134,7 +144,7 @@ export class CachedRuns {
 
 /** Whether rows of a run's first `length` tokens, beyond `from`, may go: all are there, as they were computed, and nobody needs them now. */
 function mayPrune({ startIndex, refCount, pinned, codec }: TreeNode, length: number, from: number): boolean {
-  return startIndex >= from && refCount === 0 && !pinned && codec === null && length >= LEAST_PRUNED;
+  return refCount === 0 && !pinned && codec === null && startIndex + length - Math.max(from, startIndex) >= LEAST_PRUNED;
 }
 
 /** Where the longest context that goes on from this run ends. */

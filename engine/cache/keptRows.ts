@@ -1,15 +1,26 @@
 /**
  * PURE: which rows of a context's tokens stay where not all do, and the rows that come of it. Every layer and KV head keeps as
  * many, but each its own tokens: those that receive most attention. What is left says with each row only where in its head it
- * stands, so it is of use as a whole and cannot be cut. After KVzip (arXiv 2505.23416), whose heads share one budget unevenly;
- * here slots are shared by all heads, so each has the same.
+ * stands, so it is of use as a whole and cannot be cut. After KVzip (arXiv 2505.23416), with two differences: its heads share one
+ * budget unevenly over the whole context, while here slots are shared by all heads, so each has the same, and in each piece.
  */
 import { type KvRows, type KvShape, newKvRows } from './kvRows.ts';
 
 /** What the loss is called where codecs are named. */
 export const KVZIP = 'kvzip';
-/** Share of the rows that stays: what KVzip reports as free of loss. */
+export const H2O = 'h2o';
+/** Share of the rows that stays, as in KVzip; what that costs here is measured (see pruneQuality). */
 export const KEPT_SHARE = 0.3;
+/** The end of a conversation, which what comes next refers to most, stays. */
+export const RECENT_TOKENS = 128;
+/** Longer contexts are cut: an edit voids the piece that it is in and those behind it. */
+const MOST_TOGETHER = 512;
+
+/** Lengths of the pieces of so many tokens, each of which keeps its share. */
+export function pieceLengths(numTokens: number): number[] {
+  const size = Math.ceil(numTokens / Math.ceil(numTokens / MOST_TOGETHER));
+  return Array.from({ length: Math.ceil(numTokens / size) }, (_, i) => Math.min(size, numTokens - i * size));
+}
 
 export interface KeptTokens {
   /** [numLayers * kvHeads, count], ascending in each head: indices of tokens. */

@@ -11,7 +11,7 @@ import { checkCache } from './integrity.ts';
 import { KvMemory } from './kvMemory.ts';
 import { lastSlot, type Lease, numLeased } from './lease.ts';
 import { type Block, outline } from './outline.ts';
-import { endIndex, lengths, numRows, pathTo, type TreeNode } from './prefixTree.ts';
+import { commonLength, endIndex, lengths, numRows, pathTo, type TreeNode } from './prefixTree.ts';
 import { ShiftedRuns } from './shiftedRuns.ts';
 import type { Eviction } from './eviction/eviction.ts';
 import { Lru } from './eviction/lru.ts';
@@ -61,6 +61,11 @@ export class KvCache {
   /** Slots that `allocate` could hand out now. */
   get available(): number {
     return this.#memory.available;
+  }
+
+  /** Slots that it could hand out without anything else leaving the window or the store. */
+  get spare(): number {
+    return this.#memory.spare;
   }
 
   /** Slots of what sequences hold. */
@@ -269,18 +274,31 @@ export class KvCache {
 
   /** Drops what no sequence references: all but pinned runs, or everything that goes on from this prefix, pinned or not. */
   evict(prefix: readonly number[] = []): void {
-    const { tree } = this.#memory;
-    const match = tree.match(prefix);
-    if (match.numTokens < prefix.length) return;
-    const last = match.nodes.at(-1) ?? tree.root;
-    const top = match.lastLength < last.tokenIds.length ? this.#memory.split(last, match.lastLength) : last;
     const dropBelow = (node: TreeNode): void => {
       for (const child of [...node.children.values()]) {
         dropBelow(child);
-        if (child.refCount === 0 && child.children.size === 0 && (prefix.length > 0 || !child.pinned)) this.#memory.drop(child);
+        dropLeaf(child);
       }
     };
-    dropBelow(top);
+    const dropLeaf = (node: TreeNode): void => {
+      if (node.refCount === 0 && node.children.size === 0 && (prefix.length > 0 || !node.pinned)) this.#memory.drop(node);
+    };
+    /** `at`: tokens of the prefix that lead to the node. */
+    const follow = (node: TreeNode, at: number): void => {
+      if (at === prefix.length) return dropBelow(node);
+      for (const child of [...node.children.values()]) {
+        const length = commonLength(child, prefix, at, prefix.length);
+        if (length === child.tokenIds.length) follow(child, at + length);
+        else if (at + length < prefix.length) continue;
+        else if (!child.pruned) dropBelow(this.#memory.split(child, length));
+        else {
+          // It cannot be cut: what the prefix has of it goes, too.
+          dropBelow(child);
+          dropLeaf(child);
+        }
+      }
+    };
+    follow(this.#memory.tree.root, 0);
   }
 
   /** What is cached of a prefix, where most of it is, and the lossy codec that some of it has been through. Changes nothing. */

@@ -119,6 +119,12 @@ export class KvMemory {
     return this.maxSlots - this.numReferenced;
   }
 
+  /** Slots that `allocate` can hand out as long as nothing has to leave the window or the store for them. */
+  get spare(): number {
+    const most = Math.min(this.softSlots, this.maxSlots, this.#slotsUnder(this.#limit - this.store.bytes));
+    return this.#slots.numFree + Math.max(0, most - this.window.numSlots);
+  }
+
   /** Slots that may not be taken away: on a lease's path, in a tail or in a batch. */
   get numReferenced(): number {
     return this.#slots.numHeld - this.#evictable;
@@ -197,11 +203,8 @@ export class KvMemory {
     return node;
   }
 
-  /** Leaves an unreferenced run with these rows only, at these positions of its context, instead of an older one that was left so; not where that one is in use. */
+  /** Leaves an unreferenced run with these rows only, at these positions of its context. */
   prune(node: TreeNode, rows: KvRows, positions: Int32Array, name: string): void {
-    const older = this.tree.prunedBeside(node);
-    if (older && older.refCount > 0) return;
-    if (older) this.drop(older);
     this.tree.prune(node);
     if (node.stored) this.store.drop(node.stored);
     node.stored = null;

@@ -13,8 +13,10 @@ export interface TreeNode {
   /** The run's tokens; empty only at the root. */
   tokenIds: number[];
   parent: TreeNode | null;
-  /** By first token, pruned ones by what it makes in `prunedKey`. */
+  /** By first token; pruned ones, of which several may begin alike, by negative numbers of their own. */
   readonly children: Map<number, TreeNode>;
+  /** Of them the pruned ones. */
+  readonly prunedChildren: Set<TreeNode>;
   /** Position of the run's first token. */
   startIndex: number;
   /** Leases whose path runs through this node. */
@@ -55,16 +57,8 @@ export function numRows(node: TreeNode): number {
   return node.slots?.length ?? node.stored?.numRows ?? 0;
 }
 
-function prunedKey(tokenId: number): number {
-  return -1 - tokenId;
-}
-
-function keyOf({ pruned, tokenIds }: TreeNode): number {
-  return pruned ? prunedKey(tokenIds[0]!) : tokenIds[0]!;
-}
-
 function newNode(parent: TreeNode | null, tokenIds: number[], startIndex: number): TreeNode {
-  return { tokenIds, parent, children: new Map(), startIndex, refCount: 0, lastUse: 0, pinned: false, worth: 0, tag: '', slots: null, stored: null, codec: null, pruned: false };
+  return { tokenIds, parent, children: new Map(), prunedChildren: new Set(), startIndex, refCount: 0, lastUse: 0, pinned: false, worth: 0, tag: '', slots: null, stored: null, codec: null, pruned: false };
 }
 
 export class PrefixTree {
@@ -73,23 +67,26 @@ export class PrefixTree {
   numTokens = 0;
   numRuns = 0;
   readonly #store: KvStore;
+  #numPruned = 0;
 
   constructor(store: KvStore) {
     this.#store = store;
   }
 
-  /** Longest run of tokenIds[endIndex(from) .. limit) below `from`, with pruned ones or without. Changes nothing; valid until the tree changes. */
+  /** Longest run of tokenIds[endIndex(from) .. limit) below `from`, with pruned ones, where those lead further, or without. Changes nothing; valid until the tree changes. */
   match(tokenIds: readonly number[], limit = tokenIds.length, from = this.root, withPruned = true): Match {
     const nodes: TreeNode[] = [];
     const start = endIndex(from);
     let at = start;
     let lastLength = 0;
     for (let node = from; at < limit; ) {
-      let child = node.children.get(tokenIds[at]!);
-      let length = child ? commonLength(child, tokenIds, at, limit) : 0;
-      const pruned = withPruned ? node.children.get(prunedKey(tokenIds[at]!)) : undefined;
-      if (pruned && pruned.tokenIds.length > length && commonLength(pruned, tokenIds, at, limit) === pruned.tokenIds.length) [child, length] = [pruned, pruned.tokenIds.length];
+      if (withPruned && node.prunedChildren.size > 0) {
+        const rest = this.#prunedMatch(node, tokenIds, limit);
+        if (rest) return { nodes: [...nodes, ...rest.nodes], lastLength: rest.lastLength, numTokens: at - start + rest.numTokens };
+      }
+      const child = node.children.get(tokenIds[at]!);
       if (!child) break;
+      const length = commonLength(child, tokenIds, at, limit);
       nodes.push(child);
       lastLength = length;
       at += length;
@@ -147,25 +144,46 @@ export class PrefixTree {
     leaf.slots = all;
   }
 
-  /** The pruned run beside this one that begins with the same token. */
-  prunedBeside({ parent, tokenIds }: TreeNode): TreeNode | undefined {
-    return parent!.children.get(prunedKey(tokenIds[0]!));
-  }
-
-  /** From now on not all tokens of a run have rows. There must be no pruned one beside it. */
+  /** From now on not all tokens of a run have rows. */
   prune(node: TreeNode): void {
-    const { children } = node.parent!;
-    children.delete(keyOf(node));
+    const { children, prunedChildren } = node.parent!;
+    children.delete(node.tokenIds[0]!);
     node.pruned = true;
-    children.set(keyOf(node), node);
+    children.set(-1 - this.#numPruned++, node);
+    prunedChildren.add(node);
   }
 
   /** Takes a leaf out of the tree. */
   remove(leaf: TreeNode): void {
     if (leaf.children.size > 0 || leaf.refCount > 0) throw new Error('Only an unreferenced leaf can be removed from the prefix tree.');
-    leaf.parent!.children.delete(keyOf(leaf));
+    const { children, prunedChildren } = leaf.parent!;
+    // A pruned one's key is known to the map only.
+    for (const [key, child] of leaf.pruned ? children : []) if (child === leaf) children.delete(key);
+    if (!prunedChildren.delete(leaf)) children.delete(leaf.tokenIds[0]!);
     this.numRuns--;
     this.numTokens -= leaf.tokenIds.length;
+  }
+
+  /** The longest match that begins with a pruned child; null where one without goes as far. */
+  #prunedMatch(node: TreeNode, tokenIds: readonly number[], limit: number): Match | null {
+    const at = endIndex(node);
+    let best: Match | null = null;
+    for (const child of node.prunedChildren) {
+      const length = child.tokenIds.length;
+      if (commonLength(child, tokenIds, at, limit) < length) continue;
+      const below = this.match(tokenIds, limit, child);
+      const found = { nodes: [child, ...below.nodes], lastLength: below.nodes.length ? below.lastLength : length, numTokens: length + below.numTokens };
+      if (!best || found.numTokens > best.numTokens) best = found;
+    }
+    return best && best.numTokens > this.#exactLength(node, tokenIds, limit) ? best : null;
+  }
+
+  /** Of the match that begins with the child that is not pruned. */
+  #exactLength(node: TreeNode, tokenIds: readonly number[], limit: number): number {
+    const at = endIndex(node);
+    const child = node.children.get(tokenIds[at]!);
+    const length = child ? commonLength(child, tokenIds, at, limit) : 0;
+    return child && length === child.tokenIds.length ? length + this.match(tokenIds, limit, child).numTokens : length;
   }
 
   #add(parent: TreeNode, tokenIds: number[]): TreeNode {
@@ -187,7 +205,7 @@ export class PrefixTree {
 }
 
 /** Tokens that a run has in common with tokenIds[at .. limit). */
-function commonLength({ tokenIds: own }: TreeNode, tokenIds: readonly number[], at: number, limit: number): number {
+export function commonLength({ tokenIds: own }: TreeNode, tokenIds: readonly number[], at: number, limit: number): number {
   const most = Math.min(own.length, limit - at);
   let length = 0;
   while (length < most && own[length] === tokenIds[at + length]) length++;

@@ -73,7 +73,7 @@ export class ShiftedRuns {
     const { tree, window } = this.#memory;
     const from = at - shift.by;
     const to = shift.end - shift.by;
-    const match = tree.match(shift.source, to);
+    const match = tree.match(shift.source, to, tree.root, false);
     if (match.numTokens < to) return null;
     // What is being read must neither go nor move.
     for (const node of match.nodes) this.#memory.reference(node);
@@ -121,6 +121,7 @@ export class ShiftedRuns {
     const last = path.at(-1);
     if (last && lastLength < last.tokenIds.length && isPrefill(last.tokenIds[lastLength]!)) branches.push(last);
     branches.sort((a, b) => b.lastUse - a.lastUse);
+    if (path.some(({ pruned }) => pruned)) return [];
     return branches.slice(0, MOST_SOURCES).map((branch) => {
       let deepest = branch;
       for (let next: TreeNode | undefined = branch; next; next = latest([...next.children.values()].filter(isSource))) deepest = next;

@@ -74,7 +74,6 @@ test('property: the longest match is that of a list of all sequences', () => {
 test('a pruned run is found as a whole only, stands beside another that begins as it does, and is never cut', () => {
   const tree = newTree();
   const pruned = tree.insert(tree.root, [1, 2, 3, 4], Int32Array.from([0, 1]));
-  expect(tree.prunedBeside(pruned)).toBeUndefined();
   tree.prune(pruned);
   const below = tree.insert(pruned, [5], Int32Array.from([2]));
   expect(tree.match([1, 2, 3]).numTokens).toBe(0);
@@ -91,9 +90,16 @@ test('a pruned run is found as a whole only, stands beside another that begins a
   tree.remove(edited);
   const exact = tree.insert(tree.root, [1, 2, 3, 4, 5], Int32Array.from([3, 4, 5, 6, 7]));
   expect(tree.match([1, 2, 3, 4]).nodes).toEqual([exact]);
-  expect(tree.prunedBeside(exact)).toBe(pruned);
-  tree.remove(below);
-  tree.remove(pruned);
-  tree.prune(exact);
-  expect(tree.match([1, 2, 3, 4, 5]).nodes).toEqual([exact]);
+  // Also where it has been split, and less far than it goes.
+  const upper = tree.split(exact, 2);
+  expect(tree.match([1, 2, 3, 4, 5]).nodes).toEqual([upper, exact]);
+  tree.insert(below, [6, 7], Int32Array.from([8, 9]));
+  expect(tree.match([1, 2, 3, 4, 5, 6]).nodes.slice(0, 2)).toEqual([pruned, below]);
+  // Several may begin alike.
+  tree.remove(exact);
+  tree.prune(upper);
+  expect(tree.match([1, 2, 3]).nodes).toEqual([upper]);
+  expect(tree.match([1, 2, 3, 4]).nodes).toEqual([pruned]);
+  tree.remove(upper);
+  expect(tree.match([1, 2, 3]).numTokens).toBe(0);
 });
