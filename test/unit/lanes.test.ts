@@ -94,13 +94,13 @@ describe('the scratch', () => {
 
   function setUp(biases = new Map<number, Float32Array>()) {
     const window = new KvWindow(shape, 8);
-    const write = (slot: number, code: number): void => {
+    const write = (slot: number, code: number, position = 0): void => {
       const rows = newKvRows(shape, 1);
       rows.keys.fill(code);
       rows.values.fill(-code);
       rows.keyScales.fill(0.5);
       rows.valueScales.fill(0.25);
-      window.write(Int32Array.of(slot), rows, 0, 0);
+      window.write(Int32Array.of(slot), rows, 0, position);
     };
     return { write, scratch: new PrefillScratch(window, rope, biases) };
   }
@@ -164,12 +164,13 @@ describe('the scratch', () => {
   test('grows without losing what it holds, and adds the rotated bias', () => {
     const { write, scratch } = setUp(new Map([[0, Float32Array.of(1, 0)]]));
     write(0, 4);
-    write(1, 4);
+    // Where its token stands, whatever its place among the rows: some may have been let go before it.
+    write(1, 4, 3);
     scratch.prepare(Int32Array.of(0), 1);
     scratch.keys(0).set([9, 9], 0);
     scratch.prepare(Int32Array.of(0, 1), 2000);
     expect(rows(scratch.keys(0), 1)).toEqual([9, 9]);
-    expect(scratch.keys(0)[2]).toBeCloseTo(2 + Math.cos(1), 6);
-    expect(scratch.keys(0)[3]).toBeCloseTo(2 + Math.sin(1), 6);
+    expect(scratch.keys(0)[2]).toBeCloseTo(2 + Math.cos(3), 6);
+    expect(scratch.keys(0)[3]).toBeCloseTo(2 + Math.sin(3), 6);
   });
 });
