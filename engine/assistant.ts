@@ -83,6 +83,7 @@ export class Assistant {
       return;
     }
     try {
+      this.#model?.followMemory();
       this.#dispatch(message);
     } catch (error) {
       // A document message has no request to fail; the next request for that document says what is wrong with it.
@@ -134,7 +135,7 @@ export class Assistant {
       case 'configure':
         if (message.idleWork !== undefined) this.#idle.enabled = message.idleWork;
         if (!this.#idle.enabled) this.#idle.stop(this.#model);
-        if (message.maxBytes !== undefined) this.#model?.setMaxBytes(message.maxBytes);
+        if (message.maxBytes !== undefined || message.memoryShare !== undefined) this.#model?.setBudget({ maxBytes: message.maxBytes, share: message.memoryShare });
         return this.#wake();
       case 'generate':
         // Without the id: it belongs to the request that is running, which goes on.
@@ -247,6 +248,7 @@ export class Assistant {
         const fault = this.#fault;
         this.#fault = null;
         if (fault) throw fault.reason;
+        this.#model?.followMemory();
         // Messages get in between steps.
         await nextTurn();
       }

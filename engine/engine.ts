@@ -198,7 +198,12 @@ export class Engine {
     if (!this.hasWork()) this.#cache.shrink();
   }
 
-  /** Changes the ceiling of window + store. Sequences that no longer fit are preempted. */
+  /** What the ceiling is for: bytes of window, store, scratch and the disk tier's buffers, as they are now. */
+  get cacheBytes(): number {
+    return this.#cache.windowBytes + this.#cache.storeBytes + (this.#runner.scratchBytes ?? 0) + this.#bufferBytes;
+  }
+
+  /** Changes the ceiling of all of it. Sequences that no longer fit are preempted. */
   setMaxBytes(maxBytes: number): void {
     this.#betweenSteps(() => {
       this.#scheduler.setMaxBytes(this.#divide(maxBytes));

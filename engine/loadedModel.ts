@@ -7,7 +7,8 @@ import { kvBytesPerToken } from './cache/kvRows.ts';
 import { KvWindow } from './cache/window.ts';
 import { Engine } from './engine.ts';
 import { RequestError } from './errors.ts';
-import { automaticCacheBytes } from './memory.ts';
+import { memoryReading } from './memory.ts';
+import { type BudgetChange, MemoryBudget, USUAL_SHARE } from './memoryBudget.ts';
 import { codecQuality } from './model/codecQuality.ts';
 import { importModel, kvShape, usualKv } from './model/importModel.ts';
 import { RopeTable } from './model/rope.ts';
@@ -31,13 +32,18 @@ export interface LoadedModel {
   readonly layout: Layout;
   /** Replaced by `rebuild`. */
   readonly engine: Engine;
-  /** Changes the ceiling of window + store, in bytes; 0 is automatic. Outlives `rebuild`. */
-  setMaxBytes(maxBytes: number): void;
+  /** Other settings for the cache's ceiling (see MemoryBudget); outlives `rebuild`. */
+  setBudget(options: BudgetChange): void;
+  /** For whenever there is something to do: looks now and then how much memory there is, and moves the ceiling after it. */
+  followMemory(): void;
   /** A new engine over the same session and an empty cache. Pending sequences must have been told before. */
   rebuild(): void;
   /** Not during a step. */
   dispose(): Promise<void>;
 }
+
+/** Memory is looked at this often at most, ms. */
+const LOOK_MS = 3000;
 
 export type LoadProgress = (stage: 'import' | 'session', fraction: number) => void;
 
@@ -80,12 +86,13 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   const pruning = pruned && isGood ? { idleMs: PRUNED_MS, request, conversations: pruned.conversations.klMean <= pruned.conversations.bound, biased: new Set(imported.biased) } : null;
   progress('session', 1);
   // After the weights are in memory: they are not available any more.
-  let maxBytes = options.maxBytes || automaticCacheBytes();
+  const budget = new MemoryBudget({ maxBytes: options.maxBytes, share: options.memoryShare ?? USUAL_SHARE }, memoryReading(0), performance.now());
+  let lookedAt = performance.now();
   const stepCosts = { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) };
   const disk = options.disk && kv === 'int8' ? await openDisk(options.disk, hooks.log) : null;
   const snapshots = disk && { disk, codec: codecNamed('int8', shape, null), modelKey: imported.key, log: hooks.log };
   const { onReady } = hooks;
-  const makeEngine = () => new Engine({ runner, stepCosts, window, maxBytes, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken, reuseShifted, compression, pruning, snapshots, onReady });
+  const makeEngine = () => new Engine({ runner, stepCosts, window, maxBytes: budget.ceiling, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken, reuseShifted, compression, pruning, snapshots, onReady });
   const model = {
     info: {
       name: text.manifest.name,
@@ -112,9 +119,15 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
     text,
     layout: new Layout(text, { contextTokens, numParameters: imported.parameters }),
     engine: makeEngine(),
-    setMaxBytes(bytes: number) {
-      maxBytes = bytes || automaticCacheBytes();
-      model.engine.setMaxBytes(maxBytes);
+    setBudget(change: BudgetChange) {
+      budget.configure(change, memoryReading(model.engine.cacheBytes), performance.now());
+      model.engine.setMaxBytes(budget.ceiling);
+    },
+    followMemory() {
+      const now = performance.now();
+      if (now - lookedAt < LOOK_MS) return;
+      lookedAt = now;
+      if (budget.follow(memoryReading(model.engine.cacheBytes), now)) model.engine.setMaxBytes(budget.ceiling);
     },
     rebuild() {
       model.engine = makeEngine();

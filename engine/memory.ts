@@ -1,19 +1,8 @@
-/** How much memory there is, how much of it the KV cache may take when the user has not said, and what of that it needs. */
+/** How much memory there is, and what of it a KV cache needs at work. */
 import { totalmem } from 'node:os';
 import { prefillTokensIn, scratchRows } from './batch.ts';
+import { type MemoryReading, MOST_BYTES } from './memoryBudget.ts';
 import type { EngineStats } from './protocol.ts';
-
-/** 2 GB: above it a laptop's other programs notice before the assistant gains. */
-const MOST_BYTES = 2e9;
-const SHARE_OF_AVAILABLE = 0.6;
-
-/**
- * min(60% of what is available, 2 GB), in bytes. `process.availableMemory` honours a cgroup's limit and, unlike
- * os.freemem on macOS, counts reclaimable pages.
- */
-export function automaticCacheBytes(availableBytes: number = process.availableMemory()): number {
-  return Math.floor(Math.min(availableBytes * SHARE_OF_AVAILABLE, MOST_BYTES));
-}
 
 /** Most of the ceiling that the prefill lane's scratch may take. Where it is full, a prompt goes on in the window lane. */
 const PREFILL_SHARE = 0.25;
@@ -33,6 +22,15 @@ const USUAL_TOKENS = 8192;
 export function cacheBytesAtWork(bytesPerToken: number, scratchBytesPerToken: number, contextTokens: number): number {
   const tokens = Math.min(USUAL_TOKENS, contextTokens);
   return tokens * bytesPerToken + scratchRows(mostPrefillTokens(MOST_BYTES, scratchBytesPerToken, tokens)) * scratchBytesPerToken;
+}
+
+/**
+ * The machine as it is now, beside a cache that takes so much. `process.availableMemory` honours a cgroup's limit and, unlike
+ * os.freemem on macOS, counts reclaimable pages; `process.constrainedMemory` is that limit, 0 or more than there is without one.
+ */
+export function memoryReading(usedBytes: number): MemoryReading {
+  const constrained = process.constrainedMemory();
+  return { availableBytes: process.availableMemory(), totalBytes: Math.min(totalmem(), constrained || Number.POSITIVE_INFINITY), usedBytes };
 }
 
 /** As it is now. `processBytes` is of the whole process: with the thread transport, the extension host and what else runs in it. */

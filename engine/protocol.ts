@@ -124,6 +124,8 @@ export interface LoadOptions {
   kv?: KvPrecision;
   /** Ceiling of window, store, the prefill lane's scratch and buffers of the disk tier; 0 lets the engine choose. */
   maxBytes: number;
+  /** Share of the available memory that the engine chooses then, 0..1; the usual one when left out. */
+  memoryShare?: number;
   /** 0 lets the engine choose. */
   threads: number;
   /** Longest sequence; the model's own limit when left out, never more than that. */
@@ -205,7 +207,7 @@ export type HostMessage =
   | { type: 'unload'; requestId: string }
   /** Translations of the engine's sentences for the user, by the English text; before everything else. English without it. */
   | { type: 'language'; texts: Record<string, string> }
-  | { type: 'configure'; /** 0 lets the engine choose. */ maxBytes?: number; /** Whether file blocks may be computed while idle. */ idleWork?: boolean }
+  | { type: 'configure'; /** 0 lets the engine choose. */ maxBytes?: number; /** Of the available memory, then. */ memoryShare?: number; /** Whether file blocks may be computed while idle. */ idleWork?: boolean }
   | { type: 'generate'; requestId: string; task: Task; priority: Priority; sampling?: SamplingParams }
   | { type: 'abort'; requestId: string }
   | { type: 'documentChanged'; docId: string; version: number; /** As the editor shows it; the engine keeps the last two parts. */ path: string; text: string; /** The editor's name of it, where the path does not tell: untitled files, cells of a notebook. */ language?: string; /** Nothing of it is written to the disk. */ secret?: boolean }

@@ -22,6 +22,8 @@ export interface Config {
   modelFolders: string[];
   /** Ceiling of window + store in bytes; 0 lets the engine choose. */
   cacheMaxBytes: number;
+  /** Of the available memory, where the engine chooses. */
+  cacheMemoryShare: number;
   /** Cap of what is kept on disk, in bytes; 0 keeps nothing. */
   cacheDiskBytes: number;
   /** "int8" loses nothing, "auto" compresses when memory is short; the others compress whatever is long out of use. */
@@ -115,6 +117,7 @@ function read(): Config {
     model: text('model'),
     modelFolders: texts('modelFolders'),
     cacheMaxBytes: count('cache.maxBytes', Number.MAX_SAFE_INTEGER),
+    cacheMemoryShare: Math.max(0.1, amount('cache.memoryShare', 0.9)),
     cacheDiskBytes: count('cache.diskBytes', Number.MAX_SAFE_INTEGER),
     cacheCodec: CACHE_CODECS.find((name) => name === text('cache.codec')) ?? CACHE_CODECS[0],
     cacheReuseShifted: flag('cache.reuseShifted'),

@@ -32,6 +32,10 @@ function compressOf(codec: CacheCodec): Pick<LoadOptions, 'compress'> {
   return { compress: codec === 'auto' ? { when: 'short', codec: USUAL_CODEC } : { when: 'always', codec } };
 }
 
+function memoryOf({ cacheMaxBytes, cacheMemoryShare }: Config): { maxBytes: number; memoryShare: number } {
+  return { maxBytes: cacheMaxBytes, memoryShare: cacheMemoryShare };
+}
+
 const MOST_PROBLEMS = 10;
 
 export class EngineHost implements vscode.Disposable {
@@ -50,8 +54,8 @@ export class EngineHost implements vscode.Disposable {
   #numQuiet = 0;
   /** The failure that the user has been told of; told once until the engine has worked again. */
   #told = '';
-  /** The ceiling that the engine has been given. */
-  #maxBytes = 0;
+  /** What the engine has been told of the memory that it may take. */
+  #memory = { maxBytes: 0, memoryShare: 0 };
 
   constructor(context: vscode.ExtensionContext, settings: Settings, log: Log) {
     this.#settings = settings;
@@ -60,12 +64,12 @@ export class EngineHost implements vscode.Disposable {
     this.client = new EngineClient({
       createTransport: () => TRANSPORTS[settings.current.transport](path.join(context.extensionPath, 'dist', 'worker.js'), (text) => log.info(`engine: ${text.trimEnd()}`)),
       loadOptions: () => {
-        this.#maxBytes = settings.current.cacheMaxBytes;
+        this.#memory = memoryOf(settings.current);
         return {
           modelDir: locateModel(settings.current.model, context.extensionPath).modelDir,
           cacheDir: modelCacheDir(context.globalStorageUri),
           precision: settings.current.precision,
-          maxBytes: this.#maxBytes,
+          ...this.#memory,
           threads: settings.current.threads,
           ...(settings.current.cacheReuseShifted ? { reuseShifted: true } : {}),
           ...compressOf(settings.current.cacheCodec),
@@ -90,7 +94,7 @@ export class EngineHost implements vscode.Disposable {
       this.#idle,
       settings.onDidChange(({ before, now }) => {
         if (LOADED_WITH.some((name) => before[name] !== now[name])) void this.client.stop(vscode.l10n.t('the settings of the engine were changed'));
-        else this.#applyMaxBytes();
+        else this.#applyMemory();
         this.#idle.review();
       }),
       // Nobody waits for a file to be read ahead while the window is in the background.
@@ -148,7 +152,7 @@ export class EngineHost implements vscode.Disposable {
     if (state.kind === 'ready') {
       this.#told = '';
       // The setting may have changed while the model was loading.
-      this.#applyMaxBytes();
+      this.#applyMemory();
       if (!vscode.window.state.focused) this.client.notify({ type: 'configure', idleWork: false });
     }
     if (state.kind === 'stopped') this.#idle.stopped();
@@ -171,11 +175,11 @@ export class EngineHost implements vscode.Disposable {
     void this.client.stop(vscode.l10n.t('the model was unloaded'));
   }
 
-  #applyMaxBytes(): void {
-    const { cacheMaxBytes } = this.#settings.current;
-    if (cacheMaxBytes === this.#maxBytes || this.client.state.kind !== 'ready') return;
-    this.#maxBytes = cacheMaxBytes;
-    this.client.notify({ type: 'configure', maxBytes: cacheMaxBytes });
+  #applyMemory(): void {
+    const memory = memoryOf(this.#settings.current);
+    if ((memory.maxBytes === this.#memory.maxBytes && memory.memoryShare === this.#memory.memoryShare) || this.client.state.kind !== 'ready') return;
+    this.#memory = memory;
+    this.client.notify({ type: 'configure', ...memory });
   }
 
   async #tell(message: string): Promise<void> {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { build } from 'esbuild';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, test, vi } from 'vitest';
 import { Assistant } from '../../engine/assistant.ts';
 import { type LoadedModel, loadModel } from '../../engine/loadedModel.ts';
 import type { Machine } from '../../engine/machine.ts';
@@ -64,6 +64,51 @@ const done = (end: EngineMessage) => {
   if (end.type !== 'done') throw new Error(JSON.stringify(end));
   return end;
 };
+
+test('the ceiling follows the machine’s memory while an answer is written, down and up, with the same words', async () => {
+  let availableBytes = 2e9;
+  let skipped = 0;
+  const { now } = performance;
+  vi.spyOn(process, 'availableMemory').mockImplementation(() => availableBytes);
+  vi.spyOn(performance, 'now').mockImplementation(() => now.call(performance) + skipped);
+  try {
+    const talk = inThread();
+    const ceilings: number[] = [];
+    talk.post({ ...LOAD, maxBytes: 0, memoryShare: 0.5 });
+    talk.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
+    const question: ChatTask = { kind: 'chat', docIds: ['d'], messages: [{ role: 'user', content: 'Which functions does this file define?' }] };
+    const alone = done(await talk.generate('alone', question, { maxTokens: 40, ignoreEos: true }));
+    ceilings.push((await talk.stats()).maxBytes);
+    const answer = talk.generate('pressed', question, { maxTokens: 40, ignoreEos: true });
+    while (!talk.messages.some((message) => message.type === 'chunk' && message.requestId === 'pressed')) await new Promise((resolve) => setImmediate(resolve));
+    availableBytes = 600e6;
+    skipped += 4000;
+    // After the step under way.
+    while ((await talk.stats()).maxBytes === ceilings[0]) await new Promise((resolve) => setImmediate(resolve));
+    expect(talk.ends('pressed')).toEqual([]);
+    ceilings.push((await talk.stats()).maxBytes);
+    const pressed = done(await answer);
+    const text = (id: string) => talk.messages.flatMap((message) => (message.type === 'chunk' && message.requestId === id ? [message.text] : [])).join('');
+    expect(text('pressed')).toBe(text('alone'));
+    expect(pressed.usage.completionTokens).toBe(alone.usage.completionTokens);
+    availableBytes = 4e9;
+    for (let i = 0; i < 2; i++) {
+      skipped += 61_000;
+      ceilings.push((await talk.stats()).maxBytes);
+    }
+    // As a share of what is there and what the cache has; rising by a half each minute.
+    expect(ceilings[0]).toBe(1e9);
+    expect(ceilings[1]! / 1e6).toBeGreaterThan(300);
+    expect(ceilings[1]! / 1e6).toBeLessThan(400);
+    expect(ceilings.slice(2).map((each) => each / ceilings[1]!)).toEqual([expect.closeTo(1.5, 5), expect.closeTo(2.25, 5)]);
+    talk.post({ type: 'configure', memoryShare: 0.1 });
+    expect((await talk.stats()).maxBytes).toBeGreaterThanOrEqual(0.4e9);
+    expect((await talk.stats()).maxBytes).toBeLessThan(0.45e9);
+    await talk.ask({ type: 'shutdown', requestId: 'shutdown' });
+  } finally {
+    vi.restoreAllMocks();
+  }
+});
 
 /** Loads the real model, then makes the n-th steps named fail, counted over all loads. */
 const failingAt = (...steps: number[]): typeof loadModel => {

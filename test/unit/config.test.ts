@@ -32,8 +32,8 @@ test('a value of another type counts as not set: secrets stay out, completions s
 });
 
 test('what is out of range is brought into it, entries that are no text are left out', () => {
-  expect(read({ 'completion.debounceMs': -1, 'engine.threads': 1e9, 'cache.maxBytes': 12.7, 'engine.unloadAfterMinutes': 0.5, 'engine.transport': 'pigeon', 'engine.precision': 'float32', model: ' /m ' })).toMatchObject({
-    threads: 256, cacheMaxBytes: 12, unloadAfterMinutes: 0.5, transport: 'thread', precision: 'int8', model: '/m', completion: { debounceMs: 0 },
+  expect(read({ 'completion.debounceMs': -1, 'engine.threads': 1e9, 'cache.maxBytes': 12.7, 'cache.memoryShare': 7, 'engine.unloadAfterMinutes': 0.5, 'engine.transport': 'pigeon', 'engine.precision': 'float32', model: ' /m ' })).toMatchObject({
+    threads: 256, cacheMaxBytes: 12, cacheMemoryShare: 0.9, unloadAfterMinutes: 0.5, transport: 'thread', precision: 'int8', model: '/m', completion: { debounceMs: 0 },
   });
   expect(read({ 'completion.languages': [1, 'go', null, ''] }).completion.languages).toEqual(['go']);
   expect(read({ 'engine.transport': 'process' }).transport).toBe('process');
@@ -43,8 +43,9 @@ test('what is out of range is brought into it, entries that are no text are left
 test('any JSON at all', () => {
   fc.assert(
     fc.property(fc.dictionary(fc.constantFrom(...world.defaults.keys()), fc.jsonValue()), (values) => {
-      const { threads, cacheMaxBytes, unloadAfterMinutes, completion, chat } = read(values);
+      const { threads, cacheMaxBytes, cacheMemoryShare, unloadAfterMinutes, completion, chat } = read(values);
       for (const value of [threads, cacheMaxBytes, completion.debounceMs, completion.maxTokens, chat.maxTokens]) expect(Number.isSafeInteger(value) && value >= 0).toBe(true);
+      expect(cacheMemoryShare >= 0.1 && cacheMemoryShare <= 0.9).toBe(true);
       expect(unloadAfterMinutes >= 0 && unloadAfterMinutes <= 1440).toBe(true);
       for (const entry of [...completion.languages, ...completion.exclude]) expect(typeof entry).toBe('string');
     }),

@@ -56,7 +56,7 @@ function hostOf() {
   world.told.length = 0;
   world.focused = true;
   world.windowState.clear();
-  const config = { model: '', threads: 0, precision: 'int8', transport: 'thread', cacheMaxBytes: 0, cacheDiskBytes: 0, cacheCodec: 'int8', cacheReuseShifted: false, unloadAfterMinutes: 0 };
+  const config = { model: '', threads: 0, precision: 'int8', transport: 'thread', cacheMaxBytes: 0, cacheMemoryShare: 0.6, cacheDiskBytes: 0, cacheCodec: 'int8', cacheReuseShifted: false, unloadAfterMinutes: 0 };
   let changed = (_: unknown): void => {};
   const settings = {
     get current() { return { ...config }; },
@@ -83,7 +83,7 @@ const greet = async () => {
   return last().sent.find((message) => message.type === 'load') as Extract<HostMessage, { type: 'load' }>;
 };
 
-test('a ceiling set while the model loads reaches the engine when it is ready, 0 later without a restart', async () => {
+test('a ceiling or share set while the model loads reaches the engine when it is ready, another later without a restart', async () => {
   const { host, set } = hostOf();
   const ready = host.client.ready();
   const { requestId } = await greet();
@@ -92,7 +92,9 @@ test('a ceiling set while the model loads reaches the engine when it is ready, 0
   last().say({ type: 'reply', requestId, value: { kind: 'loaded', model: { name: 'm' } as never } });
   await ready;
   set({ cacheMaxBytes: 0 });
-  expect(last().sent.slice(1)).toEqual([{ type: 'configure', maxBytes: 5e6 }, { type: 'configure', maxBytes: 0 }]);
+  set({ cacheMemoryShare: 0.3 });
+  const memory = { type: 'configure', memoryShare: 0.6 };
+  expect(last().sent.slice(1)).toEqual([{ ...memory, maxBytes: 5e6 }, { ...memory, maxBytes: 0 }, { ...memory, maxBytes: 0, memoryShare: 0.3 }]);
   expect(world.engines.length).toBe(1);
 });
 

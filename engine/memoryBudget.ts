@@ -1,0 +1,96 @@
+/**
+ * PURE: how much memory the KV cache may take as the machine's changes: its ceiling in bytes. Down as soon as memory is short, up
+ * slowly once it has been there for a while, so that two programs that do so do not chase each other.
+ *
+ * Chosen by the engine, it is a share of what is available to others and to the cache together, at most MOST_BYTES. One that the
+ * user has set is never exceeded, and kept as long as the machine has a reserve: only where less would be left is it lowered,
+ * so far that the reserve is there again.
+ */
+
+/** 2 GB: above it a laptop's other programs notice before the assistant gains. */
+export const MOST_BYTES = 2e9;
+/** Of what is available; between half and 70% of a GPU's memory would be usual, too. */
+export const USUAL_SHARE = 0.6;
+/** Below it a request about an ordinary file would not fit, and nobody else gains: 128 MB, or the user's ceiling where that is less. */
+export const LEAST_BYTES = 128e6;
+/** Of the machine's memory, left to others under a ceiling of the user's. */
+const RESERVE_SHARE = 0.05;
+/** It stays where it is up to changes of this share: a tenth less, a quarter more. */
+const LESS = 0.9;
+const MORE = 1.25;
+/** After lowering it what was freed is not available at once: the next time at the earliest, ms. */
+const SETTLE_MS = 10_000;
+/** For so long there must have been enough before it rises, and by half at most each time, ms. */
+const CALM_MS = 60_000;
+const MOST_RISE = 1.5;
+
+export interface MemoryReading {
+  /** To any program without swapping; within a container's limit. */
+  availableBytes: number;
+  /** All that the machine, or the container, has. */
+  totalBytes: number;
+  /** What the cache takes now. */
+  usedBytes: number;
+}
+
+interface BudgetOptions {
+  /** The user's ceiling; 0 lets the engine choose. */
+  maxBytes: number;
+  /** Of what is available, 0..1. */
+  share: number;
+}
+
+/** What is left out or undefined stays. */
+export type BudgetChange = { [K in keyof BudgetOptions]?: BudgetOptions[K] | undefined };
+
+/** What the ceiling would be with nothing to go before it. */
+export function wantedBytes({ maxBytes, share }: BudgetOptions, { availableBytes, totalBytes, usedBytes }: MemoryReading): number {
+  const there = availableBytes + usedBytes;
+  const most = maxBytes || MOST_BYTES;
+  const wanted = maxBytes ? there - RESERVE_SHARE * totalBytes : share * there;
+  return Math.floor(Math.max(Math.min(LEAST_BYTES, most), Math.min(most, wanted)));
+}
+
+export class MemoryBudget {
+  #options: BudgetOptions;
+  #ceiling: number;
+  /** When it was lowered last, and when there was too little for a higher one last. */
+  #loweredAt = Number.NEGATIVE_INFINITY;
+  #shortAt: number;
+
+  /** @param now ms, never going back. */
+  constructor(options: BudgetOptions, reading: MemoryReading, now: number) {
+    this.#options = options;
+    this.#ceiling = wantedBytes(options, reading);
+    this.#shortAt = now;
+  }
+
+  /** Bytes. */
+  get ceiling(): number {
+    return this.#ceiling;
+  }
+
+  /** Other settings hold at once. */
+  configure({ maxBytes = this.#options.maxBytes, share = this.#options.share }: BudgetChange, reading: MemoryReading, now: number): void {
+    this.#options = { maxBytes, share };
+    this.#ceiling = wantedBytes(this.#options, reading);
+    this.#shortAt = now;
+  }
+
+  /** Whether the ceiling is another one now. */
+  follow(reading: MemoryReading, now: number): boolean {
+    const before = this.#ceiling;
+    const wanted = wantedBytes(this.#options, reading);
+    const most = this.#options.maxBytes || MOST_BYTES;
+    // The last bit up to the most is worth it, however little.
+    if (wanted <= before || (wanted < MORE * before && wanted < most)) this.#shortAt = now;
+    if (wanted < LESS * before && now - this.#loweredAt >= SETTLE_MS) {
+      this.#ceiling = wanted;
+      this.#loweredAt = now;
+    } else if (now - this.#shortAt >= CALM_MS) {
+      this.#ceiling = Math.min(wanted, Math.floor(MOST_RISE * before));
+      this.#shortAt = now;
+    }
+    return this.#ceiling !== before;
+  }
+}

@@ -1,0 +1,89 @@
+/** The ceiling as the machine's memory changes under an engine at work: nothing is said otherwise, and nothing goes uncounted. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { codecNamed } from '../../engine/cache/codecs/registry.ts';
+import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
+import { scratchRows } from '../../engine/batch.ts';
+import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
+import { KvWindow } from '../../engine/cache/window.ts';
+import { Engine } from '../../engine/engine.ts';
+import { mostPrefillTokens } from '../../engine/memory.ts';
+import { MemoryBudget } from '../../engine/memoryBudget.ts';
+import { Snapshots } from '../../engine/snapshots.ts';
+import { FakeRunner, fakeShape } from './fakeRunner.ts';
+import { ask, harness, tokens } from './harness.ts';
+import { runAlone } from './oracle.ts';
+
+const SHAPE = fakeShape();
+const BYTES = kvBytesPerToken(SHAPE);
+const SCRATCH_BYTES = 32;
+
+/** With a scratch that holds, from a prompt's first part on, as many rows as its share is for. */
+class ScratchRunner extends FakeRunner {
+  maxBytes = 0;
+  scratchBytes = 0;
+
+  override async run(batch: Parameters<FakeRunner['run']>[0]): Promise<Float32Array> {
+    if (batch.some(({ lane }) => lane === 'prefill')) this.scratchBytes = scratchRows(mostPrefillTokens(this.maxBytes, SCRATCH_BYTES, 4096)) * SCRATCH_BYTES;
+    return super.run(batch);
+  }
+
+  releaseScratch(): void {
+    this.scratchBytes = 0;
+  }
+}
+
+test('requests run on as others take the memory and give it back, with the same tokens', async () => {
+  const { engine, clock } = harness({ slots: 4000, tokenBudget: 64 });
+  // In MB what is here bytes, so that the least of a machine does not matter.
+  const machine = { totalBytes: 8000e6, availableBytes: 4000e6 };
+  const reading = () => ({ ...machine, usedBytes: (engine.cacheBytes / BYTES) * 1e6 });
+  const budget = new MemoryBudget({ maxBytes: 0, share: 0.5 }, reading(), 0);
+  engine.setMaxBytes((budget.ceiling / 1e6) * BYTES);
+  const asked = [1, 2, 3].map((i) => ask(engine, tokens(400, i), { maxTokens: 40 }));
+  const ceilings = new Set([budget.ceiling]);
+  for (let steps = 0; engine.hasWork(); steps++) {
+    machine.availableBytes = steps >= 6 && steps < 20 ? 600e6 : 4000e6;
+    clock.now += 3000;
+    if (budget.follow(reading(), clock.now)) engine.setMaxBytes((budget.ceiling / 1e6) * BYTES);
+    ceilings.add(budget.ceiling);
+    expect(engine.cacheBytes).toBeLessThanOrEqual((budget.ceiling / 1e6) * BYTES);
+    await engine.step();
+    engine.checkIntegrity();
+  }
+  expect(Math.min(...ceilings)).toBeLessThan(1000e6);
+  expect(budget.ceiling).toBeGreaterThan(Math.min(...ceilings));
+  expect(engine.stats().events.preemptions).toBeGreaterThan(0);
+  for (const [i, one] of asked.entries()) expect(one.tokenIds).toEqual(runAlone(tokens(400, i + 1), { maxTokens: 40 }, { maxContext: 4096, capacity: 4096 }).tokenIds);
+});
+
+test('the ceiling counts window, store, scratch and the disk tier’s buffers, to the byte', async () => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'kvasir-budget-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const log = (): void => {};
+  const snapshots = { disk: await DiskTier.open(folder, 1e8, log), codec: codecNamed('int8', SHAPE, null), modelKey: 'fake', log };
+  const bufferBytes = Snapshots.bufferBytes(SHAPE);
+  const window = new KvWindow(SHAPE, 0);
+  const runner = new ScratchRunner(window);
+  const maxBytes = 3000 * BYTES + bufferBytes + 17;
+  runner.maxBytes = maxBytes;
+  const engine = new Engine({ runner, window, maxContext: 4096, tokenBudget: 256, clock: () => 0, prefillBytesPerToken: SCRATCH_BYTES, snapshots, maxBytes });
+  let most = 0;
+  for (let i = 0; i < 12; i++) {
+    ask(engine, tokens(500, i), { maxTokens: 3, prefillTokens: 300 });
+    while (engine.hasWork()) {
+      await engine.step();
+      const { windowBytes, storeBytes, scratchBytes } = engine.stats();
+      expect(engine.cacheBytes).toBe(windowBytes + storeBytes + scratchBytes + bufferBytes);
+      most = Math.max(most, engine.cacheBytes);
+    }
+  }
+  // Full, but for what is less than a page of the window or a run of the store.
+  expect(runner.scratchBytes).toBeGreaterThan(0);
+  expect(most).toBeLessThanOrEqual(maxBytes);
+  expect(most).toBeGreaterThan(maxBytes - 512 * BYTES);
+  engine.setMaxBytes(maxBytes - 1500 * BYTES);
+  expect(engine.cacheBytes).toBeLessThanOrEqual(maxBytes - 1500 * BYTES);
+});

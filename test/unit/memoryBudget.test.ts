@@ -1,0 +1,122 @@
+/** The ceiling of the KV cache on a machine whose memory others take and give back. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { LEAST_BYTES, MemoryBudget, MOST_BYTES, wantedBytes } from '../../engine/memoryBudget.ts';
+
+const GB = 1e9;
+const reading = (availableBytes: number, usedBytes = 0, totalBytes = 16 * GB) => ({ availableBytes, totalBytes, usedBytes });
+
+/** A cache that takes all that it may, on a machine that others leave so much of. */
+class Machine {
+  now = 0;
+  others = 0;
+  readonly budget: MemoryBudget;
+  readonly totalBytes: number;
+
+  constructor(totalBytes: number, options: { maxBytes: number; share: number }) {
+    this.totalBytes = totalBytes;
+    this.budget = new MemoryBudget(options, reading(totalBytes, 0, totalBytes), 0);
+  }
+
+  get reading() {
+    const usedBytes = this.budget.ceiling;
+    return reading(Math.max(0, this.totalBytes - this.others - usedBytes), usedBytes, this.totalBytes);
+  }
+
+  /** Looks each three seconds. Returns how often the ceiling changed. */
+  wait(seconds: number): number {
+    let changes = 0;
+    for (const end = this.now + 1000 * seconds; this.now < end; this.now += 3000) if (this.budget.follow(this.reading, this.now)) changes++;
+    return changes;
+  }
+}
+
+test('chosen by the engine: the share of what is available to it and to others, at most 2 GB, never nothing', () => {
+  const wanted = (available: number, used: number, share = 0.6) => wantedBytes({ maxBytes: 0, share }, reading(available, used));
+  expect([wanted(1 * GB, 0), wanted(64 * GB, 0), wanted(0.5 * GB, 0.5 * GB), wanted(1 * GB, 0, 0.9), wanted(0, 0)]).toEqual([0.6 * GB, MOST_BYTES, 0.6 * GB, 0.9 * GB, LEAST_BYTES]);
+});
+
+test('the user’s: kept while a twentieth of the machine is left besides, lowered so far that it is', () => {
+  const wanted = (available: number, used: number, maxBytes = 4 * GB) => wantedBytes({ maxBytes, share: 0.6 }, reading(available, used));
+  expect([wanted(0.9 * GB, 4 * GB), wanted(0.1 * GB, 4 * GB), wanted(0, 0), wanted(0, 0, 1e6)]).toEqual([4 * GB, 3.3 * GB, LEAST_BYTES, 1e6]);
+});
+
+test('down within seconds when others take memory, up by a half a minute later at the earliest', () => {
+  const machine = new Machine(4 * GB, { maxBytes: 0, share: 0.6 });
+  expect(machine.budget.ceiling).toBe(2 * GB);
+  machine.others = 2 * GB;
+  machine.wait(3);
+  expect(machine.budget.ceiling).toBe(1.2 * GB);
+  machine.others = 0;
+  machine.wait(57);
+  expect(machine.budget.ceiling).toBe(1.2 * GB);
+  machine.wait(3);
+  expect(machine.budget.ceiling).toBe(1.8 * GB);
+  machine.wait(600);
+  expect(machine.budget.ceiling).toBe(2 * GB);
+});
+
+test('more is taken than there is: down step by step until nobody swaps', () => {
+  const machine = new Machine(4 * GB, { maxBytes: 0, share: 0.6 });
+  machine.others = 3.5 * GB;
+  machine.wait(45);
+  expect(machine.budget.ceiling).toBeLessThan(0.34 * GB);
+});
+
+test('what goes to and fro by a tenth moves nothing; a peak in between starts the wait anew', () => {
+  const machine = new Machine(3 * GB, { maxBytes: 0, share: 0.5 });
+  let changes = 0;
+  for (let i = 0; i < 100; i++) {
+    machine.others = i % 2 ? 0 : 0.29 * GB;
+    changes += machine.wait(30);
+  }
+  expect([changes, machine.budget.ceiling]).toEqual([0, 1.5 * GB]);
+  machine.others = 2 * GB;
+  machine.wait(3);
+  for (let i = 0; i < 20; i++) {
+    machine.others = 0;
+    machine.wait(45);
+    machine.others = 2 * GB;
+    machine.wait(6);
+  }
+  expect(machine.budget.ceiling).toBe(0.5 * GB);
+});
+
+test('what was freed and is not available yet does not lower it again at once', () => {
+  const budget = new MemoryBudget({ maxBytes: 0, share: 0.6 }, reading(2 * GB), 0);
+  expect(budget.ceiling).toBe(1.2 * GB);
+  expect(budget.follow(reading(0.2 * GB, 1.2 * GB), 3000)).toBe(true);
+  expect(budget.ceiling).toBe(0.84 * GB);
+  expect(budget.follow(reading(0.2 * GB, 0.84 * GB), 6000)).toBe(false);
+  expect(budget.follow(reading(0.56 * GB, 0.84 * GB), 13_000)).toBe(false);
+});
+
+test('other settings hold at once', () => {
+  const budget = new MemoryBudget({ maxBytes: 0, share: 0.6 }, reading(2 * GB), 0);
+  budget.configure({ share: 0.3 }, reading(2 * GB), 1);
+  expect(budget.ceiling).toBe(0.6 * GB);
+  budget.configure({ maxBytes: 1.5 * GB, share: undefined }, reading(8 * GB), 2);
+  expect(budget.ceiling).toBe(1.5 * GB);
+  budget.configure({ maxBytes: 0 }, reading(2 * GB), 3);
+  expect(budget.ceiling).toBe(0.6 * GB);
+});
+
+test('property: whatever the others do, never above the user’s ceiling or the engine’s most, and never below the least', () => {
+  fc.assert(
+    fc.property(fc.constantFrom(0, 1e6, 0.5 * GB, 6 * GB), fc.double({ min: 0.1, max: 0.9, noNaN: true }), fc.array(fc.record({ others: fc.double({ min: 0, max: 8 * GB, noNaN: true }), seconds: fc.nat(200) })), (maxBytes, share, steps) => {
+      const machine = new Machine(8 * GB, { maxBytes, share });
+      const most = maxBytes || MOST_BYTES;
+      for (const { others, seconds } of steps) {
+        machine.others = others;
+        machine.wait(seconds);
+        const { ceiling } = machine.budget;
+        expect(ceiling >= Math.min(LEAST_BYTES, most) && ceiling <= most).toBe(true);
+      }
+      // It comes to rest: not above what it wants by more than a tenth, and after a while not below it by more than a quarter.
+      machine.wait(3600);
+      const wanted = wantedBytes({ maxBytes, share }, machine.reading);
+      expect(machine.budget.ceiling).toBeLessThanOrEqual(wanted / 0.9 + 1);
+      expect(machine.budget.ceiling).toBeGreaterThanOrEqual(wanted / 1.25 - 1);
+    }),
+  );
+});
