@@ -114,7 +114,7 @@ function write(random: Random, current: Map<string, string>, passage: Passage, w
 }
 
 /** The keys that write `text`, with slips, and with an undo of some words where asked for. */
-function typed(random: Random, text: string, undo: boolean): Key[] {
+export function typed(random: Random, text: string, undo: boolean): Key[] {
   const units = text.match(/\n[ \t]*|[^\n]/g) ?? [];
   const keys: Key[] = [];
   let position = 0;
@@ -162,8 +162,12 @@ function wordStartBefore(text: string, position: number): number {
 /** Whole milliseconds, log-normal. */
 function draw(random: Random, what: keyof typeof WAITS): number {
   const [median, spread] = WAITS[what];
-  const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
-  return Math.round(Math.min(LONGEST_WAIT, Math.max(LEAST_WAIT, median * Math.exp(spread * normal))));
+  return Math.round(Math.min(LONGEST_WAIT, Math.max(LEAST_WAIT, median * Math.exp(spread * normal(random)))));
+}
+
+/** Of mean 0 and variance 1. */
+export function normal(random: Random): number {
+  return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 }
 
 /** The session's files as they are in a commit. */

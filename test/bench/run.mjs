@@ -45,7 +45,7 @@ const suites = {
     run: async (values) => (await import('./kv/kvSuite.ts')).kvSuite(values),
   },
   eviction: {
-    what: 'what eviction policies find again of a recorded session, reckoned without a model',
+    what: 'what eviction policies find again of a recorded session and of days of work, reckoned without a model',
     options: '',
     run: async () => (await import('./eviction/evictionBench.ts')).evictionSuite(),
   },

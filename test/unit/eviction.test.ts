@@ -1,6 +1,7 @@
 /** Which run goes first: never one before another that goes on from it, and by policy what is worth least. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { Documents } from '../../engine/documents.ts';
 import { Clock } from '../../engine/cache/eviction/clock.ts';
 import { type Eviction, evictionOrder, firstToGo } from '../../engine/cache/eviction/eviction.ts';
 import { Lru } from '../../engine/cache/eviction/lru.ts';
@@ -10,9 +11,12 @@ import { PrefixTree, type TreeNode } from '../../engine/cache/prefixTree.ts';
 import { KvStore } from '../../engine/cache/store.ts';
 import { laneIds } from '../../engine/laneIds.ts';
 import { fakeShape } from '../engine/fakeRunner.ts';
-import { replayCache } from '../bench/eviction/evictionBench.ts';
 import { cacheTrace } from '../bench/eviction/cacheTrace.ts';
+import { daySession } from '../bench/eviction/daySession.ts';
+import { replayCache } from '../bench/eviction/evictionBench.ts';
+import { Future } from '../bench/eviction/future.ts';
 import { readSession } from '../bench/session.ts';
+import { sessionArrivals } from '../bench/sessionArrivals.ts';
 
 const POLICIES: [string, () => Eviction][] = [['lru', () => new Lru()], ['clock', () => new Clock()], ['utility', () => new Utility(16)]];
 const newTree = (): PrefixTree => new PrefixTree(new KvStore(fakeShape()));
@@ -75,44 +79,129 @@ test('clock: in the order in which they came, but for one that was found since t
   expect(order(tree, clock, 0)).toEqual([c, d, a]);
 });
 
-test('utility: what is never found again goes before what is, however young it is; deep and compressed runs are worth more', () => {
+test('utility with nothing learnt: the younger is worth more, and of one age the deeper and the compressed', () => {
   const tree = newTree();
   const utility = new Utility(16);
-  const now = 100_000;
-  const typed = add(tree, tree.root, 20, { tag: 'completion', lastUse: now - 100 });
-  const file = tree.insert(tree.root, laneIds(Array.from({ length: 20 }, (_, i) => 5000 + i), [[0, 20]]), new Int32Array(20));
-  Object.assign(file, { tag: 'idle', lastUse: now - 60_000 });
-  expect(order(tree, utility, now)).toEqual([file, typed]);
-  for (let i = 0; i < 20; i++) {
-    utility.gone(typed, 500);
-    utility.hit(file, 70_000);
-  }
-  expect(order(tree, utility, now)).toEqual([typed, file]);
-  const deep = add(tree, typed, 20, { tag: 'completion', lastUse: now - 100, startIndex: 8000 });
+  const now = 1_000_000;
+  const [old, young, middle] = [900_000, 3000, 80_000].map((idleMs) => add(tree, tree.root, 20, { lastUse: now - idleMs }));
+  expect(order(tree, utility, now)).toEqual([old, middle, young]);
+  const deep = add(tree, young!, 20, { lastUse: now - 3000, startIndex: 8000 });
   expect(utility.worth(deep, now)).toBeGreaterThan(2 * utility.worth({ ...deep, startIndex: 0 }, now));
   expect(utility.worth({ ...deep, slots: null, stored: { numTokens: 20, numRows: 20, bytes: 80, numExact: 0, blocks: [] } }, now)).toBeCloseTo(4 * utility.worth(deep, now), 9);
 });
 
-test('chances of being found: by class, falling with age, learnt from what was found and what went', () => {
-  const times = new ReuseTimes();
-  const before = [1, 60, 3600].map((seconds) => times.chance('a', 1000 * seconds));
-  expect(before).toEqual([...before].sort((a, b) => b - a));
-  for (let i = 0; i < 100; i++) {
-    times.ended('a', 2000, i % 10 > 0);
-    times.ended('b', 2000, false);
-  }
-  expect(times.chance('a', 1000)).toBeGreaterThan(0.9);
-  expect(times.chance('b', 1000)).toBeLessThan(times.chance('c', 1000));
-  // What has come past the age at which the others were found is as unknown as before.
-  expect(times.chance('a', 10_000)).toBeCloseTo(times.chance('c', 10_000), 9);
+test('utility learns that what was typed past is never found again: it goes before a file not looked at for a minute', () => {
+  const tree = newTree();
+  const utility = new Utility(16);
+  const now = 100_000;
+  const typed = add(tree, tree.root, 20, { tag: 'completion', lastUse: now - 1000 });
+  const file = tree.insert(tree.root, laneIds(Array.from({ length: 20 }, (_, i) => 5000 + i), [[0, 20]]), new Int32Array(20));
+  Object.assign(file, { tag: 'idle', lastUse: now - 60_000 });
+  expect(order(tree, utility, now)).toEqual([file, typed]);
+  for (let i = 0; i < 400; i++) utility.gone(typed, 100_000);
+  expect(order(tree, utility, now)).toEqual([typed, file]);
 });
 
-test('the recorded session: whatever goes first, what is found is the same where all fits, and less where it does not', async () => {
-  const trace = await cacheTrace(readSession());
-  for (const [policy] of POLICIES) {
-    const [small, large, larger] = [4096, 65_536, 131_072].map((ceiling) => replayCache(trace, policy, ceiling));
-    expect([large!.evictions, larger!.evictions, large!.found]).toEqual([0, 0, larger!.found]);
-    expect(small!.evictions).toBeGreaterThan(10);
-    expect(small!.found).toBeLessThan(large!.found);
+test('utility tells what has been found before from what has not, and old versions of a text from its present one', () => {
+  const tree = newTree();
+  const utility = new Utility(16);
+  const now = 100_000;
+  const [once, again] = [0, 1].map(() => add(tree, tree.root, 20, { tag: 'completion', lastUse: now - 1000 }));
+  for (let i = 0; i < 20; i++) {
+    utility.gone(once!, 100_000);
+    utility.hit(again!, 2000);
+  }
+  expect(utility.worth(again!, now)).toBeGreaterThan(3 * utility.worth(once!, now));
+
+  const file = add(tree, tree.root, 100, { tag: 'idle', lastUse: now - 500 });
+  const [before, after] = [5000, 500].map((idleMs) => add(tree, file, 20, { tag: 'idle', lastUse: now - idleMs }));
+  for (let i = 0; i < 20; i++) {
+    utility.gone(before!, 600_000);
+    utility.hit(after!, 6000);
+  }
+  // At the same age.
+  expect(utility.worth(before!, now)).toBeLessThan(utility.worth(after!, now + 4500) / 3);
+});
+
+test('what keeping is worth: by class and age, learnt from what was found and what went, falling with age where nothing is known', () => {
+  const times = new ReuseTimes();
+  const before = [1, 3, 60, 3600, 36_000].map((seconds) => times.worth('a', 1000 * seconds));
+  expect(before).toEqual([...before].sort((a, b) => b - a));
+  for (let i = 0; i < 200; i++) {
+    times.ended('a', 3000, i % 10 > 0);
+    times.ended('b', 100_000, false);
+    times.ended('chat', i % 2 ? 3000 : 100_000, i % 2 === 0);
+  }
+  // Nine of ten within the doubling from two seconds on, which takes 1.1 seconds of keeping each.
+  expect(times.worth('a', 2000)).toBeCloseTo(0.9 / 1100, 4);
+  expect(times.worth('b', 2000)).toBeLessThan(times.worth('c', 2000) / 10);
+  // What has come past the age at which the others were found is as unknown as before.
+  expect(times.worth('a', 10_000)).toBe(times.worth('c', 10_000));
+  // A conversation goes on after minutes or not at all: it is kept until then, and not much longer.
+  expect(times.worth('chat', 4500)).toBeGreaterThan(0.3 / 100_000);
+  expect(times.worth('chat', 70_000)).toBeGreaterThan(2 * times.worth('chat', 4500));
+  expect(times.worth('chat', 300_000)).toBeLessThan(times.worth('chat', 70_000) / 10);
+});
+
+test('Belady’s rule: what is asked for last goes first, and what is never asked for before that', () => {
+  const request = (atMs: number, ids: number[]) => ({ atMs, priority: 'chat' as const, ids: [...ids, 99], numPrompt: ids.length });
+  const future = new Future([request(1, [1, 2, 3, 4]), request(2, [1, 2, 5]), request(3, [7, 8]), request(4, [1, 2, 3])]);
+  const tree = newTree();
+  const insert = (parent: TreeNode, ids: number[]): TreeNode => tree.insert(parent, ids, new Int32Array(ids.length));
+  const shared = insert(tree.root, [1, 2]);
+  const [three, four] = [insert(shared, [3, 4, 99]), insert(shared, [5])];
+  const seven = insert(tree.root, [7, 8, 99]);
+  const whens = (now: number): number[] => [shared, three, four, seven].map((node) => -future.worth(node, now));
+  expect(whens(0)).toEqual([1, Number.POSITIVE_INFINITY, 2, Number.POSITIVE_INFINITY]);
+  for (const [node, at] of [[three, 1], [seven, 2]] as const) expect(-future.worth(tree.split(node, at), 0)).toBe(at === 1 ? 1 : 3);
+  expect(whens(2)[0]).toBe(4);
+  expect(whens(4)).toEqual(Array(4).fill(Number.POSITIVE_INFINITY));
+});
+
+test('a day of work: the same for the same seed, ten files or more, edits that follow each other, and returns to files that thin out slowly', () => {
+  const day = daySession(readSession(), 3);
+  expect(daySession(readSession(), 3)).toEqual(day);
+  const documents = new Documents();
+  const kinds = new Map<string, number>();
+  const gaps: number[] = [];
+  const asked = new Map<string, number>();
+  let last = 0;
+  for (const { atMs, message, answer } of day) {
+    expect(atMs).toBeGreaterThanOrEqual(last);
+    last = atMs;
+    if (message.type === 'documentChanged') {
+      if ('text' in message) documents.open(message.docId, message.version, message.path, message.text);
+      else documents.edit(message.docId, message.version, message.edits);
+    } else if (message.type === 'generate') {
+      const { task, priority } = message;
+      const docId = 'docId' in task ? task.docId : 'docIds' in task ? task.docIds[0]! : '';
+      kinds.set(`${task.kind} ${priority}`, (kinds.get(`${task.kind} ${priority}`) ?? 0) + 1);
+      if (asked.has(docId)) gaps.push(atMs - asked.get(docId)!);
+      asked.set(docId, atMs);
+      // What is accepted is what stands there next.
+      if (task.kind === 'complete' && answer !== undefined) expect(documents.get(docId).text.slice(0, task.offset)).not.toBe('');
+    }
+  }
+  expect(documents.all().length).toBeGreaterThanOrEqual(10);
+  expect(last / 3_600_000).toBeGreaterThan(5);
+  expect([...kinds.keys()].sort()).toEqual(['chat chat', 'complete completion', 'complete summary', 'summarize summary']);
+  const share = (from: number, to: number): number => gaps.filter((gap) => gap >= from && gap < to).length / gaps.length;
+  expect(share(0, 2000)).toBeGreaterThan(0.8);
+  expect(share(60_000, 600_000)).toBeGreaterThan(2 * share(3_600_000, 36_000_000));
+  expect(share(3_600_000, 36_000_000)).toBeGreaterThan(0);
+});
+
+test('sessions: whatever goes first, all is found where all fits, and less where it does not; nobody beats who knows what comes by more than the grain', async () => {
+  const day = daySession(readSession(), 3);
+  const traces = { recorded: await cacheTrace(sessionArrivals(readSession())), day: (await cacheTrace(day.slice(0, 1200))) };
+  for (const trace of Object.values(traces)) {
+    const belady = replayCache(trace, 'belady', 6144).computed;
+    for (const policy of ['lru', 'clock', 'utility'] as const) {
+      const [small, large, all] = [replayCache(trace, policy, 6144), replayCache(trace, policy, 262_144), replayCache(trace, 'all', 262_144)];
+      expect([large.evictions, large.computed]).toEqual([0, all.computed]);
+      expect(small.evictions).toBeGreaterThan(10);
+      expect(small.computed).toBeGreaterThan(replayCache(trace, 'all', 6144).computed);
+      expect(small.computed).toBeGreaterThan(0.98 * belady);
+    }
   }
 });

@@ -1,13 +1,18 @@
 /**
- * PURE: how likely it is that a run is found again, by its class and by how long it has not been: learnt from the runs that were
- * found and from those that went. As "KVCache in the Wild" (arXiv 2506.02634) has it, classes differ by far more than ages do
- * within one: what was typed past is never found again, a file's block is, an hour later.
+ * PURE: what keeping a run is good for, by its class and by how long it has not been used: learnt from the runs that were found
+ * and from those that went. As "KVCache in the Wild" (arXiv 2506.02634) has it, classes differ by far more than ages do within
+ * one: what was typed past is never found again, a file's block is, an hour later, an answer within minutes or not at all.
+ *
+ * What is learnt is, for each doubling of the age, the share of the runs that came to it and were found within it. Runs that went
+ * count as far as they came, so that evicting early is not mistaken for never being needed. From these shares follows how often
+ * keeping pays for each ms that it lasts, if one keeps for as long as that is most (Gittins' index): the chance to be found at
+ * all would keep what may come in hours before what comes in seconds, the chance of the next moment would not wait for anything.
  */
 
-/** Ages are counted by powers of two, from an eighth of a second up to nine hours. */
+/** Ages are counted by powers of two, from an eighth of a second up to eighteen hours. */
 const NUM_AGES = 19;
 const FIRST_MS = 125;
-/** What is taken to be known beforehand: so many runs of each age, of which this share were found within it. */
+/** What is taken to be known beforehand: so many runs of each age, of which this share were found within it. The same for all ages: then the younger is worth more. */
 const PRIOR_RUNS = 3;
 const PRIOR_SHARE = 0.25;
 
@@ -15,29 +20,41 @@ function ageOf(idleMs: number): number {
   return Math.max(0, Math.min(NUM_AGES - 1, Math.floor(Math.log2(Math.max(1, idleMs / FIRST_MS)))));
 }
 
+/** Where an age begins, and lasts as long again. */
+function startOf(age: number): number {
+  return FIRST_MS * 2 ** age;
+}
+
 class Ages {
   /** Runs that came to each age, and those of them that were found at it. */
-  readonly #reached = new Float64Array(NUM_AGES);
-  readonly #found = new Float64Array(NUM_AGES);
-  /** Of each age: the chance to be found at it or later. */
-  #chances: Float64Array | null = null;
+  readonly #reached = new Float64Array(NUM_AGES).fill(PRIOR_RUNS);
+  readonly #found = new Float64Array(NUM_AGES).fill(PRIOR_RUNS * PRIOR_SHARE);
+  /** For each age: what keeping pays from its beginning on. */
+  #worths: Float64Array | null = null;
 
   ended(age: number, found: boolean): void {
     for (let i = 0; i <= age; i++) this.#reached[i]!++;
     if (found) this.#found[age]!++;
-    this.#chances = null;
+    this.#worths = null;
   }
 
-  chance(age: number): number {
-    if (!this.#chances) {
-      this.#chances = new Float64Array(NUM_AGES);
-      let missed = 1;
-      for (let i = NUM_AGES - 1; i >= 0; i--) {
-        missed *= 1 - (this.#found[i]! + PRIOR_RUNS * PRIOR_SHARE) / (this.#reached[i]! + PRIOR_RUNS);
-        this.#chances[i] = 1 - missed;
-      }
+  worth(age: number): number {
+    this.#worths ??= Float64Array.from({ length: NUM_AGES }, (_, from) => this.#most(from));
+    return this.#worths[age]!;
+  }
+
+  /** Chance to be found over mean ms kept, for the end of keeping that makes the most of it. */
+  #most(from: number): number {
+    let [chance, ms, missed, most] = [0, 0, 1, 0];
+    for (let age = from; age < NUM_AGES; age++) {
+      const share = this.#found[age]! / this.#reached[age]!;
+      chance += missed * share;
+      // Who is found at an age is found in its middle.
+      ms += missed * (1 - share / 2) * startOf(age);
+      missed *= 1 - share;
+      most = Math.max(most, chance / ms);
     }
-    return this.#chances[age]!;
+    return most;
   }
 }
 
@@ -49,9 +66,11 @@ export class ReuseTimes {
     this.#of(className).ended(ageOf(idleMs), found);
   }
 
-  /** That a run of this class is found some time, 0..1. */
-  chance(className: string, idleMs: number): number {
-    return this.#of(className).chance(ageOf(idleMs));
+  /** Of a run of this class, not used for so long: how often it is found for each ms that it is kept. */
+  worth(className: string, idleMs: number): number {
+    const age = ageOf(idleMs);
+    // Within an age as between ages of which nothing is known: half of it at twice the time.
+    return (this.#of(className).worth(age) * startOf(age)) / Math.max(FIRST_MS, idleMs);
   }
 
   #of(className: string): Ages {

@@ -1,14 +1,19 @@
-/** Utility: the chance that a run is found again, times what computing it again would cost, over the bytes that it takes. */
+/**
+ * Utility: how often a run is found for the time that it is kept, times what computing it again would cost, over the bytes that it
+ * takes. With nothing learnt that is the order of LRU, but for deep runs, which stay a little longer.
+ */
 import { isPrefill } from '../../laneIds.ts';
 import type { TreeNode } from '../prefixTree.ts';
 import type { Eviction } from './eviction.ts';
 import { ReuseTimes } from './reuseTimes.ts';
 
 /** Tokens of context at which a token costs twice what it costs at the beginning: of the shape of Qwen2.5-0.5B 512 tokens take 1.4 s at 0 and 4.3 s behind 7,680. */
-const DOUBLED_AT = 3700;
+export const DOUBLED_AT = 3700;
 
 export class Utility implements Eviction {
   readonly #times = new ReuseTimes();
+  /** What has been found since it was computed. */
+  readonly #found = new WeakSet<TreeNode>();
   readonly #bytesPerToken: number;
 
   /** @param bytesPerToken of rows that are not compressed. */
@@ -20,19 +25,34 @@ export class Utility implements Eviction {
     const numTokens = node.tokenIds.length;
     const cost = numTokens * (1 + (node.startIndex + numTokens / 2) / DOUBLED_AT);
     const bytes = node.slots || !node.stored ? numTokens * this.#bytesPerToken : node.stored.bytes;
-    return (this.#times.chance(classOf(node), now - node.lastUse) * cost) / bytes;
+    return (this.#times.worth(this.#classOf(node), now - node.lastUse) * cost) / bytes;
   }
 
   hit(node: TreeNode, idleMs: number): void {
-    this.#times.ended(classOf(node), idleMs, true);
+    this.#times.ended(this.#classOf(node), idleMs, true);
+    this.#found.add(node);
   }
 
   gone(node: TreeNode, idleMs: number): void {
-    this.#times.ended(classOf(node), idleMs, false);
+    this.#times.ended(this.#classOf(node), idleMs, false);
+  }
+
+  /**
+   * Who computed it; what its last tokens are (a run goes from its end: there files, and what the user wrote, are in the prefill
+   * lane, answers are not); whether it was found before: what has been found once is mostly found again; and whether its text has
+   * gone on in another way since.
+   */
+  #classOf(node: TreeNode): string {
+    return `${node.tag} ${isPrefill(node.tokenIds.at(-1)!)} ${this.#found.has(node)} ${isSuperseded(node)}`;
   }
 }
 
-/** What of a request a run is: files and what the user wrote are in the prefill lane. */
-function classOf({ tag, tokenIds }: TreeNode): string {
-  return `${tag} ${isPrefill(tokenIds[0]!)}`;
+/** Files part in their headers, not later: what parts there does not replace each other. */
+const LONGEST_HEADER = 64;
+
+/** Whether a younger run goes on from the same place, within a file or behind it: mostly the text as it is since an edit. */
+function isSuperseded(node: TreeNode): boolean {
+  if (node.startIndex < LONGEST_HEADER) return false;
+  for (const other of node.parent!.children.values()) if (other.lastUse > node.lastUse) return true;
+  return false;
 }

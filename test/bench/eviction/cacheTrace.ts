@@ -1,4 +1,4 @@
-/** The recorded session as the cache sees it: the ids of each request and of each reading of a file in idle time, in order of time. */
+/** A session as the cache sees it: the ids of each request and of each reading of a file in idle time, in order of time. */
 import { Documents } from '../../../engine/documents.ts';
 import { IdleWork } from '../../../engine/idleWork.ts';
 import { laneIds } from '../../../engine/laneIds.ts';
@@ -10,10 +10,8 @@ import { prepareSummarize } from '../../../engine/tasks/summarize.ts';
 import { Layout } from '../../../engine/text/layout.ts';
 import { ModelText } from '../../../engine/text/modelText.ts';
 import { below, seededRandom } from '../../engine/workload.ts';
-import type { Session } from '../session.ts';
-import { sessionArrivals } from '../sessionArrivals.ts';
+import type { DayArrival } from './daySession.ts';
 
-const DEBOUNCE_MS = 50;
 /** As of a model with room for whole files. */
 const CONTEXT_TOKENS = 8192;
 const PARAMETERS = 494e6;
@@ -27,7 +25,7 @@ export interface CacheRequest {
   numPrompt: number;
 }
 
-export async function cacheTrace(session: Session, seed = 1): Promise<CacheRequest[]> {
+export async function cacheTrace(arrivals: readonly DayArrival[], seed = 1): Promise<CacheRequest[]> {
   const layout = new Layout(await ModelText.load('model'), { contextTokens: CONTEXT_TOKENS, numParameters: PARAMETERS });
   const documents = new Documents();
   const random = seededRandom(seed);
@@ -35,14 +33,16 @@ export async function cacheTrace(session: Session, seed = 1): Promise<CacheReque
   /** Files whose blocks are out of date. */
   const stale = new Set<string>();
   let last = 0;
-  const add = (atMs: number, priority: Priority, { promptIds, prefill, sampling }: PreparedRequest): void => {
+  const add = ({ atMs, answer }: DayArrival, priority: Priority, { promptIds, prefill, sampling }: PreparedRequest): void => {
     const ids = laneIds(promptIds, prefill);
     const numAnswer = priority === 'completion' ? 1 + below(random, MOST_COMPLETION) : sampling.maxTokens;
-    // No answer is found again but by one that goes on from it; there is none here.
-    for (let i = 0; i < numAnswer; i++) ids.push(below(random, 6000));
+    // An answer is found again by a request that goes on from it; where there is none, it may be anything.
+    if (answer !== undefined) ids.push(...layout.text.tokenizer.encode(answer));
+    else for (let i = 0; i < numAnswer; i++) ids.push(below(random, 6000));
     trace.push({ atMs, priority, ids, numPrompt: promptIds.length });
   };
-  for (const { atMs, message } of sessionArrivals(session, { debounceMs: DEBOUNCE_MS })) {
+  for (const arrival of arrivals) {
+    const { atMs, message } = arrival;
     if (atMs - last > IdleWork.DELAY_MS) {
       for (const docId of stale) {
         const { tokenIds } = layout.fileBlock(documents.get(docId), {});
@@ -56,10 +56,10 @@ export async function cacheTrace(session: Session, seed = 1): Promise<CacheReque
       else documents.edit(message.docId, message.version, message.edits);
       stale.add(message.docId);
     } else if (message.type === 'generate') {
-      const { task } = message;
-      if (task.kind === 'complete') add(atMs, 'completion', prepareComplete(layout, documents.get(task.docId), { offset: task.offset }));
-      if (task.kind === 'chat') add(atMs, 'chat', prepareChat(layout, { messages: task.messages, docs: task.docIds.map((id) => documents.get(id)) }));
-      if (task.kind === 'summarize') add(atMs, 'summary', prepareSummarize(layout, documents.get(task.docId)));
+      const { task, priority, sampling } = message;
+      if (task.kind === 'complete') add(arrival, priority, prepareComplete(layout, documents.get(task.docId), { offset: task.offset }, sampling));
+      if (task.kind === 'chat') add(arrival, priority, prepareChat(layout, { messages: task.messages, docs: task.docIds.map((id) => documents.get(id)) }));
+      if (task.kind === 'summarize') add(arrival, priority, prepareSummarize(layout, documents.get(task.docId)));
     }
   }
   return trace;

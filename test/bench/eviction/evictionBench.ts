@@ -1,48 +1,60 @@
 /**
- * Suite `eviction`: the recorded session against the cache by itself, under ceilings that do not hold it: how much each eviction
- * policy finds again of what its requests and the idle reading of files ask for. No model runs, so nothing depends on the machine:
- * time is the session's, and what computing costs is reckoned (see Utility).
+ * Suite `eviction`: sessions against the cache by itself, under ceilings that do not hold them: how much each eviction policy finds
+ * again of what requests and the idle reading of files ask for, and how much of that could be had by one who knows what comes. Two
+ * kinds of session: the recorded one, three minutes with one file in front; and days of work drawn from a model of behaviour (see
+ * daySession), whose seeds are others than those with which the policies were made. No model runs, so nothing depends on the
+ * machine: time is the session's, and what computing costs is reckoned.
  */
 import { Clock } from '../../../engine/cache/eviction/clock.ts';
 import type { Eviction } from '../../../engine/cache/eviction/eviction.ts';
 import { Lru } from '../../../engine/cache/eviction/lru.ts';
-import { Utility } from '../../../engine/cache/eviction/utility.ts';
+import { DOUBLED_AT, Utility } from '../../../engine/cache/eviction/utility.ts';
 import { KvCache } from '../../../engine/cache/kvCache.ts';
 import { kvBytesPerToken, newKvRows } from '../../../engine/cache/kvRows.ts';
 import { numComputed } from '../../../engine/cache/lease.ts';
 import { KvWindow } from '../../../engine/cache/window.ts';
 import { readSession } from '../session.ts';
-import { short, table } from '../spread.ts';
+import { sessionArrivals } from '../sessionArrivals.ts';
 import { type CacheRequest, cacheTrace } from './cacheTrace.ts';
+import { daySession } from './daySession.ts';
+import { evictionCharts, evictionReport } from './evictionReport.ts';
+import { Future } from './future.ts';
 
 /** Of window and store together, in tokens. */
-const CEILINGS = [2048, 3072, 4096, 6144, 8192, 12_288, 16_384];
+const CEILINGS = { recorded: [2048, 4096, 8192, 16_384], day: [8192, 16_384, 32_768] };
+/** Draws of how long the answers are, for the recorded session: what differs between them is chance. */
+const DRAWS = [1, 2, 3, 4];
+/** Days on which nothing was tried out: those were 1 to 4. */
+const DAYS = [101, 102, 103];
 /** As small as can be: no row is looked at. */
 const SHAPE = { numLayers: 1, kvHeads: 1, headSize: 4, kv: 'int8' as const };
 const BYTES = kvBytesPerToken(SHAPE);
-/** The window has half of it. */
+/** The window has half of the ceiling. */
 const WINDOW_SHARE = 0.5;
-/** As Utility's. */
-const DOUBLED_AT = 3700;
 
-const POLICIES: { [name: string]: () => Eviction } = { lru: () => new Lru(), clock: () => new Clock(), utility: () => new Utility(BYTES) };
+/** `belady` knows what comes, `all` has no ceiling: nothing is ever computed twice. */
+const POLICIES = ['lru', 'clock', 'utility', 'belady', 'all'] as const;
+type PolicyName = (typeof POLICIES)[number];
 
 export interface EvictionRun {
-  policy: string;
+  kind: 'recorded' | 'day';
+  /** Of the draw, or of the day. */
+  seed: number;
+  policy: PolicyName;
   ceiling: number;
-  /** Prompt tokens asked for, and those of them that were found. */
+  /** Prompt tokens asked for, and those of them that were computed. */
   asked: number;
-  found: number;
-  /** What computing the others cost, in tokens at the beginning of a context; and of all of them. */
+  computed: number;
+  /** What computing these cost, in tokens at the beginning of a context; what all would have cost. */
   cost: number;
   fullCost: number;
+  /** The part of the cost for which somebody waited: all but the idle reading of files. */
+  waitCost: number;
   evictions: number;
 }
 
 export interface EvictionBench {
-  numRequests: number;
-  numIdle: number;
-  minutes: number;
+  sessions: { kind: 'recorded' | 'day'; seed: number; numRequests: number; numIdle: number; minutes: number }[];
   runs: EvictionRun[];
 }
 
@@ -51,11 +63,19 @@ function costOf(from: number, to: number): number {
   return (to - from) * (1 + (from + to) / 2 / DOUBLED_AT);
 }
 
-export function replayCache(trace: readonly CacheRequest[], policy: string, ceiling: number): EvictionRun {
+function evictionOf(policy: PolicyName, trace: readonly CacheRequest[]): Eviction {
+  if (policy === 'belady') return new Future(trace);
+  if (policy === 'utility') return new Utility(BYTES);
+  return policy === 'clock' ? new Clock() : new Lru();
+}
+
+/** Of `EvictionRun` what the cache has to do with. */
+export function replayCache(trace: readonly CacheRequest[], policy: PolicyName, ceiling: number): Omit<EvictionRun, 'kind' | 'seed'> {
   const clock = { now: 0 };
   const window = new KvWindow(SHAPE, 0);
-  const cache = new KvCache({ window, maxBytes: ceiling * BYTES, softSlots: Math.floor(ceiling * WINDOW_SHARE), clock: () => clock.now, eviction: POLICIES[policy]!() });
-  const run: EvictionRun = { policy, ceiling, asked: 0, found: 0, cost: 0, fullCost: 0, evictions: 0 };
+  const maxTokens = policy === 'all' ? 2 ** 26 : ceiling;
+  const cache = new KvCache({ window, maxBytes: maxTokens * BYTES, softSlots: Math.floor(ceiling * WINDOW_SHARE), clock: () => clock.now, eviction: evictionOf(policy, trace) });
+  const run = { policy, ceiling, asked: 0, computed: 0, cost: 0, fullCost: 0, waitCost: 0, evictions: 0 };
   for (const { atMs, priority, ids, numPrompt } of trace) {
     clock.now = atMs;
     if (ids.length > ceiling) continue;
@@ -64,9 +84,10 @@ export function replayCache(trace: readonly CacheRequest[], policy: string, ceil
     cache.advance(lease, ids, priority === 'idle' ? numPrompt : numPrompt - 1);
     const at = numComputed(lease);
     run.asked += numPrompt;
-    run.found += at;
+    run.computed += numPrompt - at;
     run.cost += costOf(at, numPrompt);
     run.fullCost += costOf(0, numPrompt);
+    if (priority !== 'idle') run.waitCost += costOf(at, numPrompt);
     const slots = cache.allocate(ids.length - at);
     if (slots) {
       window.write(slots, newKvRows(SHAPE, slots.length), 0, at);
@@ -79,24 +100,17 @@ export function replayCache(trace: readonly CacheRequest[], policy: string, ceil
   return run;
 }
 
-export async function evictionSuite(): Promise<{ result: EvictionBench; report: string }> {
-  const trace = await cacheTrace(readSession());
-  const runs = CEILINGS.flatMap((ceiling) => Object.keys(POLICIES).map((policy) => replayCache(trace, policy, ceiling)));
-  const numIdle = trace.filter(({ priority }) => priority === 'idle').length;
-  const result = { numRequests: trace.length - numIdle, numIdle, minutes: (trace.at(-1)!.atMs - trace[0]!.atMs) / 60_000, runs };
-  return { result, report: evictionReport(result) };
-}
-
-export function evictionReport({ numRequests, numIdle, minutes, runs }: EvictionBench): string {
-  const names = Object.keys(POLICIES);
-  const rows = CEILINGS.map((ceiling) => {
-    const of = names.map((policy) => runs.find((run) => run.policy === policy && run.ceiling === ceiling)!);
-    const lru = of[0]!;
-    return [ceiling, ...of.map(({ found, asked }) => `${((100 * found) / asked).toFixed(1)}%`), ...of.map(({ cost, fullCost }) => `${((100 * cost) / fullCost).toFixed(1)}%`), `${short(lru.cost / of.at(-1)!.cost)}x`];
-  });
-  return [
-    `## Eviction: the recorded session over the cache alone, ${numRequests} requests and ${numIdle} readings of files in ${minutes.toFixed(0)} minutes`,
-    'Share of the prompt tokens that were found, and what computing the others cost, of what all would have cost.',
-    table(['ceiling, tokens', ...names.map((name) => `found, ${name}`), ...names.map((name) => `cost, ${name}`), 'cost of LRU over utility'], rows),
-  ].join('\n\n');
+export async function evictionSuite(): Promise<{ result: EvictionBench; report: string; charts: { [file: string]: string } }> {
+  const recorded = readSession();
+  const result: EvictionBench = { sessions: [], runs: [] };
+  const replayAll = async (kind: 'recorded' | 'day', seed: number): Promise<void> => {
+    const trace = await cacheTrace(kind === 'day' ? daySession(recorded, seed) : sessionArrivals(recorded), seed);
+    const numIdle = trace.filter(({ priority }) => priority === 'idle').length;
+    result.sessions.push({ kind, seed, numRequests: trace.length - numIdle, numIdle, minutes: (trace.at(-1)!.atMs - trace[0]!.atMs) / 60_000 });
+    for (const ceiling of CEILINGS[kind]) for (const policy of POLICIES) result.runs.push({ kind, seed, ...replayCache(trace, policy, ceiling) });
+    console.error(`${kind} ${seed}: ${trace.length} requests`);
+  };
+  for (const seed of DRAWS) await replayAll('recorded', seed);
+  for (const seed of DAYS) await replayAll('day', seed);
+  return { result, report: evictionReport(result), charts: evictionCharts(result) };
 }

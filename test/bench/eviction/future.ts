@@ -1,0 +1,87 @@
+/**
+ * Belady's rule: what is needed again last goes first. It knows the requests to come, so it is no policy for use: it tells what
+ * the others could gain at most. (For runs of one size and cost it is the optimum; runs go in pieces of some dozen tokens here,
+ * which is near enough, and a token's cost differs by its place, for which it has no eye.)
+ */
+import type { Eviction } from '../../../engine/cache/eviction/eviction.ts';
+import { endIndex, pathTo, type TreeNode } from '../../../engine/cache/prefixTree.ts';
+import type { CacheRequest } from './cacheTrace.ts';
+
+/** Tokens that the same requests ask for. */
+interface Asked {
+  ids: readonly number[];
+  from: number;
+  to: number;
+  /** Times of the requests, in order. */
+  times: number[];
+  readonly children: Map<number, Asked>;
+}
+
+export class Future implements Eviction {
+  readonly #root: Asked = { ids: [], from: 0, to: 0, times: [], children: new Map() };
+  /** Of runs, as far as they reached when last asked for. */
+  readonly #known = new WeakMap<TreeNode, { end: number; times: readonly number[] }>();
+
+  constructor(trace: readonly CacheRequest[]) {
+    for (const { atMs, ids, numPrompt } of trace) this.#add(ids, numPrompt, atMs);
+  }
+
+  worth(node: TreeNode, now: number): number {
+    const end = endIndex(node);
+    let known = this.#known.get(node);
+    if (known?.end !== end) {
+      known = { end, times: this.#timesOf(node) };
+      this.#known.set(node, known);
+    }
+    return -next(known.times, now);
+  }
+
+  hit(): void {}
+
+  gone(): void {}
+
+  #add(ids: readonly number[], numTokens: number, atMs: number): void {
+    let at = this.#root;
+    while (at.to < numTokens) {
+      const child = at.children.get(ids[at.to]!);
+      if (!child) {
+        at.children.set(ids[at.to]!, { ids, from: at.to, to: numTokens, times: [atMs], children: new Map() });
+        return;
+      }
+      let same = child.from + 1;
+      while (same < Math.min(child.to, numTokens) && child.ids[same] === ids[same]) same++;
+      if (same < child.to) {
+        const upper: Asked = { ...child, to: same, times: [...child.times], children: new Map([[child.ids[same]!, child]]) };
+        at.children.set(ids[at.to]!, upper);
+        child.from = same;
+        at = upper;
+      } else at = child;
+      at.times.push(atMs);
+    }
+  }
+
+  /** When the last token of a run is asked for. */
+  #timesOf(node: TreeNode): readonly number[] {
+    const ids = pathTo(node).flatMap(({ tokenIds }) => tokenIds);
+    let at = this.#root;
+    while (at.to < ids.length) {
+      const child = at.children.get(ids[at.to]!);
+      if (!child) return [];
+      for (let i = child.from + 1; i < Math.min(child.to, ids.length); i++) if (child.ids[i] !== ids[i]) return [];
+      at = child;
+    }
+    return at.times;
+  }
+}
+
+/** The first of them after `now`; infinite where there is none. */
+function next(times: readonly number[], now: number): number {
+  let low = 0;
+  let high = times.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (times[middle]! > now) high = middle;
+    else low = middle + 1;
+  }
+  return times[low] ?? Number.POSITIVE_INFINITY;
+}
