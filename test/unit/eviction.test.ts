@@ -125,22 +125,23 @@ test('utility tells what has been found before from what has not, and old versio
 
 test('what keeping is worth: by class and age, learnt from what was found and what went, falling with age where nothing is known', () => {
   const times = new ReuseTimes();
-  const before = [1, 3, 60, 3600, 36_000].map((seconds) => times.worth('a', 1000 * seconds));
+  const [a, b, c, chat] = [0, 1, 2, 3] as const;
+  const before = [1, 3, 60, 3600, 36_000].map((seconds) => times.worth(a, 1000 * seconds));
   expect(before).toEqual([...before].sort((a, b) => b - a));
   for (let i = 0; i < 200; i++) {
-    times.ended('a', 3000, i % 10 > 0);
-    times.ended('b', 100_000, false);
-    times.ended('chat', i % 2 ? 3000 : 100_000, i % 2 === 0);
+    times.ended(a, 3000, i % 10 > 0);
+    times.ended(b, 100_000, false);
+    times.ended(chat, i % 2 ? 3000 : 100_000, i % 2 === 0);
   }
   // Nine of ten within the doubling from two seconds on, which takes 1.1 seconds of keeping each.
-  expect(times.worth('a', 2000)).toBeCloseTo(0.9 / 1100, 4);
-  expect(times.worth('b', 2000)).toBeLessThan(times.worth('c', 2000) / 10);
+  expect(times.worth(a, 2000)).toBeCloseTo(0.9 / 1100, 4);
+  expect(times.worth(b, 2000)).toBeLessThan(times.worth(c, 2000) / 10);
   // What has come past the age at which the others were found is as unknown as before.
-  expect(times.worth('a', 10_000)).toBe(times.worth('c', 10_000));
+  expect(times.worth(a, 10_000)).toBe(times.worth(c, 10_000));
   // A conversation goes on after minutes or not at all: it is kept until then, and not much longer.
-  expect(times.worth('chat', 4500)).toBeGreaterThan(0.3 / 100_000);
-  expect(times.worth('chat', 70_000)).toBeGreaterThan(2 * times.worth('chat', 4500));
-  expect(times.worth('chat', 300_000)).toBeLessThan(times.worth('chat', 70_000) / 10);
+  expect(times.worth(chat, 4500)).toBeGreaterThan(0.3 / 100_000);
+  expect(times.worth(chat, 70_000)).toBeGreaterThan(2 * times.worth(chat, 4500));
+  expect(times.worth(chat, 300_000)).toBeLessThan(times.worth(chat, 70_000) / 10);
 });
 
 test('Belady’s rule: what is asked for last goes first, and what is never asked for before that', () => {

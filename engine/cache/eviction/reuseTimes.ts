@@ -17,7 +17,7 @@ const PRIOR_RUNS = 3;
 const PRIOR_SHARE = 0.25;
 
 function ageOf(idleMs: number): number {
-  return Math.max(0, Math.min(NUM_AGES - 1, Math.floor(Math.log2(Math.max(1, idleMs / FIRST_MS)))));
+  return 31 - Math.clz32(Math.max(1, Math.min(2 ** (NUM_AGES - 1), idleMs / FIRST_MS)));
 }
 
 /** Where an age begins, and lasts as long again. */
@@ -59,23 +59,23 @@ class Ages {
 }
 
 export class ReuseTimes {
-  readonly #classes = new Map<string, Ages>();
+  /** By number, from 0. */
+  readonly #classes: Ages[] = [];
 
   /** A run of this class was found, or went, so long after its last use. */
-  ended(className: string, idleMs: number, found: boolean): void {
-    this.#of(className).ended(ageOf(idleMs), found);
+  ended(classId: number, idleMs: number, found: boolean): void {
+    this.#of(classId).ended(ageOf(idleMs), found);
   }
 
   /** Of a run of this class, not used for so long: how often it is found for each ms that it is kept. */
-  worth(className: string, idleMs: number): number {
+  worth(classId: number, idleMs: number): number {
     const age = ageOf(idleMs);
     // Within an age as between ages of which nothing is known: half of it at twice the time.
-    return (this.#of(className).worth(age) * startOf(age)) / Math.max(FIRST_MS, idleMs);
+    return (this.#of(classId).worth(age) * startOf(age)) / Math.max(1, idleMs);
   }
 
-  #of(className: string): Ages {
-    const ages = this.#classes.get(className) ?? new Ages();
-    this.#classes.set(className, ages);
-    return ages;
+  #of(classId: number): Ages {
+    while (this.#classes.length <= classId) this.#classes.push(new Ages());
+    return this.#classes[classId]!;
   }
 }

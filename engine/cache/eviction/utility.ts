@@ -13,7 +13,9 @@ export const DOUBLED_AT = 3700;
 export class Utility implements Eviction {
   readonly #times = new ReuseTimes();
   /** What has been found since it was computed. */
-  readonly #found = new WeakSet<TreeNode>();
+  readonly #found = new Set<TreeNode>();
+  /** Numbers for tags: each run is looked at whenever room is made. */
+  readonly #tags = new Map<string, number>();
   readonly #bytesPerToken: number;
 
   /** @param bytesPerToken of rows that are not compressed. */
@@ -35,6 +37,7 @@ export class Utility implements Eviction {
 
   gone(node: TreeNode, idleMs: number): void {
     this.#times.ended(this.#classOf(node), idleMs, false);
+    this.#found.delete(node);
   }
 
   /**
@@ -42,8 +45,10 @@ export class Utility implements Eviction {
    * lane, answers are not); whether it was found before: what has been found once is mostly found again; and whether its text has
    * gone on in another way since.
    */
-  #classOf(node: TreeNode): string {
-    return `${node.tag} ${isPrefill(node.tokenIds.at(-1)!)} ${this.#found.has(node)} ${isSuperseded(node)}`;
+  #classOf(node: TreeNode): number {
+    const tag = this.#tags.get(node.tag) ?? this.#tags.size;
+    if (tag === this.#tags.size) this.#tags.set(node.tag, tag);
+    return 8 * tag + 4 * Number(isPrefill(node.tokenIds.at(-1)!)) + 2 * Number(this.#found.has(node)) + Number(isSuperseded(node));
   }
 }
 
