@@ -14,7 +14,8 @@ import { type Block, outline } from './outline.ts';
 import { commonLength, endIndex, lengths, numRows, pathTo, type TreeNode } from './prefixTree.ts';
 import { ShiftedRuns } from './shiftedRuns.ts';
 import type { Eviction } from './eviction/eviction.ts';
-import { Lru } from './eviction/lru.ts';
+import { Utility } from './eviction/utility.ts';
+import { kvBytesPerToken } from './kvRows.ts';
 import type { KvWindow } from './window.ts';
 
 export interface KvCacheOptions {
@@ -27,7 +28,7 @@ export interface KvCacheOptions {
   clock: () => number;
   /** None when left out. */
   compression?: Compression | null;
-  /** Least recently used when left out. */
+  /** By utility when left out. */
   eviction?: Eviction;
 }
 
@@ -42,7 +43,7 @@ export class KvCache {
   /** Pinned token prefixes by key. */
   readonly #pins = new Map<string, readonly number[]>();
 
-  constructor({ window, maxBytes, softSlots, clock, compression = null, eviction = new Lru() }: KvCacheOptions) {
+  constructor({ window, maxBytes, softSlots, clock, compression = null, eviction = new Utility(kvBytesPerToken(window.shape)) }: KvCacheOptions) {
     this.#memory = new KvMemory({ window, maxBytes, softSlots, clock, eviction, compression });
     this.#clock = clock;
     this.shifted = new ShiftedRuns(this.#memory, clock);

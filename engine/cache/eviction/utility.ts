@@ -26,7 +26,7 @@ export class Utility implements Eviction {
   worth(node: TreeNode, now: number): number {
     const numTokens = node.tokenIds.length;
     const cost = numTokens * (1 + (node.startIndex + numTokens / 2) / DOUBLED_AT);
-    const bytes = node.slots || !node.stored ? numTokens * this.#bytesPerToken : node.stored.bytes;
+    const bytes = node.slots ? node.slots.length * this.#bytesPerToken : node.stored!.bytes;
     return (this.#times.worth(this.#classOf(node), now - node.lastUse) * cost) / bytes;
   }
 
