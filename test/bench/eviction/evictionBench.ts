@@ -24,7 +24,7 @@ import { Future } from './future.ts';
 const CEILINGS = { recorded: [2048, 4096, 8192, 16_384], day: [8192, 16_384, 32_768] };
 /** Draws of how long the answers are, for the recorded session: what differs between them is chance. */
 const DRAWS = [1, 2, 3, 4];
-/** Days on which nothing was tried out: those were 1 to 4. */
+/** Days on which nothing was tried out: those were 1 and 2. */
 const DAYS = [101, 102, 103];
 /** As small as can be: no row is looked at. */
 const SHAPE = { numLayers: 1, kvHeads: 1, headSize: 4, kv: 'int8' as const };
