@@ -1,0 +1,215 @@
+/**
+ * What a model is given to do over a context: texts whose next tokens are compared, lines to write again, questions about a file,
+ * constants to find. Made from files, with the prompts that the product makes, so that a context is what a file block is there.
+ */
+import { Parser } from 'web-tree-sitter';
+import { uniform } from '../sampler.ts';
+import { chatPrompt } from '../text/chatPrompt.ts';
+import { completionPrompt } from '../text/completionPrompt.ts';
+import type { Layout } from '../text/layout.ts';
+import { SourceDocument } from '../text/sourceDocument.ts';
+import { type Grammars, grammarFor } from '../text/syntaxGrammars.ts';
+import { holesIn, shuffled } from './evaluateHoles.ts';
+import { needleIn } from './evaluateNeedles.ts';
+import { judged, type Question, QUESTION_KINDS, questionsOf } from './evaluateQuestions.ts';
+import type { Tail } from './evaluateSubject.ts';
+
+export type ExerciseKind = 'text' | 'fim' | 'question' | 'needle';
+
+export interface Prompt {
+  readonly tail: Tail;
+  /** Of the exercise's kind: the kind of hole or question, the distance of a needle. */
+  readonly group: string;
+  readonly judge: (answer: string) => Verdict;
+}
+
+export interface Verdict {
+  /** Word for word. */
+  readonly exact: boolean;
+  readonly right: boolean;
+}
+
+export interface Exercise {
+  readonly kind: ExerciseKind;
+  readonly contextIds: readonly number[];
+  /** What stands behind the context: all but the first are predicted, each from those before it. Empty where nothing is. */
+  readonly next: readonly number[];
+  readonly prompts: readonly Prompt[];
+}
+
+export interface SourceFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+export interface ExerciseOptions {
+  /** Tokens of a text's context, and of what is predicted behind it. */
+  readonly contextTokens: number;
+  readonly scoredTokens: number;
+  /** The most texts; files are gone through in turn. */
+  readonly numTexts: number;
+  /** Of each kind, in each part of a file. */
+  readonly holes: number;
+  readonly questions: number;
+  /** Of constants from the end, in tokens, and how many of them at each; none where that is more than the model takes. */
+  readonly distances: readonly number[];
+  readonly needles: number;
+  readonly seed: number;
+}
+
+const LINE_TOKENS = 40;
+const ANSWER_TOKENS = 64;
+const VALUE_TOKENS = 8;
+/** For the question for a constant and the answer. */
+const RECALL_TOKENS = 48;
+/** What begins a comment, by extension. */
+const COMMENTS: Readonly<Record<string, string>> = { ts: '//', tsx: '//', js: '//', py: '#' };
+/** Fewer lines or tokens are no context. */
+const FEWEST_TOKENS = 64;
+/** Lines before the first hole, as a share: what stands before the tail is the context. */
+const HOLES_FROM = 0.45;
+/** Of the room that a file block has. */
+const VIEW_SHARE = 0.95;
+
+/** Numbers in 0..1, the same ones for the same seed. */
+function seeded(seed: number): () => number {
+  let index = 0;
+  return () => uniform(seed, index++);
+}
+
+/** Contexts of `contextTokens` (or of what a shorter file has), and the tokens behind them; the texts do not overlap. */
+export function textExercises(texts: readonly (readonly number[])[], { contextTokens, scoredTokens, numTexts }: Pick<ExerciseOptions, 'contextTokens' | 'scoredTokens' | 'numTexts'>): Exercise[] {
+  const needed = contextTokens + scoredTokens + 1;
+  const parts = texts.map((ids) => {
+    const pieces: (readonly number[])[] = [];
+    for (let at = 0; at === 0 || at + needed <= ids.length; at += needed) pieces.push(ids.slice(at, at + needed));
+    return pieces.filter((piece) => piece.length > scoredTokens + 1 + FEWEST_TOKENS);
+  });
+  const exercises: Exercise[] = [];
+  for (let round = 0; exercises.length < numTexts && parts.some((pieces) => pieces.length > round); round++) {
+    for (const { [round]: piece } of parts) {
+      if (!piece || exercises.length === numTexts) continue;
+      const split = piece.length - scoredTokens - 1;
+      exercises.push({ kind: 'text', contextIds: piece.slice(0, split), next: piece.slice(split), prompts: [] });
+    }
+  }
+  return exercises;
+}
+
+/** A file in parts that a file block holds as a whole, cut where a definition begins. */
+export function viewsOf(layout: Layout, file: SourceFile): SourceDocument[] {
+  const { tokenizer } = layout.text;
+  const room = VIEW_SHARE * (layout.contextTokens - layout.reservedTokens - layout.header(file.path).length);
+  const views: SourceDocument[] = [];
+  // Before a blank line's next line that is not indented.
+  const pieces = file.text.replaceAll('\r\n', '\n').split(/(?<=\n\n)(?=[^\s})\]])/);
+  let text = '';
+  const end = (): void => {
+    if (tokenizer.encode(text).length >= FEWEST_TOKENS) views.push(new SourceDocument(`${file.path}#${views.length}`, file.path, text));
+    text = '';
+  };
+  for (const piece of pieces) {
+    if (text && tokenizer.encode(text + piece).length > room) end();
+    text += piece;
+    // A single definition that is longer than a block: what of it fits.
+    while (tokenizer.encode(text).length > room) {
+      const lines = text.split('\n');
+      const cut = tokenizer.encodeWithOffsets(text).ends[Math.floor(room)]!;
+      const whole = text.lastIndexOf('\n', cut) + 1;
+      const rest = text.slice(whole || lines[0]!.length + 1);
+      text = text.slice(0, text.length - rest.length);
+      end();
+      text = rest;
+    }
+  }
+  end();
+  return views;
+}
+
+function fimExercises(layout: Layout, view: SourceDocument, count: number, random: () => number): Exercise[] {
+  const { tokenizer, fim, completionStopIds } = layout.text;
+  if (!fim) return [];
+  const stops = new Set(completionStopIds);
+  const ends = (tokenId: number): boolean => stops.has(tokenId) || tokenizer.decode([tokenId]).includes('\n');
+  return holesIn(view.lf, count, HOLES_FROM, random).flatMap(({ kind, text, offset, taken }) => {
+    const { promptIds, numBlockTokens } = completionPrompt(layout, new SourceDocument(view.docId, view.path, text), offset, { answerTokens: LINE_TOKENS });
+    if (numBlockTokens < FEWEST_TOKENS) return [];
+    const judge = (answer: string): Verdict => {
+      const exact = answer.trimEnd() === taken.trimEnd();
+      return { exact, right: exact };
+    };
+    const tail = { ids: promptIds.slice(numBlockTokens), maxTokens: LINE_TOKENS, ends };
+    return [{ kind: 'fim' as const, contextIds: promptIds.slice(0, numBlockTokens), next: [], prompts: [{ tail, group: kind, judge }] }];
+  });
+}
+
+function questionExercise(layout: Layout, view: SourceDocument, questions: readonly Question[]): Exercise[] {
+  const { chatTemplate, chatStopIds, manifest } = layout.text;
+  if (!chatTemplate || !manifest.can.chat || questions.length === 0) return [];
+  const stops = new Set(chatStopIds);
+  const block = layout.fileBlock(view).tokenIds;
+  const prompts = questions.flatMap((question) => {
+    const { promptIds, numBlockTokens } = chatPrompt(layout, { doc: view, messages: [{ role: 'user', content: question.text }], answerTokens: ANSWER_TOKENS });
+    // All questions are about the same context.
+    if (numBlockTokens !== block.length) return [];
+    return [{ tail: { ids: promptIds.slice(numBlockTokens), maxTokens: ANSWER_TOKENS, ends: (tokenId: number) => stops.has(tokenId) }, group: question.kind, judge: (answer: string) => judged(question, answer) }];
+  });
+  return prompts.length ? [{ kind: 'question', contextIds: block, next: [], prompts }] : [];
+}
+
+/** Some of each kind, in a fixed order. */
+export function someOfEach(questions: readonly Question[], count: number, random: () => number): Question[] {
+  return QUESTION_KINDS.flatMap((kind) => shuffled(questions.filter((question) => question.kind === kind), random).slice(0, count));
+}
+
+async function parsed(grammars: Grammars, view: SourceDocument): Promise<Question[]> {
+  const grammar = grammarFor(view);
+  if (grammar === undefined) return [];
+  await grammars.load(grammar);
+  const language = grammars.get(grammar);
+  if (!language) return [];
+  const parser = new Parser().setLanguage(language);
+  const tree = parser.parse(view.lf);
+  try {
+    return tree ? questionsOf(tree, view.lf) : [];
+  } finally {
+    tree?.delete();
+    parser.delete();
+  }
+}
+
+/** Constants in contexts that are all as long as the model takes, whatever the distance. */
+function needleExercises(layout: Layout, files: readonly SourceFile[], { distances, needles }: ExerciseOptions, random: () => number): Exercise[] {
+  const { tokenizer } = layout.text;
+  const exercises: Exercise[] = [];
+  for (const distance of distances) {
+    for (let i = 0; i < needles; i++) {
+      const possible = files.filter(({ path, text }) => COMMENTS[extension(path)] && tokenizer.encode(text).length > distance + 2 * FEWEST_TOKENS);
+      const file = possible[i % possible.length];
+      if (!file) continue;
+      const header = layout.header(file.path);
+      const numTokens = Math.min(layout.contextTokens - header.length - RECALL_TOKENS, tokenizer.encode(file.text).length - 1);
+      if (numTokens < distance + FEWEST_TOKENS) continue;
+      const { text, recall, value } = needleIn(file.text, COMMENTS[extension(file.path)]!, { numTokens, distance }, (part) => tokenizer.encodeWithOffsets(part), random);
+      const judge = (answer: string): Verdict => ({ exact: answer === value, right: answer === value });
+      const tail = { ids: tokenizer.encode(recall), maxTokens: VALUE_TOKENS, ends: (tokenId: number) => !/^\d+$/.test(tokenizer.decode([tokenId])) };
+      exercises.push({ kind: 'needle', contextIds: [...header, ...tokenizer.encode(text)], next: [], prompts: [{ tail, group: String(distance), judge }] });
+    }
+  }
+  return exercises;
+}
+
+const extension = (path: string): string => path.slice(path.lastIndexOf('.') + 1);
+
+/** All that the model can do over these files. */
+export async function exercisesOf(layout: Layout, grammars: Grammars, files: readonly SourceFile[], options: ExerciseOptions): Promise<Exercise[]> {
+  const { tokenizer } = layout.text;
+  const random = seeded(options.seed);
+  const ids = files.map(({ path, text }) => [...layout.header(path), ...tokenizer.encode(text)]);
+  const exercises = textExercises(ids, options);
+  for (const view of files.flatMap((file) => viewsOf(layout, file))) {
+    exercises.push(...fimExercises(layout, view, options.holes, random));
+    exercises.push(...questionExercise(layout, view, someOfEach(await parsed(grammars, view), options.questions, random)));
+  }
+  return [...exercises, ...needleExercises(layout, files, options, random)];
+}

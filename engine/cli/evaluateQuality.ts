@@ -1,0 +1,159 @@
+/**
+ * What treatments of a context cost: every exercise's context is computed once, then continued as it is and after each treatment.
+ * Compared are the distributions of the next tokens, and what the model says.
+ */
+import { addPosition, type Divergence, noDivergence } from '../divergence.ts';
+import type { Exercise, ExerciseKind } from './evaluateExercises.ts';
+import { argmax, type KvSubject } from './evaluateSubject.ts';
+import type { Treatment } from './evaluateTreatments.ts';
+
+/** Of answers of one kind. */
+export interface AnswerCounts {
+  kind: ExerciseKind;
+  group: string;
+  n: number;
+  exact: number;
+  right: number;
+  /** The same text as over the context as it was. */
+  same: number;
+}
+
+export interface TreatmentQuality {
+  treatment: string;
+  /** Of a long context; and of the contexts here, with what is kept exactly of them. */
+  bytesPerToken: number;
+  bytesPerTokenHere: number;
+  /** How many times smaller the first is than float16. */
+  compression: number;
+  /** KL divergence of the next token from that over the context as it was, nats. */
+  klMean: number;
+  klMax: number;
+  /** Share of positions with the same most probable token. */
+  top1: number;
+  /** Change, as a share. */
+  perplexity: number;
+  /** Share of the next tokens that are the most probable one. */
+  accuracy: number;
+  answers: AnswerCounts[];
+}
+
+export interface QualityResult {
+  model: string;
+  /** Tokens predicted, and contexts computed. */
+  numTokens: number;
+  numContexts: number;
+  /** Tokens of the longest of them. */
+  longestContext: number;
+  /** Over the contexts as they were. */
+  perplexity: number;
+  accuracy: number;
+  answers: AnswerCounts[];
+  treatments: TreatmentQuality[];
+}
+
+class Tally {
+  readonly divergence: Divergence = noDivergence();
+  readonly #answers = new Map<string, AnswerCounts>();
+  nll = 0;
+  right = 0;
+  bytes = 0;
+  contextTokens = 0;
+
+  addRows(reference: readonly Float64Array[], rows: readonly Float64Array[], next: readonly number[]): void {
+    for (const [i, row] of rows.entries()) {
+      addPosition(this.divergence, reference[i]!, row);
+      this.nll -= row[next[i + 1]!]!;
+      this.right += argmax(row) === next[i + 1] ? 1 : 0;
+    }
+  }
+
+  addAnswers({ kind, prompts }: Exercise, reference: readonly string[], texts: readonly string[]): void {
+    for (const [i, { group, judge }] of prompts.entries()) {
+      const key = `${kind} ${group}`;
+      const counts = this.#answers.get(key) ?? { kind, group, n: 0, exact: 0, right: 0, same: 0 };
+      this.#answers.set(key, counts);
+      const { exact, right } = judge(texts[i]!);
+      counts.n++;
+      counts.exact += Number(exact);
+      counts.right += Number(right);
+      counts.same += Number(texts[i] === reference[i]);
+    }
+  }
+
+  get answers(): AnswerCounts[] {
+    return [...this.#answers.values()];
+  }
+}
+
+interface Continued {
+  rows: Float64Array[];
+  texts: string[];
+}
+
+export interface QualityHooks {
+  /** Ids to text; needed where exercises have prompts. */
+  readonly decode?: (ids: readonly number[]) => string;
+  readonly onProgress?: (line: string) => void;
+}
+
+export async function measureQuality(subject: KvSubject, exercises: readonly Exercise[], treatments: readonly Treatment[], { decode = () => '', onProgress = () => {} }: QualityHooks = {}): Promise<QualityResult> {
+  const reference = new Tally();
+  const tallies = treatments.map(() => new Tally());
+  const started = performance.now();
+  for (const [e, exercise] of exercises.entries()) {
+    const { contextIds, next, prompts } = exercise;
+    const context = await subject.compute(contextIds);
+    const go = async (slots: Int32Array): Promise<Continued> => ({
+      rows: next.length ? await subject.follow(context, slots, next.slice(0, -1)) : [],
+      texts: (await subject.answer(context, slots, prompts.map(({ tail }) => tail))).map(decode),
+    });
+    const asItWas = await go(context.slots);
+    reference.addRows(asItWas.rows, asItWas.rows, next);
+    reference.addAnswers(exercise, asItWas.texts, asItWas.texts);
+    for (const [t, treatment] of treatments.entries()) {
+      const tally = tallies[t]!;
+      const { slots, bytes } = await treatment.apply(subject, context);
+      tally.bytes += bytes;
+      tally.contextTokens += contextIds.length;
+      const treated = await go(slots);
+      tally.addRows(asItWas.rows, treated.rows, next);
+      tally.addAnswers(exercise, asItWas.texts, treated.texts);
+      subject.restore(context);
+    }
+    if ((e + 1) % 20 === 0 || e + 1 === exercises.length) onProgress(`${subject.name}: ${e + 1} of ${exercises.length} contexts, ${((performance.now() - started) / 1000).toFixed(0)} s`);
+  }
+  const { numTokens } = reference.divergence;
+  return {
+    model: subject.name,
+    numTokens,
+    numContexts: exercises.length,
+    longestContext: Math.max(0, ...exercises.map(({ contextIds }) => contextIds.length)),
+    perplexity: Math.exp(reference.nll / numTokens),
+    accuracy: reference.right / numTokens,
+    answers: reference.answers,
+    treatments: treatments.map((treatment, t) => {
+      const { divergence, nll, right, bytes, contextTokens, answers } = tallies[t]!;
+      const bytesPerToken = treatment.bytesPerToken(subject);
+      return {
+        treatment: treatment.name,
+        bytesPerToken,
+        bytesPerTokenHere: bytes / contextTokens,
+        compression: subject.float16Bytes / bytesPerToken,
+        klMean: divergence.klSum / numTokens,
+        klMax: divergence.klMax,
+        top1: divergence.agreed / numTokens,
+        perplexity: Math.expm1((nll - reference.nll) / numTokens),
+        accuracy: right / numTokens,
+        answers,
+      };
+    }),
+  };
+}
+
+/** All answers of a kind together; null where there are none. */
+export function answersOf(answers: readonly AnswerCounts[], kind: ExerciseKind): Omit<AnswerCounts, 'kind' | 'group'> | null {
+  const of = answers.filter((counts) => counts.kind === kind);
+  if (of.length === 0) return null;
+  const sum = (key: 'n' | 'exact' | 'right' | 'same'): number => of.reduce((total, counts) => total + counts[key], 0);
+  return { n: sum('n'), exact: sum('exact'), right: sum('right'), same: sum('same') };
+}

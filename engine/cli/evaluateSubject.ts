@@ -1,0 +1,158 @@
+/**
+ * A model whose contexts are changed to see what that costs: a context is computed once, stands in slots 0, 1, 2 and so on of the
+ * window, is treated, continued and put back as it was.
+ */
+import { codecNamed } from '../cache/codecs/registry.ts';
+import type { KvCodec } from '../cache/codecs/kvCodec.ts';
+import type { KvRows, KvShape } from '../cache/kvRows.ts';
+import { KvWindow, PAGE_SLOTS } from '../cache/window.ts';
+import { logProbabilities } from '../divergence.ts';
+import { type ImportedModel, importModel, kvShape, readKeyBiases } from '../model/importModel.ts';
+import { RopeTable } from '../model/rope.ts';
+import { OnnxRunner } from '../model/runner.ts';
+
+/** Tokens of a chunk when a context is computed. */
+const CHUNK_TOKENS = 512;
+/** Answers that are written at once. */
+const TOGETHER = 8;
+
+/** Rows as the model computed them. */
+export interface ComputedContext {
+  readonly tokenIds: readonly number[];
+  /** Of the tokens, in order: 0, 1, 2 and so on. */
+  readonly slots: Int32Array;
+  readonly rows: KvRows;
+}
+
+/** What a sequence goes on with behind a context. */
+export interface Tail {
+  readonly ids: readonly number[];
+  readonly maxTokens: number;
+  /** Whether an answer is over with this token. */
+  readonly ends: (tokenId: number) => boolean;
+}
+
+export class KvSubject {
+  readonly name: string;
+  readonly modelDir: string;
+  readonly model: ImportedModel;
+  readonly runner: OnnxRunner;
+  readonly rope: RopeTable;
+  /** By layer, where rows hold keys without it: [kvHeads * headSize]. */
+  readonly biases: ReadonlyMap<number, Float32Array>;
+
+  private constructor(name: string, modelDir: string, model: ImportedModel, runner: OnnxRunner, biases: ReadonlyMap<number, Float32Array>) {
+    this.name = name;
+    this.modelDir = modelDir;
+    this.model = model;
+    this.runner = runner;
+    this.rope = new RopeTable(model.config.rope, model.config.headSize);
+    this.biases = biases;
+  }
+
+  /** With int8 weights. @param threads 0: what measuring says is best here. */
+  static async open(name: string, modelDir: string, cacheDir: string, threads: number): Promise<KvSubject> {
+    const model = await importModel({ modelDir, cacheDir, precision: 'int8' });
+    const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8'), 0), { threads });
+    return new KvSubject(name, modelDir, model, runner, await readKeyBiases(model));
+  }
+
+  get shape(): KvShape {
+    return this.runner.window.shape;
+  }
+
+  /** Of K and V as float16, which compression is quoted against. */
+  get float16Bytes(): number {
+    const { numLayers, kvHeads, headSize } = this.shape;
+    return numLayers * kvHeads * headSize * 2 * 2;
+  }
+
+  dispose(): Promise<void> {
+    return this.runner.dispose();
+  }
+
+  codec(name: string): KvCodec {
+    return codecNamed(name, this.shape, this.rope);
+  }
+
+  /** Computes a context from its first token, in the prefill lane. */
+  async compute(tokenIds: readonly number[]): Promise<ComputedContext> {
+    this.#reserve(tokenIds.length);
+    const slots = Int32Array.from(tokenIds, (_, i) => i);
+    for (let at = 0; at < tokenIds.length; at += CHUNK_TOKENS) {
+      const ids = tokenIds.slice(at, at + CHUNK_TOKENS);
+      await this.runner.run([{ tokenIds: ids, startIndex: at, contextSlots: slots.subarray(0, at), newSlots: slots.subarray(at, at + ids.length), lane: 'prefill', prefillEnd: tokenIds.length, numLogits: 0 }]);
+    }
+    return { tokenIds, slots, rows: this.runner.window.read(slots) };
+  }
+
+  /** Puts the rows back as they were computed. */
+  restore({ slots, rows }: ComputedContext): void {
+    this.runner.window.write(slots, rows, 0, 0);
+  }
+
+  /**
+   * Log-probabilities of what follows each of these tokens, which come after the context; one row per token, [vocabSize].
+   * @param slots that they attend to of it: fewer than its tokens where some were dropped, and their positions stay what they were.
+   */
+  async follow({ tokenIds }: ComputedContext, slots: Int32Array, ids: readonly number[]): Promise<Float64Array[]> {
+    const { vocabSize } = this.runner;
+    const n = tokenIds.length;
+    this.#reserve(n + ids.length);
+    const newSlots = Int32Array.from(ids, (_, i) => n + i);
+    const logits = await this.runner.run([{ tokenIds: ids, startIndex: n, contextSlots: slots, newSlots, numLogits: ids.length }]);
+    return ids.map((_, i) => logProbabilities(logits.subarray(i * vocabSize, (i + 1) * vocabSize)));
+  }
+
+  /** The most probable continuation of each tail, without the token that ended it. @param slots see follow */
+  async answer(context: ComputedContext, slots: Int32Array, tails: readonly Tail[]): Promise<number[][]> {
+    const answers: number[][] = [];
+    for (let at = 0; at < tails.length; at += TOGETHER) answers.push(...(await this.#answer(context, slots, tails.slice(at, at + TOGETHER))));
+    return answers;
+  }
+
+  async #answer({ tokenIds }: ComputedContext, slots: Int32Array, tails: readonly Tail[]): Promise<number[][]> {
+    const n = tokenIds.length;
+    let end = n;
+    const running = tails.map((tail) => {
+      const length = tail.ids.length + tail.maxTokens;
+      const all = new Int32Array(slots.length + length);
+      all.set(slots);
+      for (let i = 0; i < length; i++) all[slots.length + i] = end + i;
+      end += length;
+      // `all` counts what is attended to, which may be less than there were tokens.
+      return { tail, all, next: [...tail.ids] as number[], done: 0, answer: [] as number[], over: tail.maxTokens === 0 };
+    });
+    this.#reserve(end);
+    const { vocabSize } = this.runner;
+    const step = async (batch: typeof running): Promise<void> => {
+      const logits = await this.runner.run(batch.map(({ all, next, done }) => ({ tokenIds: next, startIndex: n + done, contextSlots: all.subarray(0, slots.length + done), newSlots: all.subarray(slots.length + done, slots.length + done + next.length), numLogits: 1 })));
+      for (const [i, sequence] of batch.entries()) {
+        const tokenId = argmax(logits.subarray(i * vocabSize, (i + 1) * vocabSize));
+        sequence.done += sequence.next.length;
+        sequence.over = sequence.tail.ends(tokenId);
+        if (sequence.over) continue;
+        sequence.answer.push(tokenId);
+        sequence.next = [tokenId];
+        sequence.over = sequence.answer.length === sequence.tail.maxTokens;
+      }
+    };
+    for (const sequence of running) if (!sequence.over) await step([sequence]);
+    for (;;) {
+      const batch = running.filter(({ over }) => !over);
+      if (batch.length === 0) return running.map(({ answer }) => answer);
+      await step(batch);
+    }
+  }
+
+  #reserve(numSlots: number): void {
+    const { window } = this.runner;
+    if (window.numSlots < numSlots) window.resize(Math.ceil(numSlots / PAGE_SLOTS) * PAGE_SLOTS);
+  }
+}
+
+export function argmax(row: ArrayLike<number>): number {
+  let best = 0;
+  for (let i = 1; i < row.length; i++) if (row[i]! > row[best]!) best = i;
+  return best;
+}
