@@ -1,10 +1,9 @@
 /**
  * `kvasir eval`: what quantisation costs on a text, against float32: perplexity, KL divergence, top-1 agreement. The window's
- * precision is measured over float32 weights, so that a row is its own cost; the last rows are what ships. Codecs of the store
- * have a table of their own (evaluateCodecs).
+ * precision is measured over float32 weights, so that a row is its own cost; the last rows are what ships. What happens to contexts
+ * that nobody uses has a table of its own (evaluateTreated).
  */
 import { readFile } from 'node:fs/promises';
-import { type CodecName, FORMATS } from '../cache/codecs/registry.ts';
 import { kvBytesPerToken } from '../cache/kvRows.ts';
 import { KvWindow } from '../cache/window.ts';
 import { addPosition, type Divergence, logProbabilities, noDivergence } from '../divergence.ts';
@@ -13,8 +12,9 @@ import { importModel, type ImportedModel, kvShape } from '../model/importModel.t
 import { OnnxRunner } from '../model/runner.ts';
 import type { KvPrecision, Precision } from '../protocol.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
-import { evaluateCodecs } from './evaluateCodecs.ts';
 import { evaluateShifted } from './evaluateShifted.ts';
+import { evaluateTreated } from './evaluateTreated.ts';
+import { TREATMENTS } from './evaluateTreatments.ts';
 import { type CommandLine, loadOptionsOf, required, text, UsageError } from './options.ts';
 import { log, printJson, table } from './output.ts';
 
@@ -38,8 +38,9 @@ const WINDOWS: Record<string, Variant> = {
   float32: { kv: 'float32', weights: 'float32', window: 'float32' },
   int8: { kv: 'int8', weights: 'float32', window: 'int8' },
 };
-/** Codecs of the store, lossy ones. */
-const STORED: readonly CodecName[] = FORMATS.filter(({ sides }) => sides !== null).map(({ name }) => name);
+/** Of contexts out of use; int8 is what they are without one. */
+const TREATED: readonly string[] = TREATMENTS.map(({ name }) => name).filter((name) => !Object.hasOwn(WINDOWS, name));
+const ALL = 'all';
 /** What runs, by the precision of the weights. */
 const SHIPPED: readonly Variant[] = [
   { kv: 'w8a8+int8', weights: 'int8', window: 'int8' },
@@ -48,9 +49,9 @@ const SHIPPED: readonly Variant[] = [
 
 export async function evaluate(line: CommandLine): Promise<number> {
   const wanted = (text(line, 'kv') ?? 'int8').split(',').map((name) => name.trim());
-  const unknown = wanted.filter((name) => !Object.hasOwn(WINDOWS, name) && !STORED.includes(name as CodecName));
-  if (unknown.length) throw new UsageError(`eval: unknown codec ${unknown.join(', ')}; known are ${[...Object.keys(WINDOWS), ...STORED].join(', ')}`);
-  const stored = wanted.filter((name): name is CodecName => STORED.includes(name as CodecName));
+  const unknown = wanted.filter((name) => !Object.hasOwn(WINDOWS, name) && !TREATED.includes(name) && name !== ALL);
+  if (unknown.length) throw new UsageError(`eval: unknown codec ${unknown.join(', ')}; known are ${[...Object.keys(WINDOWS), ...TREATED, ALL].join(', ')}`);
+  const treated = wanted.includes(ALL) ? TREATED : wanted.filter((name) => TREATED.includes(name));
   const file = required(line, 'text');
   const { kv: _, ...options } = loadOptionsOf({ ...line, values: { ...line.values, kv: undefined } });
   const source = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
@@ -63,9 +64,9 @@ export async function evaluate(line: CommandLine): Promise<number> {
     await evaluateShifted(source.replaceAll('\r\n', '\n'), tokenizer, options, line.json);
     return 0;
   }
-  if (stored.length > 0) {
-    await evaluateCodecs(stored, ids, options, line.json);
-    if (stored.length === wanted.length) return 0;
+  if (treated.length > 0) {
+    await evaluateTreated(treated, { path: file, text: source }, options, line.json);
+    if (!wanted.some((name) => Object.hasOwn(WINDOWS, name))) return 0;
   }
 
   const models: Partial<Record<Precision, ImportedModel>> = {};

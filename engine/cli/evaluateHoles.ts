@@ -17,7 +17,7 @@ const LONGEST = 80;
 /** Lines of code, not comments. */
 const COMMENT = /^(\/\/|\/\*|\*|#(?!\w+\()|"""|''')/;
 /** Where the rest of a line may begin: behind what separates words. */
-const BOUNDARY = /[\s.(\[{=,:]/g;
+const BOUNDARY = /[\s.([{=,:]/g;
 
 /**
  * `count` of each kind, as many as there are, none of them on the same line. @param from share of the lines before the first:

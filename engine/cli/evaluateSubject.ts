@@ -22,6 +22,8 @@ export interface ComputedContext {
   /** Of the tokens, in order: 0, 1, 2 and so on. */
   readonly slots: Int32Array;
   readonly rows: KvRows;
+  /** That computing them took. */
+  readonly ms: number;
 }
 
 /** What a sequence goes on with behind a context. */
@@ -79,11 +81,13 @@ export class KvSubject {
   async compute(tokenIds: readonly number[]): Promise<ComputedContext> {
     this.#reserve(tokenIds.length);
     const slots = Int32Array.from(tokenIds, (_, i) => i);
+    const start = performance.now();
     for (let at = 0; at < tokenIds.length; at += CHUNK_TOKENS) {
       const ids = tokenIds.slice(at, at + CHUNK_TOKENS);
       await this.runner.run([{ tokenIds: ids, startIndex: at, contextSlots: slots.subarray(0, at), newSlots: slots.subarray(at, at + ids.length), lane: 'prefill', prefillEnd: tokenIds.length, numLogits: 0 }]);
     }
-    return { tokenIds, slots, rows: this.runner.window.read(slots) };
+    const ms = performance.now() - start;
+    return { tokenIds, slots, rows: this.runner.window.read(slots), ms };
   }
 
   /** Puts the rows back as they were computed. */

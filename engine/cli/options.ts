@@ -32,7 +32,7 @@ export const HELP = `kvasir: a code assistant's engine on the command line
   kvasir chat [--file F]... [--message M]                   one turn, or a conversation
   kvasir summarize PATH [--symbol S]                        a file, one symbol of it, or a folder
   kvasir eval --text FILE [--kv int8]                       what compression costs, against float32
-  kvasir eval --text FILE --kv int4-kivi,fp8,...            what the store's codecs cost, against rows as they were
+  kvasir eval --text FILE --kv (all | int4-kivi,fp8,...)    what it costs to keep it compressed: next tokens, lines, answers
   kvasir eval --text FILE --shifted                         what --reuse-shifted costs behind edits of the file
   kvasir inspect [DIR]                                      what a model folder is, or why it cannot run
 

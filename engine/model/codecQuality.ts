@@ -23,25 +23,14 @@ const ENDS = [0.5, 0.75, 1];
 /** A longer text only costs time. */
 const MOST_TOKENS = 2000;
 
-export interface CodecMeasurement extends Divergence {
-  /** Change of the negative log-likelihood of the text, nats, summed. */
-  nllSum: number;
-  /** Bytes of all that was encoded, and its tokens. */
-  bytes: number;
-  numCoded: number;
-}
-
-/**
- * Each codec over the same text, an int8 window. The runner's window and scratch are used and given back empty; nothing else
- * may hold slots. @param onProgress 0..1.
- */
-export async function measureCodecs(runner: OnnxRunner, ids: readonly number[], codecs: readonly KvCodec[], options: { contextTokens: number; onProgress?: (fraction: number) => void }): Promise<CodecMeasurement[]> {
-  const results = codecs.map((): CodecMeasurement => ({ ...noDivergence(), nllSum: 0, bytes: 0, numCoded: 0 }));
-  const text = ids.slice(0, Math.min(MOST_TOKENS, options.contextTokens));
+/** An int8 window. The runner's window and scratch are used and given back empty; nothing else may hold slots. @param onProgress 0..1. */
+async function measureCodec(runner: OnnxRunner, ids: readonly number[], codec: KvCodec, contextTokens: number, onProgress: (fraction: number) => void): Promise<Divergence> {
+  const result = noDivergence();
+  const text = ids.slice(0, Math.min(MOST_TOKENS, contextTokens));
   const { window } = runner;
   const slots = (from: number, to: number): Int32Array => Int32Array.from({ length: to - from }, (_, i) => from + i);
   const most = text.length - SCORED - 1;
-  if (most < 2 * SCORED) return results;
+  if (most < 2 * SCORED) return result;
   window.resize(text.length + SCORED);
   const rest = slots(text.length, text.length + SCORED);
   try {
@@ -50,6 +39,7 @@ export async function measureCodecs(runner: OnnxRunner, ids: readonly number[], 
       await runner.run([{ tokenIds: text.slice(at, end), startIndex: at, contextSlots: slots(0, at), newSlots: slots(at, end), lane: 'prefill', prefillEnd: most, numLogits: 0 }]);
     }
     const exact = window.read(slots(0, most));
+    const { blockTokens } = codec.format;
     for (const [e, share] of ENDS.entries()) {
       const end = Math.floor(most * share);
       const score = async (): Promise<Float64Array[]> => {
@@ -57,26 +47,15 @@ export async function measureCodecs(runner: OnnxRunner, ids: readonly number[], 
         return Array.from({ length: SCORED }, (_, i) => logProbabilities(logits.subarray(i * runner.vocabSize, (i + 1) * runner.vocabSize)));
       };
       const reference = await score();
-      for (const [c, codec] of codecs.entries()) {
-        const result = results[c]!;
-        const { blockTokens } = codec.format;
-        for (let at = 0; at < end; at += blockTokens) {
-          const part = slots(at, Math.min(end, at + blockTokens));
-          const encoded = codec.encode(window.read(part), { startIndex: at, contextEnd: end });
-          window.write(part, codec.decode(encoded).rows, 0, at);
-          result.bytes += encoded.length;
-        }
-        result.numCoded += end;
-        for (const [i, row] of (await score()).entries()) {
-          addPosition(result, reference[i]!, row);
-          const next = text[end + i + 1]!;
-          result.nllSum += reference[i]![next]! - row[next]!;
-        }
-        window.write(slots(0, end), exact, 0, 0);
-        options.onProgress?.((e + (c + 1) / codecs.length) / ENDS.length);
+      for (let at = 0; at < end; at += blockTokens) {
+        const part = slots(at, Math.min(end, at + blockTokens));
+        window.write(part, codec.decode(codec.encode(window.read(part), { startIndex: at, contextEnd: end })).rows, 0, at);
       }
+      for (const [i, row] of (await score()).entries()) addPosition(result, reference[i]!, row);
+      window.write(slots(0, end), exact, 0, 0);
+      onProgress((e + 1) / ENDS.length);
     }
-    return results;
+    return result;
   } finally {
     runner.releaseScratch();
     window.resize(0);
@@ -86,8 +65,7 @@ export async function measureCodecs(runner: OnnxRunner, ids: readonly number[], 
 /** What is known of this model and codec, or else what measuring on the sample says, which is kept beside it. null: the model's context is too short. */
 export function codecQuality(model: ImportedModel, runner: OnnxRunner, encode: (text: string) => number[], codec: KvCodec, contextTokens: number, onProgress: (fraction: number) => void): Promise<CodecQuality | null> {
   return measuredOnce(model.dir, `codec-${codec.name}.json`, { format: FORMAT, contextTokens, bound: CODEC_BOUND }, async () => {
-    const [measured] = await measureCodecs(runner, encode(SHIFT_SAMPLE), [codec], { contextTokens, onProgress });
-    const { klSum, klMax, agreed, numTokens } = measured!;
+    const { klSum, klMax, agreed, numTokens } = await measureCodec(runner, encode(SHIFT_SAMPLE), codec, contextTokens, onProgress);
     if (numTokens === 0) return null;
     const { numLayers, kvHeads, headSize } = runner.window.shape;
     // In blocks of the store, far from either end: what a long file comes to. Against two bytes a value.

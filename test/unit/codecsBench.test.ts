@@ -4,41 +4,104 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { FORMATS } from '../../engine/cache/codecs/registry.ts';
+import { type Exercise, textExercises } from '../../engine/cli/evaluateExercises.ts';
+import { answersOf, measureQuality } from '../../engine/cli/evaluateQuality.ts';
+import { KvSubject } from '../../engine/cli/evaluateSubject.ts';
+import { type Treatment, TREATMENTS } from '../../engine/cli/evaluateTreatments.ts';
 import { kvReport } from '../bench/kv/kvSuite.ts';
-import { measureQuality } from '../bench/kv/quality.ts';
+import { PUBLISHED } from '../bench/kv/published.ts';
+import { qualityCharts, qualityReport } from '../bench/kv/qualityReport.ts';
+import { measureRows } from '../bench/kv/rows.ts';
 import { measureSpeed } from '../bench/kv/speed.ts';
-import { KvSubject } from '../bench/kv/subject.ts';
+import { measureWindow } from '../bench/kv/windowCost.ts';
 import { below, seededRandom } from '../engine/workload.ts';
 
+const MODEL = 'test/fixtures/models/qwen2-untied-bf16';
 const cacheDir = mkdtempSync(path.join(tmpdir(), 'kvasir-kv-'));
 afterAll(() => rmSync(cacheDir, { recursive: true, force: true }));
 
-test('a model with large key biases: the lossless codec costs nothing, fewer bits cost more', async () => {
-  const subject = await KvSubject.open('biased', 'test/fixtures/models/qwen2-untied-bf16', cacheDir, 1);
+async function withSubject(work: (subject: KvSubject, text: number[]) => Promise<void>): Promise<void> {
+  const subject = await KvSubject.open('biased', MODEL, cacheDir, 1);
   try {
-    expect(subject.biases.size).toBeGreaterThan(0);
     const random = seededRandom(1);
-    const text = Array.from({ length: 64 + 16 + 16 + 1 }, () => below(random, subject.runner.vocabSize));
-    const quality = await measureQuality(subject, [text], { coded: 64, recent: 16, scored: 16, runTokens: 32, attentionTexts: 1 }, () => {});
-    const of = (name: string) => quality.codecs.find(({ codec }) => codec === name)!;
-    expect(of('int8')).toMatchObject({ errors: { keys: 0, values: 0, attention: 0 }, kldMean: 0, kldMax: 0, top1: 1, nll: 0 });
-    const errors = ['fp8', 'int4', 'kvquant3'].map((name) => of(name).errors);
-    for (const key of ['keys', 'values', 'attention'] as const) {
-      const [eight, four, three] = errors.map((error) => error[key]);
-      expect(eight).toBeGreaterThan(0.001);
-      expect(four).toBeGreaterThan(eight!);
-      expect(three).toBeGreaterThan(four!);
-      expect(three).toBeLessThan(0.4);
-    }
-    expect(of('fp8').kldMean).toBeLessThan(of('int4').kldMean);
-    expect(of('kvquant3').bytesPerToken).toBeLessThan(of('int8').bytesPerToken);
-
-    const speed = await measureSpeed(subject, 64, 32, 1);
-    expect(speed.codecs.map(({ codec }) => codec)).toEqual(FORMATS.map(({ name }) => name));
-    for (const { encode, decode, ofRecompute } of speed.codecs) for (const { median } of [encode, decode, ofRecompute]) expect(median).toBeGreaterThan(0);
-    const report = kvReport({ speed: [speed], quality: [quality] });
-    for (const { name } of FORMATS) expect(report.split(`| ${name} |`)).toHaveLength(3);
+    await work(subject, Array.from({ length: 160 + 16 + 1 }, () => below(random, subject.runner.vocabSize)));
   } finally {
     await subject.dispose();
   }
+}
+
+/** Some prompts behind a context, right where the answer is `value`. */
+const asked = (contextIds: number[], value: string): Exercise => ({
+  kind: 'needle',
+  contextIds,
+  next: [],
+  prompts: [7, 8, 9].map((id) => ({ tail: { ids: [id, id + 1], maxTokens: 3, ends: (token) => token === 0 }, group: '64', judge: (answer) => ({ exact: answer === value, right: answer.startsWith(value) }) })),
 });
+
+test('rows and speed: the lossless codec changes nothing, fewer bits more', () => withSubject(async (subject, text) => {
+  expect(subject.biases.size).toBeGreaterThan(0);
+  const rows = await measureRows(subject, [text.slice(0, 80)], 64);
+  const of = (name: string) => rows.codecs.find(({ codec }) => codec === name)!;
+  expect(of('int8')).toMatchObject({ keys: 0, values: 0, attention: 0 });
+  const errors = ['fp8', 'int4', 'kvquant3'].map(of);
+  for (const key of ['keys', 'values', 'attention'] as const) {
+    const [eight, four, three] = errors.map((error) => error[key]);
+    expect(eight).toBeGreaterThan(0.001);
+    expect(four).toBeGreaterThan(eight!);
+    expect(three).toBeGreaterThan(four!);
+    expect(three).toBeLessThan(0.4);
+  }
+  const speed = await measureSpeed(subject, 64, 32, 1);
+  expect(speed.codecs.map(({ codec }) => codec)).toEqual(FORMATS.map(({ name }) => name));
+  for (const { encode, decode, ofRecompute } of speed.codecs) for (const { median } of [encode, decode, ofRecompute]) expect(median).toBeGreaterThan(0);
+  const report = kvReport({ speed: [speed], rows: [rows] });
+  for (const { name } of FORMATS) expect(report.split(`| ${name} |`)).toHaveLength(3);
+}));
+
+test('quality: every treatment is measured against the rows as they were, and they come back', () => withSubject(async (subject, text) => {
+  const exercises = [...textExercises([text], { contextTokens: 160, scoredTokens: 16, numTexts: 1 }), asked(text.slice(0, 64), 'right')];
+  // What has a name for an answer where the first token of it is even: something to count.
+  const result = await measureQuality(subject, exercises, TREATMENTS, { decode: (ids) => (ids[0]! % 2 ? 'right' : 'wrong') });
+  const of = (name: string) => result.treatments.find(({ treatment }) => treatment === name)!;
+  expect(result).toMatchObject({ numTokens: 16, numContexts: 2, longestContext: 160 });
+  expect(of('int8')).toMatchObject({ klMean: 0, klMax: 0, top1: 1, perplexity: 0, accuracy: result.accuracy, answers: result.answers });
+  for (const { name } of TREATMENTS.filter((treatment) => treatment.name !== 'int8')) expect(of(name).klMean).toBeGreaterThan(0);
+  expect(of('fp8').klMean).toBeLessThan(of('int4').klMean);
+  const sizes = ['int8', 'fp8', 'int4', 'kvquant3'].map((name) => of(name).bytesPerToken);
+  expect(sizes).toEqual([...sizes].sort((a, b) => b - a));
+  // The last 128 tokens stay as they were.
+  expect(of('int4-kivi').bytesPerTokenHere).toBeGreaterThan(of('int4-kivi').bytesPerToken);
+  for (const { compression, bytesPerToken } of result.treatments) expect(compression * bytesPerToken).toBeCloseTo(subject.float16Bytes, 6);
+  const counted = answersOf(of('int4').answers, 'needle')!;
+  expect(counted.n).toBe(3);
+  expect(counted.exact).toBe(counted.right);
+  expect(answersOf(result.answers, 'question')).toBeNull();
+  // Once more: nothing of it stays behind in the window.
+  expect(await measureQuality(subject, exercises, TREATMENTS, { decode: (ids) => (ids[0]! % 2 ? 'right' : 'wrong') })).toEqual(result);
+
+  const window = await measureWindow('biased', MODEL, cacheDir, 1, [text.slice(0, 48)]);
+  expect(window).toMatchObject({ numTokens: 48 });
+  expect(window.klMean).toBeGreaterThan(0);
+  expect(window.klMean).toBeLessThan(0.01);
+  const bench = { starter: result, shape: result, fixtures: [result], window: [window] };
+  const report = qualityReport(bench);
+  for (const { treatment } of result.treatments) expect(report.split('\n').find((line) => line.startsWith(`| ${treatment} |`) && line.includes(PUBLISHED[treatment]!.reported))).toBeDefined();
+  expect(Object.values(qualityCharts(bench)).join('')).toContain('kvquant3');
+}));
+
+test('a treatment may leave fewer slots than there were tokens', () => withSubject(async (subject, text) => {
+  const context = await subject.compute(text.slice(0, 96));
+  const tails = [{ ids: [5], maxTokens: 4, ends: () => false }];
+  const whole = await subject.answer(context, context.slots, tails);
+  expect(await subject.answer(context, context.slots, tails)).toEqual(whole);
+  const half = context.slots.filter((slot) => slot % 2 === 0);
+  const [rows] = [await subject.follow(context, half, [5, 6])];
+  const [exact] = [await subject.follow(context, context.slots, [5, 6])];
+  expect(rows.map((row) => row.length)).toEqual(exact.map((row) => row.length));
+  expect(rows[0]).not.toEqual(exact[0]);
+  // The same rows of a half through the evaluation.
+  const dropping: Treatment = { name: 'half', bytesPerToken: ({ float16Bytes }) => float16Bytes / 4, apply: async ({ float16Bytes }, { slots }) => ({ slots: slots.filter((slot) => slot % 2 === 0), bytes: (slots.length * float16Bytes) / 4 }) };
+  const { treatments: [dropped] } = await measureQuality(subject, textExercises([text], { contextTokens: 160, scoredTokens: 16, numTexts: 1 }), [dropping]);
+  expect(dropped).toMatchObject({ treatment: 'half', compression: 4, bytesPerTokenHere: subject.float16Bytes / 4 });
+  expect(dropped!.klMean).toBeGreaterThan(0);
+}));

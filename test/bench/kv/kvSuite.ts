@@ -1,18 +1,20 @@
 /**
- * Suite `kv`: what the codecs of the KV store cost in bytes, time and quality. Speed on the 0.5B shape and the built-in model,
- * quality on the built-in model over this repository's own sources, which it was not trained on, and on a random model with
- * large key biases.
+ * Suite `kv`: what keeping contexts compressed costs in bytes, time and quality. `speed` of the codecs on the 0.5B shape and the
+ * built-in model; `rows`: errors of the rows and of attention; `quality`: what a model says over them.
  */
-import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
+import { percent } from '../../../engine/cli/evaluateReport.ts';
 import { Tokenizer } from '../../../engine/text/tokenizer.ts';
 import { below, seededRandom } from '../../engine/workload.ts';
 import type { ShapeName } from '../shapes.ts';
 import { table, withSpread } from '../spread.ts';
 import { shapeFolder } from '../writeShape.ts';
-import { measureQuality, type QualityOptions, type QualityResult } from './quality.ts';
+import { heldoutFiles } from './heldout.ts';
+import { type QualityBench, qualityBench, STARTER_OPTIONS } from './qualityBench.ts';
+import { qualityCharts, qualityReport } from './qualityReport.ts';
+import { measureRows, type RowsResult } from './rows.ts';
 import { measureSpeed, type SpeedResult } from './speed.ts';
-import { KvSubject } from './subject.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 const STARTER = path.join(ROOT, 'model');
@@ -20,9 +22,9 @@ const BIASED = path.join(ROOT, 'test/fixtures/models/qwen2-untied-bf16');
 const SPEED_TOKENS = 512;
 /** As the store's blocks, and as long as any format shares anything. */
 const RUN_TOKENS = [32, 128];
-const PARTS = ['speed', 'quality'] as const;
-const STARTER_QUALITY: QualityOptions = { coded: 768, recent: 128, scored: 127, runTokens: 128, attentionTexts: 2 };
-const BIASED_QUALITY: QualityOptions = { coded: 256, recent: 128, scored: 100, runTokens: 128, attentionTexts: 2 };
+const PARTS = ['speed', 'rows', 'quality'] as const;
+/** The queries of a text take seconds. */
+const ROWS = { starter: { coded: 768, compared: 64, texts: 2 }, biased: { coded: 256, compared: 64, texts: 2 } };
 
 export interface KvArguments {
   /** Comma-separated names of PARTS. */
@@ -36,19 +38,21 @@ export interface KvArguments {
 
 export interface KvBench {
   speed: SpeedResult[];
-  quality: QualityResult[];
+  rows?: RowsResult[];
+  quality?: QualityBench;
 }
 
-export async function kvSuite(given: KvArguments): Promise<{ result: KvBench; report: string }> {
+export async function kvSuite(given: KvArguments): Promise<{ result: KvBench; report: string; charts: Record<string, string> }> {
   const only = given.only?.split(',') ?? PARTS;
   for (const part of only) if (!PARTS.includes(part as (typeof PARTS)[number])) throw new Error(`--only ${part}: it must be one of ${PARTS.join(', ')}`);
   const rounds = count('rounds', given.rounds, 5);
-  const numTexts = count('requests', given.requests, 16);
+  const numTexts = count('requests', given.requests, STARTER_OPTIONS.numTexts);
   const threads = given.threads === undefined ? 0 : count('threads', given.threads, 0);
   const cache = path.resolve('.cache/bench');
   const imported = path.join(cache, 'imported');
+  const shape = (given.shape ?? 'qwen2.5-0.5b') as ShapeName;
   const log = (line: string): void => console.error(line);
-  const result: KvBench = { speed: [], quality: [] };
+  const result: KvBench = { speed: [] };
   const over = async (name: string, dir: string, work: (subject: KvSubject) => Promise<void>): Promise<void> => {
     log(`model ${name}`);
     const subject = await KvSubject.open(name, dir, imported, threads);
@@ -59,26 +63,29 @@ export async function kvSuite(given: KvArguments): Promise<{ result: KvBench; re
     }
   };
   if (only.includes('speed')) {
-    const shape = (given.shape ?? 'qwen2.5-0.5b') as ShapeName;
     for (const [name, dir] of [[shape, await shapeFolder(shape, cache)], ['starter', STARTER]] as const) {
       await over(name, dir, async (subject) => {
         for (const runTokens of RUN_TOKENS) result.speed.push(await measureSpeed(subject, SPEED_TOKENS, runTokens, rounds));
       });
     }
   }
-  if (only.includes('quality')) {
+  if (only.includes('rows')) {
+    const rows: RowsResult[] = [];
     await over('starter', STARTER, async (subject) => {
-      const { coded, recent, scored } = STARTER_QUALITY;
-      for (const runTokens of RUN_TOKENS) result.quality.push(await measureQuality(subject, await sourceTexts(coded + recent + scored + 1, numTexts), { ...STARTER_QUALITY, runTokens, attentionTexts: runTokens === 128 ? 2 : 0 }, log));
+      const { coded, compared, texts } = ROWS.starter;
+      const tokenizer = await Tokenizer.load(STARTER);
+      const long = heldoutFiles().map(({ text }) => tokenizer.encode(text).slice(0, coded + compared)).filter((ids) => ids.length === coded + compared);
+      rows.push(await measureRows(subject, long.slice(0, texts), coded));
     });
     await over('random weights, large key biases', BIASED, async (subject) => {
-      const { coded, recent, scored } = BIASED_QUALITY;
+      const { coded, compared, texts } = ROWS.biased;
       const random = seededRandom(4);
-      const texts = Array.from({ length: numTexts }, () => Array.from({ length: coded + recent + scored + 1 }, () => below(random, subject.runner.vocabSize)));
-      result.quality.push(await measureQuality(subject, texts, BIASED_QUALITY, log));
+      rows.push(await measureRows(subject, Array.from({ length: texts }, () => Array.from({ length: coded + compared }, () => below(random, subject.runner.vocabSize))), coded));
     });
+    result.rows = rows;
   }
-  return { result, report: kvReport(result) };
+  if (only.includes('quality')) result.quality = await qualityBench({ cache, shape, threads, starter: { ...STARTER_OPTIONS, numTexts }, log });
+  return { result, report: kvReport(result), charts: result.quality ? qualityCharts(result.quality) : {} };
 }
 
 function count(name: string, text: string | undefined, otherwise: number): number {
@@ -87,18 +94,7 @@ function count(name: string, text: string | undefined, otherwise: number): numbe
   return Number(text);
 }
 
-/** Beginnings of this repository's longest files. */
-async function sourceTexts(numTokens: number, numTexts: number): Promise<number[][]> {
-  const tokenizer = await Tokenizer.load(STARTER);
-  const files = globSync('{engine,src,test}/**/*.ts', { cwd: ROOT }).sort();
-  const texts = files.map((file) => tokenizer.encode(readFileSync(path.join(ROOT, file), 'utf8')).slice(0, numTokens)).filter((ids) => ids.length === numTokens);
-  const step = Math.max(1, Math.floor(texts.length / numTexts));
-  return texts.filter((_, i) => i % step === 0).slice(0, numTexts);
-}
-
-const percent = (share: number, digits = 2): string => `${(100 * share).toFixed(digits)}%`;
-
-export function kvReport({ speed, quality }: KvBench): string {
+export function kvReport({ speed, rows = [], quality }: KvBench): string {
   const parts: string[] = [];
   for (const { model, numTokens, runTokens, recompute, codecs } of speed) {
     parts.push(
@@ -106,19 +102,18 @@ export function kvReport({ speed, quality }: KvBench): string {
       `Computing the same tokens from an empty context: ${withSpread(recompute)} tokens/s. MB are those of the window's rows; median (least–most).`,
       table(
         ['codec', 'bytes per token', 'against float16', 'encode, MB/s', 'decode, MB/s', 'both, of computing'],
-        codecs.map((c) => [c.codec, c.bytesPerToken.toFixed(1), `${c.compression.toFixed(2)}x`, withSpread(c.encode), withSpread(c.decode), percent(c.ofRecompute.median)]),
+        codecs.map((c) => [c.codec, c.bytesPerToken.toFixed(1), `${c.compression.toFixed(2)}x`, withSpread(c.encode), withSpread(c.decode), percent(c.ofRecompute.median, 2)]),
       ),
     );
   }
-  for (const { model, numTexts, coded, recent, scored, runTokens, nll, codecs } of quality) {
+  for (const { model, numTexts, coded, compared, codecs } of rows) {
     parts.push(
-      `## Cost of the codecs, ${model}: ${numTexts} texts, ${coded} tokens coded in runs of ${runTokens}, ${recent} recent ones not, the next ${scored} compared`,
-      `Against the int8 rows as they were, whose perplexity is ${Math.exp(nll).toFixed(3)}. Errors are relative, root mean square.`,
-      table(
-        ['codec', 'bytes per token', 'K', 'V', 'attention', 'KL mean', 'KL max', 'same best token', 'perplexity'],
-        codecs.map((c) => [c.codec, c.bytesPerToken.toFixed(1), ...(['keys', 'values', 'attention'] as const).map((key) => (Number.isNaN(c.errors[key]) ? '–' : percent(c.errors[key]))), c.kldMean.toExponential(2), c.kldMax.toExponential(2), percent(c.top1), `${c.nll < 0 ? '' : '+'}${percent(Math.expm1(c.nll))}`]),
-      ),
+      `## Errors of the rows, ${model}: ${numTexts} texts, ${coded} tokens coded, attention of the next ${compared}`,
+      'Relative, root mean square.',
+      table(['codec', 'K', 'V', 'attention'], codecs.map((c) => [c.codec, ...(['keys', 'values', 'attention'] as const).map((key) => percent(c[key], 2))])),
     );
   }
+  // Results from before there was such a part have an empty list.
+  if (quality && 'starter' in quality) parts.push(qualityReport(quality));
   return parts.join('\n\n');
 }

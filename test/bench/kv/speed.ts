@@ -1,9 +1,8 @@
 /** How long codecs take for a context, beside how long it takes to compute the same tokens, in turns. */
 import { type CodecName, FORMATS } from '../../../engine/cache/codecs/registry.ts';
-import type { KvRows } from '../../../engine/cache/kvRows.ts';
+import type { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
 import { below, seededRandom } from '../../engine/workload.ts';
 import { type Figure, figure } from '../spread.ts';
-import type { KvSubject } from './subject.ts';
 
 /** Where the runs stand: after the sinks, before anything recent. */
 const START = 1024;
@@ -33,9 +32,8 @@ export interface SpeedResult {
 export async function measureSpeed(subject: KvSubject, numTokens: number, runTokens: number, rounds: number): Promise<SpeedResult> {
   const random = seededRandom(3);
   const tokenIds = Array.from({ length: numTokens }, () => below(random, subject.runner.vocabSize));
-  await subject.compute(tokenIds);
-  const runs: KvRows[] = [];
-  for (let at = 0; at < numTokens; at += runTokens) runs.push(subject.read(at, Math.min(numTokens, at + runTokens)));
+  const { slots } = await subject.compute(tokenIds);
+  const runs = Array.from({ length: Math.ceil(numTokens / runTokens) }, (_, i) => subject.runner.window.read(slots.subarray(i * runTokens, (i + 1) * runTokens)));
   const { numLayers, kvHeads, headSize } = subject.shape;
   const rowBytes = numTokens * numLayers * kvHeads * (2 * headSize + 8);
   const codecs = FORMATS.map(({ name }) => subject.codec(name));
@@ -51,7 +49,7 @@ export async function measureSpeed(subject: KvSubject, numTokens: number, runTok
   const recompute: number[] = [];
   const times = codecs.map(() => ({ encode: [] as number[], decode: [] as number[] }));
   for (let round = 0; round < rounds; round++) {
-    recompute.push(await subject.compute(tokenIds));
+    recompute.push((await subject.compute(tokenIds)).ms);
     for (const [i, codec] of codecs.entries()) {
       const { encode, decode } = once(codec);
       times[i]!.encode.push(encode);
@@ -69,7 +67,7 @@ export async function measureSpeed(subject: KvSubject, numTokens: number, runTok
       return {
         codec: codec.name as CodecName,
         bytesPerToken,
-        compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken,
+        compression: subject.float16Bytes / bytesPerToken,
         encode: figure(encode.map((ms) => rowBytes / ms / 1000)),
         decode: figure(decode.map((ms) => rowBytes / ms / 1000)),
         ofRecompute: figure(encode.map((ms, r) => (ms + decode[r]!) / recompute[r]!)),

@@ -1,0 +1,27 @@
+/**
+ * `node test/bench/kv/compressionDoc.ts DIR [--out docs]`: writes OUT/compression.md and OUT/compression/*.svg from DIR/kv.json, as
+ * `npm run bench -- kv --only quality` leaves it. The result is kept in OUT/compression/kv.json and taken from there where DIR
+ * has none. Notes written by hand into the document stay.
+ */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { compressionText, type MeasuredQuality } from './compressionText.ts';
+
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { out: { type: 'string', default: 'docs' } } });
+const folder = path.join(values.out, 'compression');
+const kept = path.join(folder, 'kv.json');
+const file = [...positionals.map((dir) => path.join(dir, 'kv.json')), kept].find((candidate) => existsSync(candidate));
+if (!file || positionals.length > 1) {
+  console.error('usage: node test/bench/kv/compressionDoc.ts DIR [--out docs]; DIR/kv.json is made by: npm run bench -- kv --only quality --out DIR');
+  process.exit(2);
+}
+const { machine, quality } = JSON.parse(readFileSync(file, 'utf8')) as MeasuredQuality;
+mkdirSync(folder, { recursive: true });
+// Six digits are more than any figure shows.
+writeFileSync(kept, `${JSON.stringify({ machine, quality }, (_, value) => (typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value))}\n`);
+const document = path.join(values.out, 'compression.md');
+const { text, charts } = compressionText({ machine, quality }, existsSync(document) ? readFileSync(document, 'utf8') : '');
+for (const [name, svg] of Object.entries(charts)) writeFileSync(path.join(folder, name), svg);
+writeFileSync(document, text);
+console.log(`${document}, ${Object.keys(charts).length} charts`);

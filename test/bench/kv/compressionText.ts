@@ -1,0 +1,67 @@
+/** docs/compression.md from the result of the quality benchmark. Text between note marks is written by hand and taken over. Pure. */
+import { baseline } from '../../../engine/cli/evaluateReport.ts';
+import { notesOf } from '../performanceText.ts';
+import type { Machine } from '../performanceTargets.ts';
+import type { QualityBench } from './qualityBench.ts';
+import { differences, fixtureTable, groupTable, qualityCharts, qualityTable, READING, windowTable } from './qualityReport.ts';
+
+export interface MeasuredQuality {
+  machine: Machine;
+  quality: QualityBench;
+}
+
+const PLACES = ['summary', 'choosing', 'reading'] as const;
+
+/** @param before the document as it was. @throws Error naming a note that has no place any more. */
+export function compressionText({ machine, quality }: MeasuredQuality, before = ''): { text: string; charts: Record<string, string> } {
+  const notes = notesOf(before);
+  const lost = [...notes.keys()].filter((name) => !PLACES.includes(name as (typeof PLACES)[number]));
+  if (lost.length) throw new Error(`notes without a place: ${lost.join(', ')}; the places are ${PLACES.join(', ')}`);
+  const note = (name: (typeof PLACES)[number]): string => {
+    const text = notes.get(name);
+    return `<!-- notes:${name} -->\n${text ? `${text}\n` : ''}<!-- /notes -->`;
+  };
+  const charts = qualityCharts(quality);
+  const chart = (name: string, what: string): string => `![${what}](compression/${name})`;
+  const parts = [
+    '<!-- Written by test/bench/kv/compressionDoc.ts from the results of the benchmark. What stands between note marks is kept; all else is written anew. -->',
+    '# What compressing the cache costs',
+    note('summary'),
+    '## What there is, and which to choose',
+    note('choosing'),
+    '## All of it in one table',
+    [baseline(quality.starter), baseline(quality.shape), `The fixtures are ${quality.fixtures.length} small models with random weights, ${quality.fixtures[0]?.numTokens ?? 0} tokens predicted with each. Random weights say nothing of lines, questions and needles: there is nothing to be right about.`].map((line) => `- ${line}`).join('\n'),
+    READING,
+    qualityTable(quality),
+    note('reading'),
+    chart('kv-divergence.svg', 'mean KL divergence by treatment'),
+    chart('kv-same.svg', 'answers that are the same text as without compression, by treatment'),
+    chart('kv-right.svg', 'right answers by treatment'),
+    chart('kv-size.svg', 'bytes per token by treatment'),
+    '## Beside what is published',
+    'Published figures are of other models, other tasks and other parts of memory; this is where the difference lies.',
+    differences(quality.starter.treatments),
+    '## The window itself',
+    'All of the above is against the int8 rows of the window, which every running request attends to. What those cost against float32 rows, with float32 weights under both, whole texts through the window:',
+    windowTable(quality),
+    '## In detail',
+    '### Needles: a made-up constant, by how many tokens ago it was said',
+    groupTable(quality.starter, 'needle', 'tokens between'),
+    '### Questions with one exact answer, by what they are about',
+    groupTable(quality.starter, 'question', 'about'),
+    '### Lines of code to write again',
+    groupTable(quality.starter, 'fim', 'whole lines, rests of lines'),
+    '### The fixtures',
+    fixtureTable(quality),
+    '## How it is measured',
+    [
+      '- Held-out code: frozen copies of files of this project (`test/fixtures/heldout`), TypeScript and Python, that the built-in model has never seen.',
+      '- A context is computed once, as file blocks are. It is then continued as it is, and after each treatment, with the next 127 tokens of the text, a line to fill in, questions about the file, or the question for the constant; all as the product asks. Every treated token of the context goes through the codec, but what the format itself keeps.',
+      '- Lines are right when they are the line, word for word. Questions (parameters, return type, type and default value of a parameter, base class, owner, line of a definition) are read off a syntax tree; an answer is right when it contains the exact text.',
+      '- Everything is greedy and seeded: the same machine gives the same figures again.',
+      `- Measured on ${machine.cpu ?? 'an unknown processor'}, ${machine.platform}, Node ${machine.node}, ${machine.date.slice(0, 10)}. No figure here is a time.`,
+    ].join('\n'),
+    'Again: `npm run build`, `npm run bench -- kv --only quality --out bench-results`, `node test/bench/kv/compressionDoc.ts bench-results`. With a model and a file of your own: `kvasir eval --text FILE --kv all`.',
+  ];
+  return { text: `${parts.join('\n\n')}\n`, charts };
+}

@@ -1,0 +1,25 @@
+/** What is published of each technique, and why the figures here are others. */
+
+export interface Published {
+  /** Short enough for a cell. */
+  readonly reported: string;
+  readonly source: string;
+  /** One or two sentences. */
+  readonly difference: string;
+}
+
+export const PUBLISHED: Readonly<Record<string, Published>> = {
+  int8: { reported: 'q8_0: KL 0.001', source: 'llama.cpp', difference: 'Theirs is against 16 bits; ours is the window itself, so the row is 0 here, and its own cost against float32 rows is given apart. Theirs has a scale for 32 values, ours one for the 64 of a head.' },
+  fp8: { reported: 'half of 16 bits', source: 'vLLM, TensorRT-LLM', difference: 'The size is the same up to scales. Here the values have been int8 before, so the errors of both add up; it saves 6% against int8 and is there for what other runtimes can read.' },
+  int4: { reported: 'GSM8K -3 points', source: 'LMDeploy, internlm2', difference: 'A benchmark of a 7B model with long answers, in which an error of one step spoils all later ones; here lines and short answers of a model that is a thousand times smaller. KL is the figure to compare across models.' },
+  'int4-hadamard': { reported: 'merged for q4', source: 'llama.cpp #21038', difference: 'Rotation helps where few channels are much larger than the rest, which a model this small hardly has.' },
+  'int4-kivi': { reported: '2.6x less peak memory, 4 bits nearly lossless on LongBench', source: 'KIVI, arXiv 2402.02750', difference: 'Their 2.6x is the peak of a whole process with 2 bits; 3.5x is the cache alone with 4 bits and 8-bit bounds, and only of what is older than the last 128 tokens, which stay as they are: short contexts compress less.' },
+  nvfp4: { reported: 'half of FP8, below 1% loss', source: 'NVIDIA', difference: 'Theirs is read by Blackwell directly and its loss is of large models on benchmarks; here it is a format of the store, and one float32 scale is shared by a block of 32 tokens.' },
+  'nvfp4-hadamard': { reported: '–', source: '–', difference: 'As nvfp4, behind the rotation.' },
+  kvquant3: { reported: 'below 0.1 perplexity at 3 bits', source: 'KVQuant, arXiv 2401.18079', difference: 'Theirs fits the levels to a calibration set, weighted by Fisher information, on models of 7B and more, whose rows are more redundant. Here levels are fitted to each block of 128 tokens, so nothing must be calibrated, and heads have 64 values.' },
+  kvzip: { reported: '3-4x smaller without loss', source: 'KVzip, arXiv 2505.23416', difference: 'Theirs shares one budget over all heads of models of 3B to 14B with contexts of up to 170,000 tokens, of which more is redundant; here each head keeps the same 30%, contexts have a thousand tokens, and the model is hardly able to repeat them, which is what importance is read off.' },
+  h2o: { reported: '20% kept, accuracy held', source: 'H2O, arXiv 2306.14048', difference: 'Theirs keeps what generating has attended to, so does ours; but what is asked afterwards was not known then. That is why it is for long conversations only, never for files.' },
+};
+
+/** A technique without a row. */
+export const SPECACHE = 'SpeCache (2.3x, +0.8% perplexity; x4.6 throughput with about 10% of the rows in fast memory) has no row: it loses nothing that is kept, since the full rows stay in slower memory and a sketch of 1-2 bits only ranks which of them come back.';

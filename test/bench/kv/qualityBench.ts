@@ -1,0 +1,85 @@
+/**
+ * Part `quality`: what every treatment of a context costs: on the built-in model over held-out code, with lines to write, questions
+ * and needles; on the shape of Qwen2.5-0.5B with large key biases; and on the fixtures. The last two have random weights: only how
+ * far distributions move says something of them, there is nothing for them to be right about.
+ */
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import { type ExerciseOptions, exercisesOf, textExercises } from '../../../engine/cli/evaluateExercises.ts';
+import { measureQuality, type QualityResult } from '../../../engine/cli/evaluateQuality.ts';
+import { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
+import { TREATMENTS } from '../../../engine/cli/evaluateTreatments.ts';
+import { Layout } from '../../../engine/text/layout.ts';
+import { ModelText } from '../../../engine/text/modelText.ts';
+import { Grammars } from '../../../engine/text/syntaxGrammars.ts';
+import { below, seededRandom } from '../../engine/workload.ts';
+import type { ShapeName } from '../shapes.ts';
+import { biasedShapeFolder } from './biasedShape.ts';
+import { heldoutFiles } from './heldout.ts';
+import { measureWindow, type WindowCost } from './windowCost.ts';
+
+const ROOT = path.resolve(import.meta.dirname, '../../..');
+const STARTER = path.join(ROOT, 'model');
+const FIXTURES = path.join(ROOT, 'test/fixtures/models');
+const GRAMMARS = path.join(ROOT, 'dist/grammars');
+
+export interface QualityBench {
+  starter: QualityResult;
+  /** With large key biases. */
+  shape: QualityResult;
+  fixtures: QualityResult[];
+  /** Of the built-in model, then the fixtures. */
+  window: WindowCost[];
+}
+
+/** Of the built-in model. */
+export const STARTER_OPTIONS: ExerciseOptions = { contextTokens: 1024, scoredTokens: 127, numTexts: 32, holes: 4, questions: 4, distances: [256, 512, 768, 1024, 1536, 1900], needles: 14, seed: 1 };
+const SHAPE_OPTIONS = { contextTokens: 512, scoredTokens: 63, numTexts: 4 };
+const FIXTURE_OPTIONS = { contextTokens: 320, scoredTokens: 127, numTexts: 4 };
+/** Tokens of each text that the window's own cost is measured on. */
+const WINDOW_TOKENS = 512;
+
+export interface QualityArguments {
+  /** Written into it: shapes, imported models. */
+  cache: string;
+  shape: ShapeName;
+  threads: number;
+  starter: ExerciseOptions;
+  log: (line: string) => void;
+}
+
+export async function qualityBench({ cache, shape, threads, starter, log }: QualityArguments): Promise<QualityBench> {
+  const imported = path.join(cache, 'imported');
+  const over = async <T>(name: string, dir: string, work: (subject: KvSubject) => Promise<T>): Promise<T> => {
+    const subject = await KvSubject.open(name, dir, imported, threads);
+    try {
+      return await work(subject);
+    } finally {
+      await subject.dispose();
+    }
+  };
+  const random = (name: string, dir: string, options: typeof SHAPE_OPTIONS): Promise<QualityResult> => over(name, dir, (subject) => measureQuality(subject, textExercises(randomTexts(subject.runner.vocabSize, options), options), TREATMENTS, { onProgress: log }));
+
+  const files = heldoutFiles();
+  const text = await ModelText.load(STARTER);
+  const quality = await over('starter', STARTER, async (subject) => {
+    const layout = new Layout(text, { contextTokens: subject.model.config.contextTokens, numParameters: subject.model.parameters });
+    const exercises = await exercisesOf(layout, new Grammars(GRAMMARS), files, starter);
+    return measureQuality(subject, exercises, TREATMENTS, { decode: (ids) => text.tokenizer.decode(ids), onProgress: log });
+  });
+  const window = [await measureWindow('starter', STARTER, imported, threads, files.slice(0, starter.numTexts).map((file) => text.tokenizer.encode(file.text).slice(0, WINDOW_TOKENS)))];
+  const fixtures: QualityResult[] = [];
+  for (const name of readdirSync(FIXTURES).sort()) {
+    const dir = path.join(FIXTURES, name);
+    const result = await random(name, dir, FIXTURE_OPTIONS);
+    fixtures.push(result);
+    const { vocabSize } = (await ModelText.load(dir)).tokenizer;
+    window.push(await measureWindow(name, dir, imported, threads, randomTexts(vocabSize, FIXTURE_OPTIONS)));
+  }
+  return { starter: quality, fixtures, window, shape: await random(`${shape}, large key biases`, await biasedShapeFolder(shape, cache), SHAPE_OPTIONS) };
+}
+
+function randomTexts(vocabSize: number, { contextTokens, scoredTokens, numTexts }: typeof SHAPE_OPTIONS): number[][] {
+  const random = seededRandom(4);
+  return Array.from({ length: numTexts }, () => Array.from({ length: contextTokens + scoredTokens + 1 }, () => below(random, vocabSize)));
+}

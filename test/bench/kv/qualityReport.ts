@@ -1,0 +1,96 @@
+/** The quality part's tables and charts. Pure. */
+import type { ExerciseKind } from '../../../engine/cli/evaluateExercises.ts';
+import { answersOf, type QualityResult, type TreatmentQuality } from '../../../engine/cli/evaluateQuality.ts';
+import { answerCell, baseline, percent, qualityCells } from '../../../engine/cli/evaluateReport.ts';
+import { table } from '../spread.ts';
+import { barChart } from '../svgPlot.ts';
+import { PUBLISHED, SPECACHE } from './published.ts';
+import type { QualityBench } from './qualityBench.ts';
+
+const of = (result: QualityResult, treatment: string): TreatmentQuality => result.treatments.find((each) => each.treatment === treatment)!;
+const divergence = ({ klMean, top1 }: TreatmentQuality): string => `${klMean === 0 ? '0' : klMean.toExponential(1)} (${percent(top1)})`;
+
+/** Of the fixtures, the one that it costs most. */
+function worst(fixtures: readonly QualityResult[], treatment: string): TreatmentQuality | null {
+  const all = fixtures.map((result) => of(result, treatment));
+  return all.reduce<TreatmentQuality | null>((most, each) => (most && most.klMean >= each.klMean ? most : each), null);
+}
+
+/** All treatments on all models, with what is published of each. */
+export function qualityTable({ starter, shape, fixtures }: QualityBench): string {
+  const { head, rows } = qualityCells(starter);
+  return table(
+    [...head, 'KL mean (top-1), 0.5B shape', 'the same, worst fixture', 'published'],
+    rows.map((row) => {
+      const name = row[0]!;
+      const most = worst(fixtures, name);
+      return [...row, divergence(of(shape, name)), most ? divergence(most) : '–', PUBLISHED[name]?.reported ?? '–'];
+    }),
+  );
+}
+
+export function windowTable({ window }: QualityBench): string {
+  return table(['int8 window against float32 rows', 'KL mean', 'KL max', 'top-1', 'tokens'], window.map((w) => [w.model, w.klMean.toExponential(1), w.klMax.toExponential(1), percent(w.top1, 2), w.numTokens]));
+}
+
+/** Right answers by group, and which are the same text as without compression. */
+export function groupTable(result: QualityResult, kind: ExerciseKind, what: string): string {
+  const groups = result.answers.filter((counts) => counts.kind === kind);
+  return table(
+    [what, ...groups.map(({ group, n }) => `${group} (${n})`)],
+    [
+      ['as it was', ...groups.map(({ right, n }) => percent(right / n))],
+      ...result.treatments.map(({ treatment, answers }) => [treatment, ...groups.map(({ group }) => answerCell(answers.find((counts) => counts.kind === kind && counts.group === group) ?? null))]),
+    ],
+  );
+}
+
+export function fixtureTable({ fixtures }: QualityBench): string {
+  const [first] = fixtures;
+  return table(['KL mean (top-1)', ...fixtures.map(({ model }) => model)], (first?.treatments ?? []).map(({ treatment }) => [treatment, ...fixtures.map((result) => divergence(of(result, treatment)))]));
+}
+
+export const differences = (treatments: readonly { treatment: string }[]): string => [...treatments.flatMap(({ treatment }) => {
+  const published = PUBLISHED[treatment];
+  return published ? [`- **${treatment}**: ${published.reported} (${published.source}). ${published.difference}`] : [];
+}), `- ${SPECACHE}`].join('\n');
+
+export const READING = 'Against the context as it was: int8 rows, as the window holds them. `vs float16` is of a long context; `here` of the contexts measured, with what is kept exactly of them. KL in nats, top-1: the same most probable next token. `right (same)`: right answers, and answers that are the same text as without compression.';
+
+export function qualityReport(bench: QualityBench): string {
+  return [
+    '## Quality of compressed contexts',
+    [baseline(bench.starter), baseline(bench.shape), `Fixtures: ${bench.fixtures.length} models with random weights, ${bench.fixtures[0]?.numTokens ?? 0} tokens each.`].join('\n'),
+    READING,
+    qualityTable(bench),
+    '### The window itself',
+    windowTable(bench),
+    '### Needles by distance',
+    groupTable(bench.starter, 'needle', 'tokens between'),
+    '### Questions by kind',
+    groupTable(bench.starter, 'question', 'about'),
+    '### Lines and rests of lines',
+    groupTable(bench.starter, 'fim', 'kind'),
+    '### Fixtures',
+    fixtureTable(bench),
+    '### Beside what is published',
+    differences(bench.starter.treatments),
+  ].join('\n\n');
+}
+
+/** By file name. */
+export function qualityCharts({ starter }: QualityBench): Record<string, string> {
+  const groups = starter.treatments.map(({ treatment }) => treatment);
+  const bars = (value: (treatment: TreatmentQuality) => number) => starter.treatments.map((treatment) => ({ value: value(treatment) }));
+  const share = (kind: ExerciseKind, key: 'right' | 'same') => ({ answers }: TreatmentQuality) => {
+    const counts = answersOf(answers, kind);
+    return counts ? (100 * counts[key]) / counts.n : 0;
+  };
+  const kinds: [ExerciseKind, string][] = [['fim', 'lines'], ['question', 'questions'], ['needle', 'needles']];
+  return {
+    'kv-size.svg': barChart({ title: 'A token of a long context', unit: 'bytes', groups, series: [{ name: 'built-in model', bars: bars(({ bytesPerToken }) => bytesPerToken) }] }),
+    'kv-divergence.svg': barChart({ title: 'Mean KL divergence of the next token', unit: 'thousandths of a nat', groups, series: [{ name: 'built-in model', bars: bars(({ klMean }) => 1000 * klMean) }] }),
+    'kv-right.svg': barChart({ title: 'Right answers', unit: '%', groups, series: kinds.map(([kind, name]) => ({ name, bars: bars(share(kind, 'right')) })) }),
+    'kv-same.svg': barChart({ title: 'Answers as without compression', unit: '%', groups, series: kinds.map(([kind, name]) => ({ name, bars: bars(share(kind, 'same')) })) }),
+  };
+}

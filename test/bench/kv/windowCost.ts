@@ -1,0 +1,35 @@
+/** What the int8 window itself costs, which all else is compared with: against float32 rows, with float32 weights under both. */
+import { KvWindow } from '../../../engine/cache/window.ts';
+import { addPosition, logProbabilities, noDivergence } from '../../../engine/divergence.ts';
+import { importModel, kvShape } from '../../../engine/model/importModel.ts';
+import { forEachLogits, OnnxRunner } from '../../../engine/model/runner.ts';
+import type { KvPrecision } from '../../../engine/protocol.ts';
+
+export interface WindowCost {
+  model: string;
+  numTokens: number;
+  /** Nats. */
+  klMean: number;
+  klMax: number;
+  top1: number;
+}
+
+/** @param texts read from their beginning, each by itself. */
+export async function measureWindow(name: string, modelDir: string, cacheDir: string, threads: number, texts: readonly (readonly number[])[]): Promise<WindowCost> {
+  const model = await importModel({ modelDir, cacheDir, precision: 'float32' });
+  const open = (kv: KvPrecision): Promise<OnnxRunner> => OnnxRunner.create(model, new KvWindow(kvShape(model.config, kv), 0), { threads });
+  const exact = await open('float32');
+  const coded = await open('int8');
+  const sums = noDivergence();
+  try {
+    for (const text of texts) {
+      const reference: Float64Array[] = [];
+      await forEachLogits(exact, text, (_, logits) => void reference.push(logProbabilities(logits)));
+      await forEachLogits(coded, text, (position, logits) => addPosition(sums, reference[position]!, logProbabilities(logits)));
+    }
+  } finally {
+    await exact.dispose();
+    await coded.dispose();
+  }
+  return { model: name, numTokens: sums.numTokens, klMean: sums.klSum / sums.numTokens, klMax: sums.klMax, top1: sums.agreed / sums.numTokens };
+}
