@@ -16,14 +16,14 @@ import type { Tail } from './evaluateSubject.ts';
 
 export type ExerciseKind = 'text' | 'fim' | 'question' | 'needle';
 
-export interface Prompt {
+interface Prompt {
   readonly tail: Tail;
   /** Of the exercise's kind: the kind of hole or question, the distance of a needle. */
   readonly group: string;
   readonly judge: (answer: string) => Verdict;
 }
 
-export interface Verdict {
+interface Verdict {
   /** Word for word. */
   readonly exact: boolean;
   readonly right: boolean;

@@ -1,7 +1,7 @@
 /** Holes for fill-in-the-middle: a line of code, or the rest of one, is taken out of a text and has to be written again. Pure. */
 
-export const HOLE_KINDS = ['line', 'rest'] as const;
-export type HoleKind = (typeof HOLE_KINDS)[number];
+const HOLE_KINDS = ['line', 'rest'] as const;
+type HoleKind = (typeof HOLE_KINDS)[number];
 
 export interface Hole {
   readonly kind: HoleKind;

@@ -5,7 +5,7 @@
 import type { Node, Tree } from 'web-tree-sitter';
 
 export const QUESTION_KINDS = ['parameters', 'returns', 'type', 'default', 'base', 'owner', 'where'] as const;
-export type QuestionKind = (typeof QUESTION_KINDS)[number];
+type QuestionKind = (typeof QUESTION_KINDS)[number];
 
 export interface Question {
   readonly kind: QuestionKind;

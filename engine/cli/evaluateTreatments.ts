@@ -5,7 +5,7 @@
 import { type CodecName, FORMATS } from '../cache/codecs/registry.ts';
 import type { ComputedContext, KvSubject } from './evaluateSubject.ts';
 
-export interface TreatedContext {
+interface TreatedContext {
   /** That the tokens after it attend to, in order; fewer than tokens where some were dropped. */
   readonly slots: Int32Array;
   /** That it takes where it is kept. */
