@@ -22,7 +22,7 @@ import { type Faults, ModelText } from './text/modelText.ts';
 import { selfTest } from './text/selfTest.ts';
 
 /** What comes ahead of a text that is repeated (see pruning). */
-const REPEAT = '\n\nRepeat the previous text exactly.\n\n';
+export const REPEAT = '\n\nRepeat the previous text exactly.\n\n';
 /** Rows go of what nobody has used for so long: later than the disk tier writes it. */
 const PRUNED_MS = 2 * 60_000;
 

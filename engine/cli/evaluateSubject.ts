@@ -7,9 +7,11 @@ import type { KvCodec } from '../cache/codecs/kvCodec.ts';
 import type { KvRows, KvShape } from '../cache/kvRows.ts';
 import { KvWindow, PAGE_SLOTS } from '../cache/window.ts';
 import { logProbabilities } from '../divergence.ts';
+import { REPEAT } from '../loadedModel.ts';
 import { type ImportedModel, importModel, kvShape, readKeyBiases } from '../model/importModel.ts';
 import { RopeTable } from '../model/rope.ts';
 import { OnnxRunner } from '../model/runner.ts';
+import { Tokenizer } from '../text/tokenizer.ts';
 
 /** Tokens of a chunk when a context is computed. */
 const CHUNK_TOKENS = 512;
@@ -42,21 +44,24 @@ export class KvSubject {
   readonly rope: RopeTable;
   /** By layer, where rows hold keys without it: [kvHeads * headSize]. */
   readonly biases: ReadonlyMap<number, Float32Array>;
+  /** What asks for a context to be repeated. */
+  readonly repeatIds: readonly number[];
 
-  private constructor(name: string, modelDir: string, model: ImportedModel, runner: OnnxRunner, biases: ReadonlyMap<number, Float32Array>) {
+  private constructor(name: string, modelDir: string, model: ImportedModel, runner: OnnxRunner, biases: ReadonlyMap<number, Float32Array>, repeatIds: readonly number[]) {
     this.name = name;
     this.modelDir = modelDir;
     this.model = model;
     this.runner = runner;
     this.rope = new RopeTable(model.config.rope, model.config.headSize);
     this.biases = biases;
+    this.repeatIds = repeatIds;
   }
 
   /** With int8 weights. @param threads 0: what measuring says is best here. */
   static async open(name: string, modelDir: string, cacheDir: string, threads: number): Promise<KvSubject> {
     const model = await importModel({ modelDir, cacheDir, precision: 'int8' });
     const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8'), 0), { threads });
-    return new KvSubject(name, modelDir, model, runner, await readKeyBiases(model));
+    return new KvSubject(name, modelDir, model, runner, await readKeyBiases(model), (await Tokenizer.load(modelDir)).encode(REPEAT));
   }
 
   get shape(): KvShape {
@@ -79,7 +84,7 @@ export class KvSubject {
 
   /** Computes a context from its first token, in the prefill lane. */
   async compute(tokenIds: readonly number[]): Promise<ComputedContext> {
-    this.#reserve(tokenIds.length);
+    this.reserve(tokenIds.length);
     const slots = Int32Array.from(tokenIds, (_, i) => i);
     const start = performance.now();
     for (let at = 0; at < tokenIds.length; at += CHUNK_TOKENS) {
@@ -102,7 +107,7 @@ export class KvSubject {
   async follow({ tokenIds }: ComputedContext, slots: Int32Array, ids: readonly number[]): Promise<Float64Array[]> {
     const { vocabSize } = this.runner;
     const n = tokenIds.length;
-    this.#reserve(n + ids.length);
+    this.reserve(n + ids.length);
     const newSlots = Int32Array.from(ids, (_, i) => n + i);
     const logits = await this.runner.run([{ tokenIds: ids, startIndex: n, contextSlots: slots, newSlots, numLogits: ids.length }]);
     return ids.map((_, i) => logProbabilities(logits.subarray(i * vocabSize, (i + 1) * vocabSize)));
@@ -127,7 +132,7 @@ export class KvSubject {
       // `all` counts what is attended to, which may be less than there were tokens.
       return { tail, all, next: [...tail.ids] as number[], done: 0, answer: [] as number[], over: tail.maxTokens === 0 };
     });
-    this.#reserve(end);
+    this.reserve(end);
     const { vocabSize } = this.runner;
     const step = async (batch: typeof running): Promise<void> => {
       const logits = await this.runner.run(batch.map(({ all, next, done }) => ({ tokenIds: next, startIndex: n + done, contextSlots: all.subarray(0, slots.length + done), newSlots: all.subarray(slots.length + done, slots.length + done + next.length), numLogits: 1 })));
@@ -149,7 +154,8 @@ export class KvSubject {
     }
   }
 
-  #reserve(numSlots: number): void {
+  /** Room in the window for so many slots; what stands there stays. */
+  reserve(numSlots: number): void {
     const { window } = this.runner;
     if (window.numSlots < numSlots) window.resize(Math.ceil(numSlots / PAGE_SLOTS) * PAGE_SLOTS);
   }

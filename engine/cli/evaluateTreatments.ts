@@ -1,9 +1,17 @@
 /**
- * What may happen to a context that nobody uses for a while: its rows go through a codec of the store, or tokens of it are
- * dropped. To the evaluation both are the same: rows in the window change, and slots are left that the tokens after it attend to.
+ * What may happen to a context that nobody uses for a while: its rows go through a codec of the store, or rows of it are let go
+ * (as pruning does). To the evaluation both are the same: rows in the window change, and slots are left that the tokens after it attend to.
  */
+import { AttentionMeter, inPlace, type MeterPart, repeated } from '../attentionMeter.ts';
 import { type CodecName, FORMATS } from '../cache/codecs/registry.ts';
+import { KEPT_SHARE, keptTokens, KVZIP, rowsOf } from '../cache/keptRows.ts';
 import type { ComputedContext, KvSubject } from './evaluateSubject.ts';
+
+/** As pruning does: shorter contexts are left whole, and of a conversation its end. */
+const LEAST_PRUNED = 256;
+const RECENT_TOKENS = 128;
+/** Where each row stood. */
+const PLACE_BYTES = 4;
 
 interface TreatedContext {
   /** That the tokens after it attend to, in order; fewer than tokens where some were dropped. */
@@ -44,5 +52,61 @@ export function codecTreatment(name: CodecName): Treatment {
   };
 }
 
+/** Of a token in the store: what is kept losslessly there. */
+const rowBytes = ({ shape: { numLayers, kvHeads, headSize } }: KvSubject): number => numLayers * kvHeads * (2 * headSize + 8);
+
+async function metered(subject: KvSubject, { tokenIds, slots }: ComputedContext, parts: readonly MeterPart[]): Promise<AttentionMeter> {
+  const { numLayers, kvHeads } = subject.shape;
+  const meter = new AttentionMeter(numLayers * kvHeads, tokenIds.length);
+  for (const part of parts) {
+    let free = tokenIds.length;
+    subject.reserve(free + part.tokenIds.length);
+    await meter.feed(subject.runner, part, slots, (n) => Int32Array.from({ length: n }, () => free++), () => false);
+  }
+  return meter;
+}
+
+/** Of the first `n` tokens those stay that receive most; the ones behind them all do. @param attention [heads, width], width >= n */
+function pruned(subject: KvSubject, { slots }: ComputedContext, n: number, attention: Float32Array): TreatedContext {
+  const { shape } = subject;
+  const { window } = subject.runner;
+  const numHeads = shape.numLayers * shape.kvHeads;
+  const width = attention.length / numHeads;
+  const ofFirst = new Float32Array(numHeads * n);
+  for (let h = 0; h < numHeads; h++) ofFirst.set(attention.subarray(h * width, h * width + n), h * n);
+  const kept = keptTokens(shape, ofFirst, Math.ceil(KEPT_SHARE * n), new Set(subject.model.biased));
+  const to = slots.subarray(0, kept.count);
+  window.write(to, rowsOf(kept, shape, window.read(slots.subarray(0, n))), 0, kept.places);
+  const left = Int32Array.from([...to, ...slots.subarray(n)]);
+  return { slots: left, bytes: left.length * (rowBytes(subject) + PLACE_BYTES) };
+}
+
+const whole = (subject: KvSubject, { slots }: ComputedContext): TreatedContext => ({ slots, bytes: slots.length * rowBytes(subject) });
+
+/** Rows that repeating the context attends to, as files have them (KVzip). */
+const kvzip: Treatment = {
+  name: KVZIP,
+  bytesPerToken: (subject) => KEPT_SHARE * (rowBytes(subject) + PLACE_BYTES),
+  async apply(subject, context) {
+    const { tokenIds } = context;
+    const n = tokenIds.length;
+    if (n < LEAST_PRUNED) return whole(subject, context);
+    const { most } = await metered(subject, context, repeated(tokenIds, n, subject.repeatIds, subject.model.config.contextTokens));
+    return pruned(subject, context, n, most);
+  },
+};
+
+/** Rows that the context's own tokens have attended to most, and the recent ones, as long conversations have them (H2O). */
+const h2o: Treatment = {
+  name: 'h2o',
+  bytesPerToken: (subject) => KEPT_SHARE * (rowBytes(subject) + PLACE_BYTES),
+  async apply(subject, context) {
+    const n = context.tokenIds.length - RECENT_TOKENS;
+    if (n < LEAST_PRUNED) return whole(subject, context);
+    const { sum } = await metered(subject, context, inPlace(context.tokenIds, 0, 0));
+    return pruned(subject, context, n, sum);
+  },
+};
+
 /** All there are, by name. */
-export const TREATMENTS: readonly Treatment[] = FORMATS.map(({ name }) => codecTreatment(name));
+export const TREATMENTS: readonly Treatment[] = [...FORMATS.map(({ name }) => codecTreatment(name)), kvzip, h2o];

@@ -8,6 +8,7 @@ import { type Exercise, textExercises } from '../../engine/cli/evaluateExercises
 import { answersOf, measureQuality } from '../../engine/cli/evaluateQuality.ts';
 import { KvSubject } from '../../engine/cli/evaluateSubject.ts';
 import { type Treatment, TREATMENTS } from '../../engine/cli/evaluateTreatments.ts';
+import { compressionText } from '../bench/kv/compressionText.ts';
 import { kvReport } from '../bench/kv/kvSuite.ts';
 import { PUBLISHED } from '../bench/kv/published.ts';
 import { qualityCharts, qualityReport } from '../bench/kv/qualityReport.ts';
@@ -24,7 +25,7 @@ async function withSubject(work: (subject: KvSubject, text: number[]) => Promise
   const subject = await KvSubject.open('biased', MODEL, cacheDir, 1);
   try {
     const random = seededRandom(1);
-    await work(subject, Array.from({ length: 160 + 16 + 1 }, () => below(random, subject.runner.vocabSize)));
+    await work(subject, Array.from({ length: 400 + 16 + 1 }, () => below(random, subject.runner.vocabSize)));
   } finally {
     await subject.dispose();
   }
@@ -59,18 +60,24 @@ test('rows and speed: the lossless codec changes nothing, fewer bits more', () =
 }));
 
 test('quality: every treatment is measured against the rows as they were, and they come back', () => withSubject(async (subject, text) => {
-  const exercises = [...textExercises([text], { contextTokens: 160, scoredTokens: 16, numTexts: 1 }), asked(text.slice(0, 64), 'right')];
+  const exercises = [...textExercises([text], { contextTokens: 400, scoredTokens: 16, numTexts: 1 }), asked(text.slice(0, 64), 'right')];
   // What has a name for an answer where the first token of it is even: something to count.
   const result = await measureQuality(subject, exercises, TREATMENTS, { decode: (ids) => (ids[0]! % 2 ? 'right' : 'wrong') });
   const of = (name: string) => result.treatments.find(({ treatment }) => treatment === name)!;
-  expect(result).toMatchObject({ numTokens: 16, numContexts: 2, longestContext: 160 });
+  expect(result).toMatchObject({ numTokens: 16, numContexts: 2, longestContext: 400 });
   expect(of('int8')).toMatchObject({ klMean: 0, klMax: 0, top1: 1, perplexity: 0, accuracy: result.accuracy, answers: result.answers });
   for (const { name } of TREATMENTS.filter((treatment) => treatment.name !== 'int8')) expect(of(name).klMean).toBeGreaterThan(0);
   expect(of('fp8').klMean).toBeLessThan(of('int4').klMean);
-  const sizes = ['int8', 'fp8', 'int4', 'kvquant3'].map((name) => of(name).bytesPerToken);
+  const sizes = ['int8', 'fp8', 'int4', 'kvquant3', 'kvzip'].map((name) => of(name).bytesPerToken);
   expect(sizes).toEqual([...sizes].sort((a, b) => b - a));
   // The last 128 tokens stay as they were.
   expect(of('int4-kivi').bytesPerTokenHere).toBeGreaterThan(of('int4-kivi').bytesPerToken);
+  // Three tenths of the long context, the short one whole: it is less than what is worth it.
+  const rowBytes = of('int8').bytesPerToken - 1;
+  expect(of('kvzip').bytesPerTokenHere).toBeGreaterThan((0.3 * 400 + 64) * rowBytes / 464);
+  expect(of('kvzip').bytesPerTokenHere).toBeLessThan((0.35 * 400 + 64) * rowBytes / 464);
+  // The recent tokens, too.
+  expect(of('h2o').bytesPerTokenHere).toBeGreaterThan(of('kvzip').bytesPerTokenHere);
   for (const { compression, bytesPerToken } of result.treatments) expect(compression * bytesPerToken).toBeCloseTo(subject.float16Bytes, 6);
   const counted = answersOf(of('int4').answers, 'needle')!;
   expect(counted.n).toBe(3);
@@ -87,6 +94,12 @@ test('quality: every treatment is measured against the rows as they were, and th
   const report = qualityReport(bench);
   for (const { treatment } of result.treatments) expect(report.split('\n').find((line) => line.startsWith(`| ${treatment} |`) && line.includes(PUBLISHED[treatment]!.reported))).toBeDefined();
   expect(Object.values(qualityCharts(bench)).join('')).toContain('kvquant3');
+  const measured = { machine: { cpu: 'A processor', processors: 2, memoryBytes: 2 ** 34, platform: 'linux-x64', node: 'v24', loadBefore: 0, loadAfter: 1, date: '2026-01-02T03:04:05Z' }, quality: bench };
+  const { text: doc, charts } = compressionText(measured, '<!-- notes:summary -->\nBy hand.\n<!-- /notes -->');
+  expect(doc).toContain('<!-- notes:summary -->\nBy hand.\n<!-- /notes -->');
+  expect(compressionText(measured, doc).text).toBe(doc);
+  for (const name of Object.keys(charts)) expect(doc).toContain(`(compression/${name})`);
+  expect(() => compressionText(measured, '<!-- notes:other -->\nx\n<!-- /notes -->')).toThrow('other');
 }));
 
 test('a treatment may leave fewer slots than there were tokens', () => withSubject(async (subject, text) => {
@@ -101,7 +114,7 @@ test('a treatment may leave fewer slots than there were tokens', () => withSubje
   expect(rows[0]).not.toEqual(exact[0]);
   // The same rows of a half through the evaluation.
   const dropping: Treatment = { name: 'half', bytesPerToken: ({ float16Bytes }) => float16Bytes / 4, apply: async ({ float16Bytes }, { slots }) => ({ slots: slots.filter((slot) => slot % 2 === 0), bytes: (slots.length * float16Bytes) / 4 }) };
-  const { treatments: [dropped] } = await measureQuality(subject, textExercises([text], { contextTokens: 160, scoredTokens: 16, numTexts: 1 }), [dropping]);
+  const { treatments: [dropped] } = await measureQuality(subject, textExercises([text], { contextTokens: 400, scoredTokens: 16, numTexts: 1 }), [dropping]);
   expect(dropped).toMatchObject({ treatment: 'half', compression: 4, bytesPerTokenHere: subject.float16Bytes / 4 });
   expect(dropped!.klMean).toBeGreaterThan(0);
 }));
