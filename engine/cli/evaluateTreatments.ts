@@ -4,12 +4,11 @@
  */
 import { AttentionMeter, inPlace, type MeterPart, repeated } from '../attentionMeter.ts';
 import { type CodecName, FORMATS } from '../cache/codecs/registry.ts';
-import { KEPT_SHARE, keptTokens, KVZIP, rowsOf } from '../cache/keptRows.ts';
+import { H2O, KEPT_SHARE, keptTokens, KVZIP, pieceLengths, RECENT_TOKENS, rowsOf } from '../cache/keptRows.ts';
 import type { ComputedContext, KvSubject } from './evaluateSubject.ts';
 
-/** As pruning does: shorter contexts are left whole, and of a conversation its end. */
+/** As pruning does: shorter contexts are left whole. */
 const LEAST_PRUNED = 256;
-const RECENT_TOKENS = 128;
 /** Where each row stood. */
 const PLACE_BYTES = 4;
 
@@ -66,18 +65,24 @@ async function metered(subject: KvSubject, { tokenIds, slots }: ComputedContext,
   return meter;
 }
 
-/** Of the first `n` tokens those stay that receive most; the ones behind them all do. @param attention [heads, width], width >= n */
+/** Of the first `n` tokens those stay that receive most, in each piece; the ones behind them all do. @param attention [heads, width], width >= n */
 function pruned(subject: KvSubject, { slots }: ComputedContext, n: number, attention: Float32Array): TreatedContext {
   const { shape } = subject;
   const { window } = subject.runner;
   const numHeads = shape.numLayers * shape.kvHeads;
   const width = attention.length / numHeads;
-  const ofFirst = new Float32Array(numHeads * n);
-  for (let h = 0; h < numHeads; h++) ofFirst.set(attention.subarray(h * width, h * width + n), h * n);
-  const kept = keptTokens(shape, ofFirst, Math.ceil(KEPT_SHARE * n), new Set(subject.model.biased));
-  const to = slots.subarray(0, kept.count);
-  window.write(to, rowsOf(kept, shape, window.read(slots.subarray(0, n))), 0, kept.places);
-  const left = Int32Array.from([...to, ...slots.subarray(n)]);
+  let from = 0;
+  let to = 0;
+  for (const length of pieceLengths(n)) {
+    const own = new Float32Array(numHeads * length);
+    for (let h = 0; h < numHeads; h++) own.set(attention.subarray(h * width + from, h * width + from + length), h * length);
+    const kept = keptTokens(shape, own, Math.ceil(KEPT_SHARE * length), new Set(subject.model.biased));
+    const start = from;
+    window.write(slots.subarray(to, to + kept.count), rowsOf(kept, shape, window.read(slots.subarray(from, from + length))), 0, kept.places.map((place) => start + place));
+    from += length;
+    to += kept.count;
+  }
+  const left = Int32Array.from([...slots.subarray(0, to), ...slots.subarray(n)]);
   return { slots: left, bytes: left.length * (rowBytes(subject) + PLACE_BYTES) };
 }
 
@@ -91,14 +96,14 @@ const kvzip: Treatment = {
     const { tokenIds } = context;
     const n = tokenIds.length;
     if (n < LEAST_PRUNED) return whole(subject, context);
-    const { most } = await metered(subject, context, repeated(tokenIds, n, subject.repeatIds, subject.model.config.contextTokens));
+    const { most } = await metered(subject, context, repeated(tokenIds, 0, n, subject.repeatIds, subject.model.config.contextTokens));
     return pruned(subject, context, n, most);
   },
 };
 
 /** Rows that the context's own tokens have attended to most, and the recent ones, as long conversations have them (H2O). */
 const h2o: Treatment = {
-  name: 'h2o',
+  name: H2O,
   bytesPerToken: (subject) => KEPT_SHARE * (rowBytes(subject) + PLACE_BYTES),
   async apply(subject, context) {
     const n = context.tokenIds.length - RECENT_TOKENS;
