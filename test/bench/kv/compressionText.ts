@@ -34,7 +34,7 @@ export function compressionText({ machine, quality }: MeasuredQuality, before = 
     READING,
     qualityTable(quality),
     note('reading'),
-    chart('kv-divergence.svg', 'mean KL divergence by treatment'),
+    chart('kv-divergence.svg', 'mean KL divergence by format'),
     chart('kv-same.svg', 'answers that are the same text as without compression, by treatment'),
     chart('kv-right.svg', 'right answers by treatment'),
     chart('kv-size.svg', 'bytes per token by treatment'),

@@ -1,4 +1,5 @@
 /** The quality part's tables and charts. Pure. */
+import { FORMATS } from '../../../engine/cache/codecs/registry.ts';
 import type { ExerciseKind } from '../../../engine/cli/evaluateExercises.ts';
 import { answersOf, type QualityResult, type TreatmentQuality } from '../../../engine/cli/evaluateQuality.ts';
 import { answerCell, baseline, percent, qualityCells } from '../../../engine/cli/evaluateReport.ts';
@@ -80,8 +81,12 @@ export function qualityReport(bench: QualityBench): string {
 
 /** By file name. */
 export function qualityCharts({ starter }: QualityBench): Record<string, string> {
-  const groups = starter.treatments.map(({ treatment }) => treatment);
+  // Labels are broken at spaces.
+  const labels = (of: readonly TreatmentQuality[]): string[] => of.map(({ treatment }) => treatment.replaceAll('-', ' '));
+  const groups = labels(starter.treatments);
   const bars = (value: (treatment: TreatmentQuality) => number) => starter.treatments.map((treatment) => ({ value: value(treatment) }));
+  // Beside what rows that are let go cost, nothing of the formats would be seen.
+  const formats = starter.treatments.filter(({ treatment }) => FORMATS.some(({ name }) => name === treatment));
   const share = (kind: ExerciseKind, key: 'right' | 'same') => ({ answers }: TreatmentQuality) => {
     const counts = answersOf(answers, kind);
     return counts ? (100 * counts[key]) / counts.n : 0;
@@ -89,7 +94,7 @@ export function qualityCharts({ starter }: QualityBench): Record<string, string>
   const kinds: [ExerciseKind, string][] = [['fim', 'lines'], ['question', 'questions'], ['needle', 'needles']];
   return {
     'kv-size.svg': barChart({ title: 'A token of a long context', unit: 'bytes', groups, series: [{ name: 'built-in model', bars: bars(({ bytesPerToken }) => bytesPerToken) }] }),
-    'kv-divergence.svg': barChart({ title: 'Mean KL divergence of the next token', unit: 'thousandths of a nat', groups, series: [{ name: 'built-in model', bars: bars(({ klMean }) => 1000 * klMean) }] }),
+    'kv-divergence.svg': barChart({ title: 'Mean KL divergence of the next token, formats', unit: 'thousandths of a nat', groups: labels(formats), series: [{ name: 'built-in model', bars: formats.map(({ klMean }) => ({ value: 1000 * klMean })) }] }),
     'kv-right.svg': barChart({ title: 'Right answers', unit: '%', groups, series: kinds.map(([kind, name]) => ({ name, bars: bars(share(kind, 'right')) })) }),
     'kv-same.svg': barChart({ title: 'Answers as without compression', unit: '%', groups, series: kinds.map(([kind, name]) => ({ name, bars: bars(share(kind, 'same')) })) }),
   };
