@@ -1,12 +1,16 @@
-/** `kvasir inspect`: what a model folder is, whether it can run, what for, the memory it needs, or the one reason why not. */
+/** `kvasir inspect`: what a model folder is, whether it can run, what for, the memory it needs, how far the cache reaches, or the one reason why not. */
+import { type CacheReach, cacheReach } from '../cacheReach.ts';
 import { inspectFolder } from '../inspection.ts';
+import { automaticCacheBytes } from '../memory.ts';
 import { builtInModelDir, type CommandLine } from './options.ts';
 import { bytes, count, printJson, table } from './output.ts';
 
 export async function inspect(line: CommandLine): Promise<number> {
   const { model, ...found } = await inspectFolder(line.positionals[0] ?? builtInModelDir());
+  // As a load would reckon it, which has the weights in memory by then.
+  const cache = cacheReach(model.config, automaticCacheBytes(Math.max(0, process.availableMemory() - found.residentBytes.int8)));
   if (line.json) {
-    printJson({ type: 'model', ...model, ...found });
+    printJson({ type: 'model', ...model, ...found, cache });
     return 0;
   }
   const can = [found.canComplete && 'completions', found.canChat && 'chat and summaries', found.canEdit && 'edits'].filter((word) => word !== false);
@@ -21,6 +25,18 @@ export async function inspect(line: CommandLine): Promise<number> {
     ['KV per token, float32', bytes(found.kvBytesPerToken.float32)],
     ['good for', can.join(', ') || 'raw prompts only: it has neither fill-in-the-middle tokens nor a chat template'],
   ]);
-  process.stdout.write(`${rows}\n${found.note ? `${found.note}\n` : ''}It can run.\n`);
+  process.stdout.write(`${rows}\n\n${reachText(cache, found.contextTokens)}\n\n${found.note ? `${found.note}\n` : ''}It can run.\n`);
   return 0;
+}
+
+function reachText({ budgetBytes, windowTokens, longestContext, codecs }: CacheReach, contextTokens: number): string {
+  const limit = windowTokens >= contextTokens ? `all that the model reads; there is room for ${count(windowTokens)}` : `of the ${count(contextTokens)} that the model reads`;
+  return [
+    `The cache has ${bytes(budgetBytes)} on this machine now, if the settings name no other figure: 60% of what is available, at most 2 GB.`,
+    `The longest context in it has ${count(longestContext)} tokens, ${limit}. Beside it, tokens of other files kept in the store:`,
+    table([
+      ['codec', 'bytes a token', 'against float16', 'tokens kept'],
+      ...codecs.map(({ codec, bytesPerToken, compression, storedTokens }) => [codec, bytesPerToken.toFixed(0), `${compression.toFixed(2)}x`, count(storedTokens)]),
+    ]),
+  ].join('\n');
 }

@@ -1,0 +1,64 @@
+/** How far a cache reaches, against the window and the store themselves. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { FORMATS } from '../../engine/cache/codecs/registry.ts';
+import { newKvRows } from '../../engine/cache/kvRows.ts';
+import { exactBlock } from '../../engine/cache/store.ts';
+import { KvWindow } from '../../engine/cache/window.ts';
+import { cacheReach } from '../../engine/cacheReach.ts';
+import { parseConfig } from '../../engine/model/hfConfig.ts';
+import { kvShape } from '../../engine/model/importModel.ts';
+
+const CONFIG = parseConfig(JSON.parse(readFileSync('model/config.json', 'utf8')), null);
+const LONG = { ...CONFIG, contextTokens: 1_000_000 };
+const shape = kvShape(CONFIG, 'int8');
+
+/** Bytes of a window of so many slots. */
+function windowBytes(numSlots: number): number {
+  const window = new KvWindow(shape, 0);
+  window.resize(numSlots);
+  return window.bytes;
+}
+
+describe('a model that reads more than there is room for', () => {
+  const budget = 20e6;
+  const reach = cacheReach(LONG, budget);
+
+  test('the longest context is what the window has room for, to a page', () => {
+    expect(reach.longestContext).toBe(reach.windowTokens);
+    const room = budget - reach.workBytes;
+    expect(windowBytes(reach.longestContext)).toBeLessThanOrEqual(room);
+    expect(windowBytes(reach.longestContext + 256)).toBeGreaterThan(room);
+    // A quarter of the budget is for the scratch, at most.
+    expect(reach.workBytes).toBeLessThan(budget / 4 + 1.5e6);
+  });
+
+  test('what is left for the store is less than a page of the window', () => {
+    for (const { storedTokens, bytesPerToken } of reach.codecs) expect(storedTokens * bytesPerToken).toBeLessThan(windowBytes(256));
+  });
+});
+
+test('a model that reads less: the store has the rest, in every codec, and the more the smaller its tokens are', () => {
+  const budget = 100e6;
+  const { workBytes, windowTokens, longestContext, codecs } = cacheReach(CONFIG, budget);
+  expect(longestContext).toBe(CONFIG.contextTokens);
+  expect(windowTokens).toBeGreaterThan(20 * longestContext);
+  expect(codecs.map(({ codec }) => codec)).toEqual(FORMATS.map(({ name }) => name));
+  const left = budget - workBytes - windowBytes(longestContext);
+  for (const { bytesPerToken, storedTokens, compression } of codecs) {
+    expect(storedTokens * bytesPerToken).toBeLessThanOrEqual(left);
+    expect((storedTokens + 1) * bytesPerToken).toBeGreaterThan(left);
+    expect(compression * bytesPerToken).toBeCloseTo(2 * 2 * 5 * 2 * 64);
+  }
+  const of = (name: string) => codecs.find(({ codec }) => codec === name)!;
+  // Exact rows as the store has them, and a header of a run beside them.
+  const exact = exactBlock(newKvRows(shape, 32)).bytes / 32;
+  expect(of('int8').bytesPerToken).toBeGreaterThan(exact);
+  expect(of('int8').bytesPerToken).toBeLessThan(exact + 2);
+  expect(of('kvquant3').storedTokens).toBeGreaterThan(of('int4-kivi').storedTokens);
+  expect(of('int4-kivi').compression).toBeGreaterThan(3.5);
+});
+
+test('a budget that is too small for anything holds nothing', () => {
+  expect(cacheReach(CONFIG, 1000)).toMatchObject({ windowTokens: 0, longestContext: 0 });
+});
