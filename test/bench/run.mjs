@@ -44,6 +44,11 @@ const suites = {
     options: `[--only speed,rows,quality] ${SHAPE} ${ROUNDS} [--requests N: texts] ${THREADS}`,
     run: async (values) => (await import('./kv/kvSuite.ts')).kvSuite(values),
   },
+  heads: {
+    what: 'the built-in model\'s shape with 4, 2 and 1 KV heads',
+    options: `${ROUNDS} ${THREADS}`,
+    run: async (values) => (await import('./headsBench.ts')).headsSuite(values),
+  },
   eviction: {
     what: 'what eviction policies find again of a recorded session and of days of work, reckoned without a model',
     options: '',
