@@ -4,7 +4,9 @@ import { barChart } from '../svgPlot.ts';
 import type { StrategiesBench, TurnRecord } from './strategiesBench.ts';
 
 /** What the study reports, of Llama-3.2-1B on a GPU of Google Colab: seconds an answer, MB, tokens a second. */
-const STUDY: { [strategy: string]: [number, number, number] } = { none: [54.2749, 0.009814, 6.3264], dynamic: [3.4433, 0.009814, 34.1041], static: [4.857, 4.5137, 34.4357] };
+const STUDY: { [strategy: string]: readonly [number, number, number] } = { none: [54.2749, 0.009814, 6.3264], dynamic: [3.4433, 0.009814, 34.1041], static: [4.857, 4.5137, 34.4357] };
+
+const COLUMNS = ['strategy', 'time of an answer, s', 'memory, MB', 'tokens/s'];
 
 const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
 
@@ -17,19 +19,23 @@ function byStrategy(records: readonly TurnRecord[]): Map<string, TurnRecord[]> {
   return strategies;
 }
 
+export function studyTable(): string {
+  return table(COLUMNS, Object.entries(STUDY).map(([name, [seconds, megabytes, tokensPerSecond]]) => [name, short(seconds), short(megabytes), short(tokensPerSecond)]));
+}
+
 export function strategiesReport({ model, threads, records }: StrategiesBench): string {
   const rows = [...byStrategy(records)].map(([name, of]) => {
-    const study = STUDY[name];
-    return [name, of.length, short(mean(of.map(({ seconds }) => seconds))), short(mean(of.map(({ tokens, seconds }) => tokens / seconds))), short(mean(of.map(({ keptBytes }) => keptBytes)) / 1e6), short(Math.max(...of.map(({ peakBytes }) => peakBytes)) / 1e6), study ? `${short(study[0])} s, ${short(study[2])} tokens/s, ${short(study[1])} MB` : '–'];
+    return [name, short(mean(of.map(({ seconds }) => seconds))), short(mean(of.map(({ keptBytes }) => keptBytes)) / 1e6), short(mean(of.map(({ tokens, seconds }) => tokens / seconds))), short(Math.max(...of.map(({ peakBytes }) => peakBytes)) / 1e6)];
   });
   const turns = [...new Set(records.map(({ turn }) => turn))].sort((a, b) => a - b);
+  const numAnswers = byStrategy(records).get('window')?.length ?? 0;
   const perTurn = [...byStrategy(records)].map(([name, of]) => [name, ...turns.map((turn) => short(mean(of.filter((record) => record.turn === turn).map(({ seconds }) => seconds)) * 1000))]);
   const contexts = turns.map((turn) => Math.round(mean(records.filter((record) => record.turn === turn).map(({ contextTokens }) => contextTokens))));
   return [
     `## Strategies: the ${model} model, ${threads} threads`,
-    'All strategies wrote the same tokens. Memory: rows kept after an answer beyond those before it, as the study measured it, and the most at any time, which that misses.',
-    table(['strategy', 'answers', 'seconds an answer', 'tokens/s', 'memory kept, MB', 'peak, MB', 'the study'], rows),
-    '### Milliseconds an answer, by turn',
+    `The mean over ${numAnswers} answers each, all of which have the same tokens whatever the strategy. Memory: rows of keys and values kept after an answer beyond those before it, as the study measured it, and the most at any time, which that misses.`,
+    table(COLUMNS.concat('peak memory, MB'), rows),
+    '### By turn, ms an answer',
     table(['strategy', ...turns.map((turn, i) => `turn ${turn + 1}, ${contexts[i]} tokens`)], perTurn),
   ].join('\n\n');
 }

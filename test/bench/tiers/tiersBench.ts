@@ -8,11 +8,11 @@ import path from 'node:path';
 import { codecNamed } from '../../../engine/cache/codecs/registry.ts';
 import { DiskTier } from '../../../engine/cache/disk/diskTier.ts';
 import { kvShape } from '../../../engine/model/importModel.ts';
-import type { Tier } from '../../../engine/protocol.ts';
 import { EngineUnderTest } from '../engineUnderTest.ts';
 import type { ShapeName } from '../shapes.ts';
-import { type Figure, figure, median, short, table, withSpread } from '../spread.ts';
+import { figure, short } from '../spread.ts';
 import { shapeFolder } from '../writeShape.ts';
+import { type Revisit, type TiersBench, tiersReport } from './tiersReport.ts';
 
 const NUM_FILES = 40;
 const FILE_TOKENS = 4096;
@@ -24,27 +24,6 @@ const REVISITS = 120;
 const READ_ANEW = 3;
 /** Of revisits, how much more often the first files come than the last: the cube of a uniform number picks them. */
 const SKEW = 3;
-
-export interface Revisit {
-  tier: Tier;
-  /** To the first token. */
-  ms: number;
-  /** Of the prompt, found. */
-  found: number;
-}
-
-export interface TiersBench {
-  model: string;
-  threads: number;
-  maxBytes: number;
-  fileBytes: number;
-  diskBytes: number;
-  /** Reading a file from nothing, to the first token of a question about it, ms. */
-  anew: Figure;
-  /** Writing a file's rows to the disk, ms. */
-  written: Figure;
-  revisits: Revisit[];
-}
 
 export async function tiersSuite({ shape = 'qwen2.5-0.5b', threads }: { shape?: string; threads?: string }): Promise<{ result: TiersBench; report: string }> {
   const cache = path.resolve('.cache/bench');
@@ -83,26 +62,10 @@ export async function tiersSuite({ shape = 'qwen2.5-0.5b', threads }: { shape?: 
       const { tier } = bench.engine.describe(file);
       revisits.push({ tier, ...(await ask(file)) });
     }
-    const result: TiersBench = { model: shape, threads: bench.threads, maxBytes: MAX_BYTES, fileBytes: FILE_TOKENS * kv.numLayers * kv.kvHeads * (2 * kv.headSize + 8), diskBytes: disk.bytes, anew: figure(anew), written: figure(written), revisits };
+    const result: TiersBench = { model: shape, threads: bench.threads, numFiles: NUM_FILES, fileTokens: FILE_TOKENS, maxBytes: MAX_BYTES, fileBytes: FILE_TOKENS * kv.numLayers * kv.kvHeads * (2 * kv.headSize + 8), diskBytes: disk.bytes, anew: figure(anew), written: figure(written), revisits };
     return { result, report: tiersReport(result) };
   } finally {
     await bench.dispose();
     await rm(folder, { recursive: true, force: true });
   }
-}
-
-export function tiersReport({ model, threads, maxBytes, fileBytes, diskBytes, anew, written, revisits }: TiersBench): string {
-  const tiers: readonly Tier[] = ['window', 'store', 'disk', 'none'];
-  const rows = tiers.flatMap((tier) => {
-    const of = revisits.filter((revisit) => revisit.tier === tier);
-    if (of.length === 0) return [];
-    return [[tier, of.length, `${((100 * of.reduce((sum, { found }) => sum + found, 0)) / (of.length * FILE_TOKENS)).toFixed(1)}%`, withSpread(figure(of.map(({ ms }) => ms))), `1/${short(anew.median / median(of.map(({ ms }) => ms)))}`]];
-  });
-  const all = median(revisits.map(({ ms }) => ms));
-  return [
-    `## Tiers: ${model}, ${threads} threads, ${NUM_FILES} files of ${FILE_TOKENS} tokens (${short(fileBytes / 1e6)} MB each) under ${short(maxBytes / 1e6)} MB, ${short(diskBytes / 1e6)} MB on disk`,
-    `Reading a file anew takes ${withSpread(anew)} ms to the first token of a question, writing its rows to the disk ${withSpread(written)} ms. ${revisits.length} questions about files that were read before, by where most of the file was:`,
-    table(['tier', 'questions', 'found', 'first token, ms', 'of reading anew'], rows),
-    `All of them: ${short(all)} ms at the median, 1/${short(anew.median / all)} of reading anew (target: less than 1/5).`,
-  ].join('\n\n');
 }
