@@ -1,5 +1,5 @@
 /** The disk tier under the engine: blocks of files survive it, with the same tokens, whatever happens to the files. */
-import { mkdtemp, readdir, rm, truncate } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
@@ -156,6 +156,7 @@ test('damaged, missing and unreadable files: the rest is computed, with the same
 test('a disk that takes nothing more is told of once, and requests go on', async () => {
   const { engine } = await opened(3000);
   await rm(folder, { recursive: true });
+  await writeFile(folder, 'no folder any more');
   question(engine, tokens(300, 1), 1);
   await drain(engine);
   expect(await saveAll(engine, [tokens(300, 1)])).toBeLessThan(2);

@@ -115,9 +115,29 @@ test('under the cap the least recently used goes first, and never what another s
   expect(disk.numSegments).toBe(4);
 });
 
+test('processes that share a folder keep one cap, find what the others write, and get over a folder that one of them removes', async () => {
+  const tiers = [await openTier(4 * FILE_BYTES), await openTier(4 * FILE_BYTES), await openTier(4 * FILE_BYTES)];
+  for (let i = 0; i < 12; i++) {
+    await tiers[i % 3]!.write(segments(1000 * (i + 1), 100).all[0]!, [CONTENT]);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    expect((await readdir(folder)).length).toBeLessThanOrEqual(4);
+  }
+  const [first, second] = tiers;
+  const { ids, all } = segments(12_000, 100);
+  expect(first!.find(ROOT, ids)).toEqual([]);
+  await first!.write(segments(50_000, 100).all[0]!, [CONTENT]);
+  expect(first!.find(ROOT, ids)).toEqual(all);
+  expect(await first!.read(all[0]!)).toEqual([CONTENT]);
+  await rm(folder, { recursive: true });
+  await second!.write(segments(60_000, 100).all[0]!, [CONTENT]);
+  expect([second!.numSegments, second!.bytes, (await readdir(folder)).length]).toEqual([1, FILE_BYTES, 1]);
+  expect((await stat(folder)).mode & 0o777).toBe(process.platform === 'win32' ? 0o666 : 0o700);
+});
+
 test('a segment whose file cannot be written leaves nothing behind', async () => {
   const disk = await openTier();
   await rm(folder, { recursive: true });
-  await expect(disk.write(segments(1, 10).all[0]!, [CONTENT])).rejects.toThrow('ENOENT');
+  await writeFile(folder, 'no folder any more');
+  await expect(disk.write(segments(1, 10).all[0]!, [CONTENT])).rejects.toThrow('EEXIST');
   expect([disk.numSegments, disk.bytes]).toEqual([0, 0]);
 });

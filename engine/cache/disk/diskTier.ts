@@ -3,7 +3,8 @@
  * and a file comes back without being computed. Owns the folder, its index and which segment goes first; what is written, and
  * when, is Snapshots'. Files are private (mode 0600): rows can be turned back into the text that they were computed from.
  *
- * Another process may use the folder at the same time: files appear whole (renamed into place) and may be gone at any time.
+ * Another process may use the folder at the same time: files appear whole (renamed into place) and may be gone at any time. The
+ * cap is kept over all of them.
  */
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
@@ -44,17 +45,9 @@ export class DiskTier {
 
   /** Makes the folder if missing, and reads what is there. @throws an error of the file system. */
   static async open(folder: string, maxBytes: number, log: (line: string) => void): Promise<DiskTier> {
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    await chmod(folder, 0o700);
     const disk = new DiskTier(folder, maxBytes, log);
-    for (const name of await readdir(folder)) {
-      const file = path.join(folder, name);
-      const info = await stat(file).catch(() => null);
-      if (!info?.isFile()) continue;
-      const parsed = parseName(name);
-      if (parsed) disk.#add({ ...parsed, bytes: info.size, lastUse: info.mtimeMs });
-      else if (TEMPORARY.test(name) && Date.now() - info.mtimeMs > STALE_MS) await rm(file, { force: true }).catch(() => {});
-    }
+    await disk.#look();
+    await chmod(folder, 0o700);
     await disk.#makeRoom(0);
     return disk;
   }
@@ -112,6 +105,9 @@ export class DiskTier {
     if (this.has(segment.key)) return;
     const bytes = encodeSegment(runs, segment.numTokens, segment.startIndex);
     if (bytes.length > this.maxBytes) return;
+    // The cap is for all processes together.
+    await this.#look();
+    if (this.has(segment.key)) return;
     await this.#makeRoom(bytes.length, segment.parent);
     const temporary = path.join(this.folder, `.segment-${randomBytes(6).toString('hex')}`);
     try {
@@ -142,10 +138,27 @@ export class DiskTier {
 
   /** Removes everything. @throws an error of the file system. */
   async clear(): Promise<void> {
+    await this.#look();
     for (const name of await readdir(this.folder)) if (parseName(name) || TEMPORARY.test(name)) await rm(path.join(this.folder, name), { force: true });
     this.#byParent.clear();
     this.#byKey.clear();
     this.bytes = 0;
+  }
+
+  /** Takes note of what other processes have written and removed, the folder itself for one, and removes what dead ones have left half written. */
+  async #look(): Promise<void> {
+    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    const names = new Set(await readdir(this.folder));
+    for (const entry of [...this.#byKey.values()]) if (!names.has(fileName(entry))) this.#forget(entry);
+    const unknown = [...names].filter((name) => TEMPORARY.test(name) || !this.#byKey.has(parseName(name)?.key ?? ''));
+    await Promise.all(unknown.map(async (name) => {
+      const file = path.join(this.folder, name);
+      const info = await stat(file).catch(() => null);
+      if (!info?.isFile()) return;
+      const parsed = parseName(name);
+      if (parsed) this.#add({ ...parsed, bytes: info.size, lastUse: info.mtimeMs });
+      else if (TEMPORARY.test(name) && Date.now() - info.mtimeMs > STALE_MS) await rm(file, { force: true }).catch(() => {});
+    }));
   }
 
   /** Removes what was used least recently and nothing goes on from; never the segment `kept`. */
