@@ -58,6 +58,8 @@ export interface LoadHooks {
 export async function loadModel(options: LoadOptions, progress: LoadProgress = () => {}, hooks: LoadHooks = { onReady: () => {}, log: () => {} }): Promise<LoadedModel> {
   const started = performance.now();
   const kv = options.kv ?? usualKv(options.precision);
+  // Meanwhile: a full folder has thousands of files.
+  const opening = options.disk && kv === 'int8' ? openDisk(options.disk, hooks.log) : null;
   // At the same time, but what is wrong with the model itself is said before what is wrong with its texts.
   const reading = ModelText.load(options.modelDir);
   reading.catch(() => undefined);
@@ -89,7 +91,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   const budget = new MemoryBudget({ maxBytes: options.maxBytes, share: options.memoryShare ?? USUAL_SHARE }, memoryReading(0), performance.now());
   let lookedAt = performance.now();
   const stepCosts = { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) };
-  const disk = options.disk && kv === 'int8' ? await openDisk(options.disk, hooks.log) : null;
+  const disk = await opening;
   const snapshots = disk && { disk, codec: codecNamed('int8', shape, null), modelKey: imported.key, log: hooks.log };
   const { onReady } = hooks;
   const makeEngine = () => new Engine({ runner, stepCosts, window, maxBytes: budget.ceiling, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken, reuseShifted, compression, pruning, snapshots, onReady });

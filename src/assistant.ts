@@ -6,7 +6,7 @@ import * as vscode from './vscode.ts';
 import { registerChatCommands } from './chat/chatCommands.ts';
 import { CHAT_VIEW, ChatView } from './chat/chatView.ts';
 import { registerChatCodeActions } from './chat/codeActions.ts';
-import { DOCUMENTS, isSecret } from './completion/filter.ts';
+import { DOCUMENTS, mayBeKept } from './completion/filter.ts';
 import { ACCEPTED_COMMAND, CompletionProvider } from './completion/provider.ts';
 import { explain } from './completion/record.ts';
 import { Snooze } from './completion/snooze.ts';
@@ -42,7 +42,7 @@ export class Assistant {
 
   constructor(context: vscode.ExtensionContext, settings: Settings, log: Log) {
     const host = new EngineHost(context, settings, log);
-    const mirror = new DocumentMirror(host.client, (document) => isSecret(document, settings.current.completion));
+    const mirror = new DocumentMirror(host.client, (document) => !mayBeKept(document, settings.current.completion));
     const snooze = new Snooze();
     const snippets = new SnippetSource(host.client, settings);
     const completion = new CompletionProvider({ client: host.client, mirror, settings, log, snooze, snippets: (document, offset) => snippets.gather(document, offset) });

@@ -56,6 +56,8 @@ export class EngineHost implements vscode.Disposable {
   #told = '';
   /** What the engine has been told of the memory that it may take. */
   #memory = { maxBytes: 0, memoryShare: 0 };
+  /** Whether the engine has the folder. */
+  #keeps = false;
 
   constructor(context: vscode.ExtensionContext, settings: Settings, log: Log) {
     this.#settings = settings;
@@ -73,7 +75,7 @@ export class EngineHost implements vscode.Disposable {
           threads: settings.current.threads,
           ...(settings.current.cacheReuseShifted ? { reuseShifted: true } : {}),
           ...compressOf(settings.current.cacheCodec),
-          ...(settings.current.cacheDiskBytes > 0 ? { disk: { dir: this.#keptCacheDir, maxBytes: settings.current.cacheDiskBytes } } : {}),
+          ...this.#disk(),
         };
       },
       onState: (state) => this.#follow(state),
@@ -90,10 +92,12 @@ export class EngineHost implements vscode.Disposable {
       () => settings.current.unloadAfterMinutes,
       (minutes) => this.#unload(minutes),
     );
+    // It may have been turned off while the editor was closed.
+    if (settings.current.cacheDiskBytes === 0) this.#removeKept();
     this.#subscriptions = [
       this.#idle,
       settings.onDidChange(({ before, now }) => {
-        if (LOADED_WITH.some((name) => before[name] !== now[name])) void this.client.stop(vscode.l10n.t('the settings of the engine were changed'));
+        if (LOADED_WITH.some((name) => before[name] !== now[name])) void this.#stopFor(now);
         else this.#applyMemory();
         this.#idle.review();
       }),
@@ -121,10 +125,20 @@ export class EngineHost implements vscode.Disposable {
     }
   }
 
+  async #stopFor({ cacheDiskBytes }: Config): Promise<void> {
+    await this.client.stop(vscode.l10n.t('the settings of the engine were changed'));
+    if (cacheDiskBytes === 0) this.#removeKept();
+  }
+
   /** Everything cached, in memory and on disk. */
   clearCache(): void {
-    if (this.client.state.kind === 'ready') return this.client.notify({ type: 'evict' });
-    // Without an engine nobody else uses the folder, but for other windows, to which files may be gone at any time.
+    const isReady = this.client.state.kind === 'ready';
+    if (isReady) this.client.notify({ type: 'evict' });
+    if (!isReady || !this.#keeps) this.#removeKept();
+  }
+
+  /** Nobody else uses the folder, but for other windows, to which files may be gone at any time. */
+  #removeKept(): void {
     rm(this.#keptCacheDir, { recursive: true, force: true }).catch((error) => this.#log.warn(`${this.#keptCacheDir} cannot be removed: ${(error as Error).message}`));
   }
 
@@ -145,6 +159,13 @@ export class EngineHost implements vscode.Disposable {
     for (const subscription of this.#subscriptions) subscription.dispose();
     this.#state.dispose();
     this.#activity.dispose();
+  }
+
+  /** A folder that nobody trusts yet leaves nothing on the disk; once it is trusted, the next start of the engine does. */
+  #disk(): Pick<LoadOptions, 'disk'> {
+    const { cacheDiskBytes } = this.#settings.current;
+    this.#keeps = cacheDiskBytes > 0 && vscode.workspace.isTrusted;
+    return this.#keeps ? { disk: { dir: this.#keptCacheDir, maxBytes: cacheDiskBytes } } : {};
   }
 
   #follow(state: EngineState): void {

@@ -8,6 +8,9 @@ import type { SilentReason } from './record.ts';
 /** Where people write code. Output panes, commit boxes, settings and chat inputs are documents, too. */
 const SCHEMES = new Set(['file', 'untitled', 'vscode-remote', 'vscode-vfs', 'vscode-notebook-cell']);
 
+/** Of them those that are files of the machine on which the extension runs. */
+const FILES = new Set(['file', 'vscode-remote']);
+
 export const DOCUMENTS: vscode.DocumentSelector = [...SCHEMES].map((scheme) => ({ scheme }));
 
 /** Why this document is not completed, or undefined. */
@@ -21,6 +24,11 @@ export function excluded(document: vscode.TextDocument, settings: Config['comple
 /** Files that reach the model only when the user asks about them by name. Takes whatever has the address and the language of a document. */
 export function isSecret(document: Addressed, settings: Config['completion']): boolean {
   return settings.exclude.some((glob) => globMatches(document, glob));
+}
+
+/** Whether what is computed of a document may be kept on the disk: only of files, which are on one themselves, and not of secret ones. */
+export function mayBeKept(document: Addressed, settings: Config['completion']): boolean {
+  return FILES.has(document.uri.scheme) && !isSecret(document, settings);
 }
 
 /**

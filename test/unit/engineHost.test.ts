@@ -1,9 +1,13 @@
 /** The engine's surroundings: settings reach it whenever they change, old notifications do nothing, and it is unloaded when nobody needs it. */
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
 import { type EngineMessage, type HostMessage, PROTOCOL_VERSION } from '../../engine/protocol.ts';
 import type { EngineHost as Host } from '../../src/client/engineHost.ts';
 
-const world = vi.hoisted(() => ({ engines: [] as { sent: HostMessage[]; say(message: EngineMessage): void }[], told: [] as string[], choose: (_: string | undefined) => {}, windowState: new Set<(state: { focused: boolean }) => void>(), focused: true }));
+const world = vi.hoisted(() => ({ engines: [] as { sent: HostMessage[]; say(message: EngineMessage): void }[], told: [] as string[], choose: (_: string | undefined) => {}, windowState: new Set<(state: { focused: boolean }) => void>(), focused: true, isTrusted: true }));
 vi.mock('../../src/client/threadTransport.ts', () => ({
   ThreadTransport: class {
     sent: HostMessage[] = [];
@@ -33,6 +37,9 @@ vi.mock('../../src/vscode.ts', () => ({
     dispose(): void {}
   },
   l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
+  workspace: {
+    get isTrusted() { return world.isTrusted; },
+  },
   window: {
     get state() { return { focused: world.focused }; },
     onDidChangeWindowState: (listener: (state: { focused: boolean }) => void) => {
@@ -51,7 +58,8 @@ const { EngineHost } = await import('../../src/client/engineHost.ts');
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-function hostOf() {
+function hostOf(storage = '/nowhere/storage') {
+  world.isTrusted = true;
   world.engines.length = 0;
   world.told.length = 0;
   world.focused = true;
@@ -66,7 +74,7 @@ function hostOf() {
     },
   };
   const log = { info() {}, warn() {}, error() {} };
-  const host: Host = new EngineHost({ extensionPath: '/x', globalStorageUri: { fsPath: '/s' } } as never, settings as never, log as never);
+  const host: Host = new EngineHost({ extensionPath: '/x', globalStorageUri: { fsPath: storage } } as never, settings as never, log as never);
   const set = (change: Partial<typeof config>) => {
     const before = { ...config };
     Object.assign(config, change);
@@ -137,6 +145,55 @@ test('nothing is kept on disk or compressed unless the settings say so', async (
   expect((await loaded({ cacheCodec: 'auto' })).compress).toEqual({ when: 'short', codec: 'int4-kivi' });
   expect((await loaded({ cacheCodec: 'nvfp4' })).compress).toEqual({ when: 'always', codec: 'nvfp4' });
   expect(world.engines.length).toBe(4);
+});
+
+test('a folder that nobody trusts yet leaves nothing on the disk', async () => {
+  const { host, set } = hostOf();
+  set({ cacheDiskBytes: 5e8 });
+  world.isTrusted = false;
+  host.client.ready().catch(() => {});
+  expect((await greet()).disk).toBeUndefined();
+  world.isTrusted = true;
+  await host.client.stop('a test');
+  host.client.ready().catch(() => {});
+  expect((await greet()).disk).toMatchObject({ maxBytes: 5e8 });
+});
+
+test('what is on the disk goes when keeping it is turned off, and when the cache is cleared without an engine that has it', async () => {
+  const storage = await mkdtemp(join(tmpdir(), 'kvasir-host-'));
+  const kept = join(storage, 'kv', 'a');
+  const keep = async () => {
+    await mkdir(join(storage, 'kv'), { recursive: true });
+    await writeFile(kept, 'x');
+  };
+  const gone = () => expect.poll(() => existsSync(kept)).toBe(false);
+  try {
+    await keep();
+    const { host, set } = hostOf(storage);
+    await gone();
+    set({ cacheDiskBytes: 5e8 });
+    await keep();
+    await settle();
+    set({ cacheDiskBytes: 4e8 });
+    await settle();
+    expect(existsSync(kept)).toBe(true);
+    host.clearCache();
+    await gone();
+    await keep();
+    set({ cacheDiskBytes: 0 });
+    await gone();
+    // Left by a window that is still open, say.
+    await keep();
+    const ready = host.client.ready();
+    const { requestId } = await greet();
+    last().say({ type: 'reply', requestId, value: { kind: 'loaded', model: { name: 'm' } as never } });
+    await ready;
+    host.clearCache();
+    expect(last().sent.at(-1)).toEqual({ type: 'evict' });
+    await gone();
+  } finally {
+    await rm(storage, { recursive: true, force: true });
+  }
 });
 
 test('the precision of the weights reaches the engine; another one ends it, and the next request starts it with that', async () => {

@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest';
 import { FakeDocument } from './fakeEditor.ts';
 
 vi.mock('../../src/vscode.ts', async () => (await import('./fakeEditor.ts')).vscodeApi);
-const { globMatches } = await import('../../src/completion/filter.ts');
+const { globMatches, mayBeKept } = await import('../../src/completion/filter.ts');
 
 test.each<[glob: string, path: string, fits: boolean]>([
   ['**/*.key', '/w/a/b.key', true],
@@ -19,3 +19,17 @@ test.each<[glob: string, path: string, fits: boolean]>([
   ['**/private', '/w/private/a.ts', true],
   ['private/', '/w/public/a.ts', false],
 ])('%s for %s: %s', (glob, path, fits) => expect(globMatches(new FakeDocument('', path) as never, glob)).toBe(fits));
+
+test.each<[uri: string, kept: boolean]>([
+  ['file:///w/a.ts', true],
+  ['vscode-remote://host/w/a.ts', true],
+  ['file:///w/b.key', false],
+  ['untitled:Untitled-1', false],
+  ['vscode-vfs://github/w/a.ts', false],
+  ['vscode-notebook-cell:///w/a.ipynb', false],
+])('%s may be kept on the disk: %s', (uri, kept) => {
+  const [, scheme, path] = /^([\w-]+):(?:\/\/)?(.*)$/.exec(uri)!;
+  const document = new FakeDocument('', path!);
+  Object.assign(document, { uri: { scheme, path } });
+  expect(mayBeKept(document as never, { exclude: ['**/*.key'] } as never)).toBe(kept);
+});

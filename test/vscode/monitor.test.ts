@@ -1,9 +1,11 @@
 /** The cache panel and the status bar item as a user meets them: what is cached, pin and evict, live only while visible, the trace. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
 import type { FrameLocator, Locator } from 'playwright-core';
-import { expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
 import { threadNames, wakeUps } from './processes.ts';
+import type { EditorServerAddress } from './server.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 /** What the counter of messages leaves in the page. */
@@ -16,6 +18,9 @@ const SECONDS = 4;
 const OTHER = `import { Inventory } from './inventory';\n\nexport function report(inventory: Inventory): string {\n  return \`worth \${inventory.totalValue()}\`;\n}\n`;
 
 editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }, (editor) => {
+  /** Where the editor has the extension's storage. */
+  const keptDir = () => path.join((inject('server') as EditorServerAddress).folder, 'user/User/globalStorage/kvasir.kvasir/kv');
+  const kept = () => (existsSync(keptDir()) ? readdirSync(keptDir()) : []);
   const panel = (): FrameLocator => editor().page.frameLocator('iframe.webview').frameLocator('iframe#active-frame');
   const row = (name: string): Locator => panel().locator(`[data-file="${name}"]`);
   const figure = async (name: string, attribute: string) => Number(await row(name).getAttribute(attribute));
@@ -199,6 +204,41 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await panel().getByRole('button', { name: 'Clear', exact: true }).click();
     await expect.poll(requests).toBe(0);
     expect(await figure('src/inventory.ts', 'data-tokens')).toBeGreaterThan(0);
+    await expect.poll(kept).toEqual([]);
     expect(window.problems).toEqual([]);
+  });
+
+  test('after a reload of the window the first question about a file finds it on the disk', async () => {
+    const window = editor();
+    await window.runCommand('Kvasir: Open Chat');
+    await window.openFile('src/inventory.ts');
+    /** Of the prompt's tokens, how many had not to be computed; and how many there are. */
+    const ask = async () => {
+      await window.runCommand('Kvasir: New Conversation');
+      const answer = await window.ask('Which classes does this file define?');
+      await expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
+      const [, reused, all] = /([\d,]+) of ([\d,]+) tokens reused/.exec(await answer.locator('[data-part="footer"]').innerText())!;
+      return [reused!, all!].map((count) => Number(count.replaceAll(',', ''))) as [number, number];
+    };
+    await ask();
+    await window.page.reload();
+    await window.statusItem.waitFor();
+    // Written when the engine went.
+    await expect.poll(() => kept().length, { timeout: PATIENCE }).toBeGreaterThan(0);
+    for (const name of kept()) expect(statSync(path.join(keptDir(), name)).mode & 0o777).toBe(0o600);
+    await window.openFile('src/inventory.ts');
+    const [reused, all] = await ask();
+    expect(reused).toBeGreaterThan(0.9 * all);
+    const hover = await window.statusHover();
+    expect(hover).toMatch(/On disk: [\d.]+ [kM]B of 1(\.0)? GB/);
+    await window.unhover();
+    await window.runCommand('Kvasir: Export Metrics');
+    await window.page.locator('.tab.active[data-resource-name^="Untitled"]').waitFor();
+    await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toMatch(/^kvasir_prompt_tokens_from_disk_total \d+$/m);
+    const [, fromDisk] = /^kvasir_prompt_tokens_from_disk_total (\d+)$/m.exec(await window.editorText())!;
+    expect(Number(fromDisk)).toBeGreaterThan(0.9 * all);
+    await window.runCommand('View: Revert and Close Editor');
+    await window.runCommand('Kvasir: Clear Cache');
+    await expect.poll(kept, { timeout: PATIENCE }).toEqual([]);
   });
 });

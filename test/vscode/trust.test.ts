@@ -38,6 +38,9 @@ editorSuite(
       await expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
       await window.screenshot('trust-restricted');
       expect(await window.toasts()).toEqual([]);
+      // Nothing computed of its files may go to the disk.
+      expect(await window.statusHover()).not.toContain('On disk');
+      await window.unhover();
     });
 
     test('the folder cannot open the secrets to it', async () => {
