@@ -188,18 +188,31 @@ export class KvMemory {
     return upper;
   }
 
-  /** Takes blocks over as a run in the store that goes on from `parent`; null when there is no room for it, older runs gone or not. */
+  /**
+   * Takes blocks over as a run that goes on from `parent`: in the store, or in slots of others where the window leaves no room for
+   * one. Null when there is no room for it, older runs gone or not.
+   */
   insertStored(parent: TreeNode, tokenIds: number[], blocks: readonly StoredBlock[]): TreeNode | null {
     const { bytes } = runOf(blocks);
     const path = pathTo(parent);
     for (const node of path) this.reference(node);
     const fits = this.#makeStoreRoom(this.#limit - this.window.bytes - bytes, null);
+    // A run in the window has all that stands before it there, too.
+    const slots = !fits && path.every((node) => this.promote(node)) ? this.allocate(tokenIds.length, parent.slots?.at(-1)) : null;
     for (const node of path) this.unreference(node);
-    if (!fits) return null;
+    if (!fits && !slots) return null;
     const now = this.#clock();
     for (const node of path) node.lastUse = now;
-    const node = this.tree.insertStored(parent, tokenIds, this.store.add(blocks));
+    const node = slots ? this.tree.insert(parent, tokenIds, slots) : this.tree.insertStored(parent, tokenIds, this.store.add(blocks));
     node.lastUse = now;
+    if (slots) {
+      this.#evictable += slots.length;
+      let at = 0;
+      for (const block of blocks) {
+        this.window.write(slots.subarray(at, at + block.numTokens), block.rows(), 0, node.startIndex + at);
+        at += block.numTokens;
+      }
+    }
     return node;
   }
 

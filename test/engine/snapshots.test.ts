@@ -168,6 +168,23 @@ test('a disk that takes nothing more is told of once, and requests go on', async
   expect(asked.tokenIds).toEqual(expected(tokens(300, 1), 2));
 });
 
+test('memory that other files fill gives way: all of a file comes from the disk, whichever of them it is', async () => {
+  const blocks = Array.from({ length: 8 }, (_, i) => tokens(700, 30 + i));
+  const first = await opened(8000);
+  for (const block of blocks) question(first.engine, block, 1);
+  await drain(first.engine);
+  await saveAll(first.engine, blocks);
+  // Room for two of them.
+  const { engine } = await opened(1700);
+  for (const [i, block] of [...blocks, ...blocks.toReversed()].entries()) {
+    const asked = question(engine, block, i);
+    await drain(engine);
+    expect(asked.sequence.cachedTokens).toBe(700);
+    expect(asked.tokenIds).toEqual(expected(block, i));
+  }
+  expect(engine.stats().tokens.promptComputed).toBe(16 * 9);
+});
+
 test('a prompt larger than the memory that is left: what fits comes from the disk', async () => {
   const [block, other] = [tokens(900, 3), tokens(500, 4)];
   const first = await opened(3000);
