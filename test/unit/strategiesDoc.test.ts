@@ -16,7 +16,7 @@ const RESULTS: StrategiesResults = {
   },
   tiers: {
     machine,
-    result: { model: 'qwen2.5-0.5b', threads: 2, numFiles: 40, fileTokens: 4096, maxBytes: 256e6, fileBytes: 27e6, diskBytes: 1.07e9, anew: figure([10_000, 12_000]), written: figure([100]), revisits: [{ tier: 'disk', ms: 550, found: 4096 }, { tier: 'disk', ms: 550, found: 2048 }, { tier: 'window', ms: 110, found: 4096 }] },
+    result: { model: 'qwen2.5-0.5b', threads: 2, numFiles: 40, fileTokens: 4096, maxBytes: 256e6, peakBytes: 255e6, fileBytes: 27e6, diskBytes: 1.07e9, anew: figure([10_000, 12_000]), written: figure([100]), revisits: [{ tier: 'disk', ms: 550, found: 4096 }, { tier: 'disk', ms: 550, found: 2048 }, { tier: 'window', ms: 110, found: 4096 }] },
   },
   heads: {
     machine,
@@ -32,7 +32,7 @@ test('tables and charts are those of the results', () => {
   expect(text).toContain('| window | 0.750 | 0 | 48.0 | 2.00 |');
   expect(text).toContain('| disk | 2 | 75.0% | 550 (550–550) | 1/20.0 |');
   expect(text).toContain('| window | 1 | 100.0% | 110 | 1/100 |');
-  expect(text).toContain('All of them: 550 ms at the median, 1/20.0 of reading anew');
+  expect(text).toContain('All of them: 550 ms at the median, 1/20.0 of reading anew (target: less than 1/5). The cache took 255 MB of memory at most.');
   expect(text).toContain('| 1, one for all | 7.00 M | 682 | 1280 | 2.00 (1.00–3.00) | 1000 |');
   const files = Object.keys(charts);
   expect(files).toEqual(['strategies-time.svg', 'strategies-throughput.svg', 'strategies-memory.svg']);

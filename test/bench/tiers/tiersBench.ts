@@ -9,6 +9,7 @@ import { codecNamed } from '../../../engine/cache/codecs/registry.ts';
 import { DiskTier } from '../../../engine/cache/disk/diskTier.ts';
 import { kvShape } from '../../../engine/model/importModel.ts';
 import { EngineUnderTest } from '../engineUnderTest.ts';
+import { Snapshots } from '../../../engine/snapshots.ts';
 import type { ShapeName } from '../shapes.ts';
 import { figure, short } from '../spread.ts';
 import { shapeFolder } from '../writeShape.ts';
@@ -35,12 +36,19 @@ export async function tiersSuite({ shape = 'qwen2.5-0.5b', threads }: { shape?: 
     const snapshots = { disk, codec: codecNamed('int8', kv, null), modelKey: bench.model.key, log: (line: string) => console.error(line) };
     bench.renew({ maxBytes: MAX_BYTES, snapshots });
     const files = Array.from({ length: NUM_FILES }, () => bench.tokens(FILE_TOKENS));
+    let peakBytes = 0;
+    const weigh = (): void => {
+      const { windowBytes, storeBytes, scratchBytes } = bench.engine.stats();
+      peakBytes = Math.max(peakBytes, windowBytes + storeBytes + scratchBytes + Snapshots.bufferBytes(kv));
+    };
     /** Milliseconds to the first token of a question about a file. */
     const ask = async (file: readonly number[]): Promise<{ ms: number; found: number }> => {
       const start = performance.now();
       const asked = bench.add([...file, ...bench.tokens(QUESTION_TOKENS)], 1, 'chat', false, [[0, file.length]]);
       await bench.finish(asked);
-      return { ms: performance.now() - start, found: asked.sequence.cachedTokens };
+      const ms = performance.now() - start;
+      weigh();
+      return { ms, found: asked.sequence.cachedTokens };
     };
     const anew: number[] = [];
     for (let i = 0; i < READ_ANEW; i++) {
@@ -54,6 +62,7 @@ export async function tiersSuite({ shape = 'qwen2.5-0.5b', threads }: { shape?: 
       const start = performance.now();
       while (await bench.engine.save([file]));
       written.push(performance.now() - start);
+      weigh();
     }
     console.error(`${NUM_FILES} files are read, ${disk.numSegments} segments of ${short(disk.bytes / 1e6)} MB on disk`);
     const revisits: Revisit[] = [];
@@ -62,7 +71,7 @@ export async function tiersSuite({ shape = 'qwen2.5-0.5b', threads }: { shape?: 
       const { tier } = bench.engine.describe(file);
       revisits.push({ tier, ...(await ask(file)) });
     }
-    const result: TiersBench = { model: shape, threads: bench.threads, numFiles: NUM_FILES, fileTokens: FILE_TOKENS, maxBytes: MAX_BYTES, fileBytes: FILE_TOKENS * kv.numLayers * kv.kvHeads * (2 * kv.headSize + 8), diskBytes: disk.bytes, anew: figure(anew), written: figure(written), revisits };
+    const result: TiersBench = { model: shape, threads: bench.threads, numFiles: NUM_FILES, fileTokens: FILE_TOKENS, maxBytes: MAX_BYTES, peakBytes, fileBytes: FILE_TOKENS * kv.numLayers * kv.kvHeads * (2 * kv.headSize + 8), diskBytes: disk.bytes, anew: figure(anew), written: figure(written), revisits };
     return { result, report: tiersReport(result) };
   } finally {
     await bench.dispose();

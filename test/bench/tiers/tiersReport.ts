@@ -18,6 +18,8 @@ export interface TiersBench {
   fileTokens: number;
   /** Of the cache in memory. */
   maxBytes: number;
+  /** The most that it took, buffers of the disk tier included, behind each question and each file's writing. */
+  peakBytes: number;
   /** A file's rows. */
   fileBytes: number;
   /** On disk, all files. */
@@ -31,7 +33,7 @@ export interface TiersBench {
 
 const TIERS: readonly Tier[] = ['window', 'store', 'disk', 'none'];
 
-export function tiersReport({ model, threads, numFiles, fileTokens, maxBytes, fileBytes, diskBytes, anew, written, revisits }: TiersBench): string {
+export function tiersReport({ model, threads, numFiles, fileTokens, maxBytes, peakBytes, fileBytes, diskBytes, anew, written, revisits }: TiersBench): string {
   const rows = TIERS.flatMap((tier) => {
     const of = revisits.filter((revisit) => revisit.tier === tier);
     if (of.length === 0) return [];
@@ -42,6 +44,6 @@ export function tiersReport({ model, threads, numFiles, fileTokens, maxBytes, fi
     `## Tiers: ${model}, ${threads} threads, ${numFiles} files of ${fileTokens} tokens (${short(fileBytes / 1e6)} MB each) under ${short(maxBytes / 1e6)} MB, ${short(diskBytes / 1e6)} MB on disk`,
     `Reading a file anew takes ${withSpread(anew)} ms to the first token of a question, writing its rows to the disk ${withSpread(written)} ms. ${revisits.length} questions about files that were read before, by where most of the file was:`,
     table(['tier', 'questions', 'found', 'first token, ms', 'of reading anew'], rows),
-    `All of them: ${short(all)} ms at the median, 1/${short(anew.median / all)} of reading anew (target: less than 1/5).`,
+    `All of them: ${short(all)} ms at the median, 1/${short(anew.median / all)} of reading anew (target: less than 1/5). The cache took ${short(peakBytes / 1e6)} MB of memory at most.`,
   ].join('\n\n');
 }
