@@ -210,6 +210,8 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
 
   test('after a reload of the window the first question about a file finds it on the disk', async () => {
     const window = editor();
+    // One webview at a time.
+    await window.runCommand('View: Hide Panel');
     await window.runCommand('Kvasir: Open Chat');
     await window.openFile('src/inventory.ts');
     /** Of the prompt's tokens, how many had not to be computed; and how many there are. */
