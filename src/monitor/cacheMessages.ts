@@ -64,6 +64,7 @@ export interface CacheStrings {
   window: string;
   store: string;
   disk: string;
+  onDisk: string;
   diskOf: string;
   diskOff: string;
   diskTokens: string;

@@ -28,6 +28,7 @@ export function cacheStrings(): CacheStrings {
     window: t('window'),
     store: t('store'),
     disk: t('disk'),
+    onDisk: t('Kept on disk'),
     diskOf: t('{0} of {1}'),
     diskOff: t('nothing is kept'),
     diskTokens: t('{0} further tokens are on the disk'),

@@ -38,7 +38,7 @@ export class Memory {
     const rows: [string, string][] = [
       [s.weights, `${formatBytes(model?.residentBytes ?? 0)}${model ? ` · ${model.precision}` : ''}`],
       [s.process, formatBytes(memory.processBytes)],
-      [s.disk, stats.diskMaxBytes ? fillIn(s.diskOf, formatBytes(stats.diskBytes), formatBytes(stats.diskMaxBytes)) : s.diskOff],
+      [s.onDisk, stats.diskMaxBytes ? fillIn(s.diskOf, formatBytes(stats.diskBytes), formatBytes(stats.diskMaxBytes)) : s.diskOff],
       [s.machine, fillIn(s.available, formatBytes(memory.availableBytes), formatBytes(memory.totalBytes))],
       [s.graphics, machine ? this.#graphics(machine.gpus) : '…'],
     ];

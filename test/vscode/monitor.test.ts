@@ -233,7 +233,12 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     expect(reused).toBeGreaterThan(0.9 * all);
     const hover = await window.statusHover();
     expect(hover).toMatch(/On disk: [\d.]+ [kM]B of 1(\.0)? GB/);
+    await window.screenshot('disk-hover');
     await window.unhover();
+    await window.runCommand('Kvasir: Show Cache');
+    await window.page.waitForTimeout(1500);
+    await window.screenshot('disk-panel');
+    await window.runCommand('View: Hide Panel');
     await window.runCommand('Kvasir: Export Metrics');
     await window.page.locator('.tab.active[data-resource-name^="Untitled"]').waitFor();
     await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toMatch(/^kvasir_prompt_tokens_from_disk_total \d+$/m);
