@@ -49,7 +49,7 @@ export function strategiesCharts({ model, records }: StrategiesBench): { [file: 
   return {
     'strategies-time.svg': chart('Time of an answer', 'ms', ({ seconds }) => 1000 * seconds),
     'strategies-throughput.svg': chart('Throughput', 'tokens/s', ({ tokens, seconds }) => tokens / seconds),
-    'strategies-memory.svg': chart('Most memory for K/V rows', 'MB', ({ peakBytes }) => peakBytes / 1e6),
+    'strategies-memory.svg': chart('Most memory for K/V rows', 'kB', ({ peakBytes }) => peakBytes / 1e3),
   };
 }
 
