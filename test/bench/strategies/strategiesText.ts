@@ -54,7 +54,7 @@ export function strategiesDoc({ strategies, tiers, heads }: StrategiesResults, b
     ...Object.keys(charts).map((file) => `![${file.replace('.svg', '').replaceAll('-', ' ')}](strategies/${file})`),
     note('strategies'),
     '## Window, store and disk',
-    'Each file is read once and its rows are written to the disk; then questions about the files come, some files far more often than others. Most of them are not in memory when they are asked about.',
+    'Each file comes into the cache once and its rows are written to the disk; then questions about the files come, about some far more often than about others. Most files are not in memory at any time.',
     nested(tiersReport(tiers.result)),
     note('tiers'),
     '## Models cut for the cache',
