@@ -1,7 +1,7 @@
 /**
- * Suite `tiers`: forty files of 4,096 tokens under a ceiling that holds a few of them, and a disk tier for the rest. Each file is
- * read once and then asked about again, in an order in which some come back far more often than others. What does the first
- * token of such a question cost, of what reading the file anew costs, and which tier had the file?
+ * Suite `tiers`: forty files of 4,096 tokens under a ceiling that holds a few of them, and a disk tier for the rest. Rows of other
+ * tokens stand in for those of the files; then questions about the files are asked, about some far more often than about others.
+ * What does the first token of such a question cost, of what reading the file anew costs, and which tier had the file?
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
