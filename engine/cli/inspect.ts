@@ -1,14 +1,16 @@
 /** `kvasir inspect`: what a model folder is, whether it can run, what for, the memory it needs, how far the cache reaches, or the one reason why not. */
 import { type CacheReach, cacheReach } from '../cacheReach.ts';
 import { inspectFolder } from '../inspection.ts';
-import { automaticCacheBytes } from '../memory.ts';
+import { memoryReading } from '../memory.ts';
+import { USUAL_SHARE, wantedBytes } from '../memoryBudget.ts';
 import { builtInModelDir, type CommandLine } from './options.ts';
 import { bytes, count, printJson, table } from './output.ts';
 
 export async function inspect(line: CommandLine): Promise<number> {
   const { model, ...found } = await inspectFolder(line.positionals[0] ?? builtInModelDir());
   // As a load would reckon it, which has the weights in memory by then.
-  const cache = cacheReach(model.config, automaticCacheBytes(Math.max(0, process.availableMemory() - found.residentBytes.int8)));
+  const { availableBytes, ...machine } = memoryReading(0);
+  const cache = cacheReach(model.config, wantedBytes({ maxBytes: 0, share: USUAL_SHARE }, { ...machine, availableBytes: Math.max(0, availableBytes - found.residentBytes.int8) }));
   if (line.json) {
     printJson({ type: 'model', ...model, ...found, cache });
     return 0;
