@@ -5,7 +5,7 @@
  */
 import { AttentionMeter, inPlace, type MeterPart, repeated } from '../attentionMeter.ts';
 import { H2O, KEPT_SHARE, keptTokens, KVZIP, pieceLengths, RECENT_TOKENS, rowsOf } from '../cache/keptRows.ts';
-import { kvBytesPerToken } from '../cache/kvRows.ts';
+import { KvStore } from '../cache/store.ts';
 import { addPosition, type Divergence, logProbabilities, noDivergence } from '../divergence.ts';
 import type { CodecQuality } from '../protocol.ts';
 import type { ImportedModel } from './importModel.ts';
@@ -13,11 +13,8 @@ import { measuredOnce } from './measuredOnce.ts';
 import type { OnnxRunner } from './runner.ts';
 import { SHIFT_SAMPLE } from './shiftSample.ts';
 
-/**
- * Mean KL divergence, in nats, up to which rows are let go. More than what codecs may cost: it is counted over the tokens right behind
- * the text, which look most at its end, of which no more stays than of the rest. With the built-in model 0.11, and every sixth token another.
- */
-const PRUNE_BOUND = 0.2;
+/** Mean KL divergence, in nats, up to which rows are let go; as for codecs. The built-in model has 0.1 to 0.2, and loses a third of its right answers (docs/compression.md). */
+const PRUNE_BOUND = 5e-2;
 /** Of the file; raised when measuring changes. */
 const FORMAT = 2;
 const CHUNK = 256;
@@ -97,7 +94,7 @@ export function pruneQuality(model: ImportedModel, runner: OnnxRunner, encode: (
           onProgress((e + (w + 1) / 2) / ENDS.length);
         }
       }
-      const bytesPerToken = KEPT_SHARE * (kvBytesPerToken(window.shape) + 4);
+      const bytesPerToken = KEPT_SHARE * new KvStore(window.shape).bytesPerKeptRow;
       const quality = (codec: string, { klSum, klMax, agreed, numTokens }: Divergence): CodecQuality => ({
         codec, klMean: klSum / numTokens, klMax, top1: agreed / numTokens, bound: PRUNE_BOUND, numTokens, bytesPerToken, compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken,
       });
