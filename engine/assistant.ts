@@ -96,7 +96,11 @@ export class Assistant {
     if (this.#tidying) {
       clearTimeout(this.#idleTimer);
       this.#idleTimer = undefined;
-      return void this.#tidying.then(() => this.fail(reason));
+      const engine = this.#model?.engine;
+      return void this.#tidying.then(() => {
+        // It may have failed by itself, and be mended: twice in a row would be the end.
+        if (this.#model?.engine === engine) this.fail(reason);
+      });
     }
     this.#requests.failAll(new RequestError('engineFailed', t('the engine failed ({0}); it was restarted, please try again', explain(reason).message)));
     this.#idle.forget();
