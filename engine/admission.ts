@@ -6,7 +6,7 @@
  *   stay in the tree; it waits and resumes where it was. The sequence of the highest standing always gets through.
  */
 import type { KvCache } from './cache/kvCache.ts';
-import { type Lease, numComputed } from './cache/lease.ts';
+import { type Lease, numComputed, numLeased } from './cache/lease.ts';
 import type { Policies } from './policies/policies.ts';
 import { byStanding, rank } from './policies/priorities.ts';
 import { isDecode, reusable } from './schedule.ts';
@@ -58,18 +58,35 @@ export class Admission {
     return lease ? numComputed(lease) : this.#cache.lookUp(sequence.cacheIds, reusable(sequence)).numTokens;
   }
 
-  /** Gives a waiting sequence a lease when all it has to compute fits beside what the running ones have still to compute. */
-  admit(sequence: Sequence): Lease | null {
+  /** Whether a sequence is longer than the window, with all that it has rows for. */
+  isLong(sequence: Sequence): boolean {
+    const { capacity } = this.#cache;
+    const numTokens = sequence.tokenIds.length;
+    // Looked up only where it matters: a context that was let go in part may be longer than the window.
+    return numTokens > capacity && numTokens - this.#cache.lookUp(sequence.cacheIds, reusable(sequence)).numPruned > capacity;
+  }
+
+  /** The running one that attends to parts of its context; null when none does. One at a time. */
+  get long(): Sequence | null {
+    for (const [sequence, { sparse }] of this.running) if (sparse) return sequence;
+    return null;
+  }
+
+  /** Gives a waiting sequence a lease when all it has to compute fits beside what the running ones have still to compute; a `sparse` one needs no room for all of it. */
+  admit(sequence: Sequence, sparse = false): Lease | null {
+    const numTokens = sequence.tokenIds.length;
     for (;;) {
       const { numTokens: numCached, numFree } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
       if (this.#batch.computesFor(sequence, numCached)) return null;
-      const fits = this.#cache.available - this.#reserved() >= sequence.tokenIds.length - numFree;
+      const room = sparse ? this.#cache.availableBeside(numTokens) : this.#cache.available;
+      const fits = room - this.#reserved() >= (sparse ? this.#cache.sparse.slotsFor(numTokens) : numTokens - numFree);
       if (fits && this.running.size < MAX_RUNNING) break;
       const victim = this.lowest();
       if (!victim || !this.#givesWay(victim, sequence)) return null;
       this.preempt(victim);
     }
-    const lease = this.#cache.open(sequence.priority);
+    if (sparse) this.#cache.setAside(numTokens, this.#batch.newSlots());
+    const lease = this.#cache.open(sequence.priority, sparse ? { sparse: numTokens } : {});
     this.waiting.delete(sequence);
     this.running.set(sequence, lease);
     sequence.status = 'running';
@@ -101,6 +118,10 @@ export class Admission {
     let reserved = 0;
     for (const [sequence, lease] of this.running) {
       if (sequence.priority === 'idle') continue;
+      if (lease.sparse) {
+        reserved += Math.max(0, this.#cache.sparse.slotsOf(lease.sparse) - numLeased(lease));
+        continue;
+      }
       reserved += sequence.tokenIds.length - numComputed(lease) - (this.#batch.get(sequence)?.count ?? 0);
     }
     return reserved;
@@ -115,5 +136,6 @@ export class Admission {
     this.#cache.commit(lease, sequence.cacheIds);
     this.#cache.release(lease);
     this.running.delete(sequence);
+    if (lease.sparse) this.#cache.setAside(0);
   }
 }

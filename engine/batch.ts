@@ -54,6 +54,8 @@ export interface BatchSpan {
   readonly prefillEnd?: number;
   /** How many of the span's last tokens need logits: 0 inside a prompt, 1 to sample, more to verify or to score. */
   readonly numLogits: number;
+  /** How many of the span's last tokens give their queries; none when left out. */
+  readonly numQueries?: number;
   /** Whether it says what attention the rows receive; then it is the batch's only one, in the window lane. */
   readonly measures?: boolean;
 }
@@ -86,6 +88,8 @@ export interface ModelRunner {
   shiftKeys?(rows: KvRows, by: number): void;
   /** Of the last run's span, where that measured; an int8 window only. */
   readonly received?: ReceivedAttention | null;
+  /** [numLayers, numHeads, n, headSize], of the last run: the wanted queries in batch order; null where none were, an int8 window only. Without it nothing is read in parts. */
+  readonly queries?: Float32Array | null;
   /** Logits of the wanted rows in batch order, [sum of numLogits, vocabSize]; valid until the next run. */
   run(batch: readonly BatchSpan[]): Promise<Float32Array>;
 }

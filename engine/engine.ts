@@ -9,6 +9,7 @@ import { t } from '@vscode/l10n';
 import { type ModelRunner, scratchRows, separatesShort } from './batch.ts';
 import { KvCache } from './cache/kvCache.ts';
 import type { Compression } from './cache/compression.ts';
+import type { SpillFile } from './cache/disk/spillFile.ts';
 import type { Block } from './cache/outline.ts';
 import type { KvWindow } from './cache/window.ts';
 import { kvBytesPerToken } from './cache/kvRows.ts';
@@ -54,6 +55,10 @@ export interface EngineOptions {
   reuseShifted?: boolean;
   /** What is long out of use is compressed; nothing is when left out. */
   compression?: Compression | null;
+  /** For contexts that are longer than the window; they are refused when left out. */
+  spillFile?: SpillFile | null;
+  /** Layers whose keys are coded without their bias; none when left out. */
+  biased?: ReadonlySet<number>;
   /** Rows of what is long out of use are let go; none are when left out. */
   pruning?: PruningOptions | null;
   /** The disk tier; none when left out. */
@@ -110,7 +115,8 @@ export class Engine {
     this.#prefillBytesPerToken = options.prefillBytesPerToken ?? 0;
     this.#givenPrefill = options.prefillTokens;
     this.#bufferBytes = options.snapshots ? Snapshots.bufferBytes(window.shape) : 0;
-    this.#cache = new KvCache({ window, maxBytes: this.#divide(options.maxBytes), softSlots, clock: this.#clock, compression: options.compression });
+    this.#cache = new KvCache({ window, maxBytes: this.#divide(options.maxBytes), softSlots, clock: this.#clock, compression: options.compression, spillFile: options.spillFile, ranks: { ...ALL_POLICIES, ...options.policies }.sketch, biased: options.biased });
+    this.#cache.sparse.prefillTokens = this.#mostPrefill;
     this.#snapshots = options.snapshots ? new Snapshots(options.snapshots, this.#cache, this.#clock) : null;
     this.#compresses = (options.compression ?? null) !== null;
     this.#pruning = options.pruning ? new Pruning(options.pruning, { cache: this.#cache, runner: this.#runner, shape: window.shape, maxContext: this.#maxContext, clock: this.#clock }) : null;
@@ -128,7 +134,7 @@ export class Engine {
   add(sequence: Sequence): void {
     if (this.#sequences.has(sequence.id)) throw new Error(`There is a request ${sequence.id} already.`);
     sequence.maxContext = this.#maxContext;
-    sequence.limitPrefill(this.#mostPrefill);
+    sequence.limitPrefill(this.#laneLimit(sequence.tokenIds.length));
     this.#planner.arrived(sequence, !this.hasWork(false));
     this.#sequences.set(sequence.id, sequence);
     const now = this.#clock();
@@ -188,6 +194,8 @@ export class Engine {
         this.#planner.learn(numTokens - (prefill?.count ?? 0), this.#runner.paidColumns, prefill && { count: prefill.count, startIndex: prefill.startIndex - prefill.lease.numPruned }, run - scheduled - (this.#runner.copyMs ?? 0));
         if (batch.every(({ prefill }) => !prefill)) this.#speculation?.observe(numTokens, run - scheduled, budget.columnMs(this.#runner.paidColumns));
         const entry = this.#journal.begin(batch);
+        const asking = batch.find(({ numQueries }) => numQueries > 0);
+        if (asking) this.#scheduler.saw(asking, this.#runner.queries!);
         const numGenerated = this.#emit(batch, logits);
         entry.finish(numGenerated, { start, scheduled, run, end: this.#clock() });
       } else if (ended.length === 0 && this.hasWork()) throw new Error('The scheduler makes no progress.');
@@ -207,6 +215,7 @@ export class Engine {
   setMaxBytes(maxBytes: number): void {
     this.#betweenSteps(() => {
       this.#scheduler.setMaxBytes(this.#divide(maxBytes));
+      this.#cache.sparse.prefillTokens = this.#mostPrefill;
       // It may be larger than its new share; what is still needed of it is taken from the window again.
       this.#runner.releaseScratch?.();
     });
@@ -403,7 +412,13 @@ export class Engine {
 
   /** A file block, or the beginning of one, as the cache knows it. */
   #blockIds(tokenIds: readonly number[]): number[] {
-    return laneIds(tokenIds, [[0, this.#mostPrefill]]);
+    return laneIds(tokenIds, [[0, this.#laneLimit(tokenIds.length)]]);
+  }
+
+  /** Tokens of a context for which the prefill lane has room: where only parts of it are attended to, all. */
+  #laneLimit(numTokens: number): number {
+    const { capacity, sparse } = this.#cache;
+    return numTokens > capacity && sparse.slotsFor(numTokens) <= this.#mostPrefill ? numTokens : this.#mostPrefill;
   }
 
   #contexts(blocks: readonly (readonly number[])[]): Context[] {

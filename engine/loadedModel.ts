@@ -2,6 +2,7 @@
 import { compressionOf } from './cache/compression.ts';
 import { codecNamed } from './cache/codecs/registry.ts';
 import { DiskTier } from './cache/disk/diskTier.ts';
+import { SpillFile } from './cache/disk/spillFile.ts';
 import { KVZIP } from './cache/keptRows.ts';
 import { kvBytesPerToken } from './cache/kvRows.ts';
 import { KvWindow } from './cache/window.ts';
@@ -94,7 +95,12 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   const disk = await opening;
   const snapshots = disk && { disk, codec: codecNamed('int8', shape, null), modelKey: imported.key, log: hooks.log };
   const { onReady } = hooks;
-  const makeEngine = () => new Engine({ runner, stepCosts, window, maxBytes: budget.ceiling, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken, reuseShifted, compression, pruning, snapshots, onReady });
+  let spillFile: SpillFile | null = null;
+  const makeEngine = () => {
+    spillFile?.close();
+    if (options.disk && kv === 'int8') spillFile = new SpillFile(options.disk.dir, options.disk.maxBytes, hooks.log);
+    return new Engine({ runner, stepCosts, window, maxBytes: budget.ceiling, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken, reuseShifted, compression, pruning, snapshots, spillFile, biased: new Set(imported.biased), onReady });
+  };
   const model = {
     info: {
       name: text.manifest.name,
@@ -134,7 +140,10 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
     rebuild() {
       model.engine = makeEngine();
     },
-    dispose: () => runner.dispose(),
+    async dispose() {
+      spillFile?.close();
+      await runner.dispose();
+    },
   };
   return model;
 }

@@ -70,7 +70,7 @@ export class Pruning {
    */
   async step(files: readonly Context[], mustEnd: () => boolean): Promise<boolean> {
     const context = this.#next([...files.map((file) => ({ ...file, privateFrom: null })), ...this.#conversations(files)]);
-    const lease = this.#cache.open('', true);
+    const lease = this.#cache.open('', { quiet: true });
     try {
       const numTokens = context ? this.#cache.advance(lease, context.ids, context.ids.length) : 0;
       if (!context || numTokens < context.ids.length) return false;

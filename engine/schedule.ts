@@ -20,6 +20,8 @@ export interface Scheduled extends Computing {
   /** Guesses at the tokens after the sequence's last one: further rows, whose slots stay only where the guess is right. */
   readonly draft: readonly number[];
   readonly numLogits: number;
+  /** Of its last tokens those whose queries choose what a sparse lease attends to next. */
+  readonly numQueries: number;
 }
 
 /** A sequence that ended without a step: it needs no more tokens, or there is no room for it. */

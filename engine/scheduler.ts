@@ -80,6 +80,9 @@ export class Scheduler {
 
   /** Sets the cache's ceiling, preempting what no longer fits under it. */
   setMaxBytes(maxBytes: number): void {
+    // What a sparse lease holds in the store is not among what could be let go.
+    for (const [sequence, { sparse }] of this.#admission.running) if (sparse) this.#admission.preempt(sequence);
+    this.#cache.setAside(0);
     while (this.#cache.excess(maxBytes) > 0) this.#admission.preempt(this.#admission.lowest()!);
     this.#cache.setMaxBytes(maxBytes);
   }
@@ -87,6 +90,7 @@ export class Scheduler {
   /** Puts the next step together and takes slots for it. */
   schedule(budget: TokenBudget, now: number): Schedule {
     this.#ended = [];
+    this.#attendToLong();
     const all = [...this.sequences()];
     const idleToo = all.every((s) => s.priority === 'idle');
     const active = this.#eligible(all.filter((s) => idleToo || s.priority !== 'idle').sort(this.#admission.standing), now);
@@ -105,9 +109,26 @@ export class Scheduler {
     return { batch, ended: this.#ended };
   }
 
+  /** Makes room for who attends to parts of its context, and chooses those; before a step is put together. */
+  #attendToLong(): void {
+    const sequence = this.#admission.long;
+    this.#cache.setAside(sequence?.tokenIds.length ?? 0);
+    if (!sequence) return;
+    const lease = this.#admission.running.get(sequence)!;
+    if (this.#cache.sparse.isDue(lease, sequence.numPromptTokens)) this.#cache.sparse.rank(lease);
+  }
+
   /** What the runner gets. Valid until the next `schedule`. */
-  span({ sequence, lease, startIndex, count, draft, newSlots, lane, numLogits }: Scheduled): BatchSpan {
-    return { tokenIds: [...sequence.tokenIds.slice(startIndex, startIndex + count), ...draft], startIndex, contextSlots: this.#cache.slotsOf(lease), newSlots, lane, prefillEnd: sequence.prefillEnd, numLogits };
+  span({ sequence, lease, startIndex, count, draft, newSlots, lane, numLogits, numQueries }: Scheduled): BatchSpan {
+    const contextSlots = this.#cache.slotsOf(lease);
+    // The scratch holds what it attends to, whatever its place.
+    const prefillEnd = lease.sparse ? Math.min(sequence.prefillEnd, Math.max(this.#cache.sparse.slotsOf(lease.sparse), contextSlots.length + count)) : sequence.prefillEnd;
+    return { tokenIds: [...sequence.tokenIds.slice(startIndex, startIndex + count), ...draft], startIndex, contextSlots, newSlots, lane, prefillEnd, numLogits, numQueries };
+  }
+
+  /** Queries of a part's tokens, as the runner has them. */
+  saw({ lease, numQueries }: Scheduled, queries: Float32Array): void {
+    this.#cache.sparse.saw(lease, queries, numQueries);
   }
 
   /** The step has computed its tokens; `numAccepted` of its draft are the sequence's, the rest is let go. */
@@ -115,7 +136,8 @@ export class Scheduler {
     this.#cache.append(lease, newSlots.subarray(0, count + numAccepted));
     if (numAccepted < draft.length) this.#cache.free(newSlots.subarray(count + numAccepted));
     this.#served.serve(sequence.clientId, prefill ? count : 0, prefill ? 0 : count + numAccepted);
-    if (prefill) this.#cache.commit(lease, sequence.cacheIds);
+    // A long answer's rows, too, are not all to stay in the window.
+    if (prefill || lease.sparse) this.#cache.commit(lease, sequence.cacheIds);
     sequence.numReached = Math.max(sequence.numReached, Math.min(startIndex + count, sequence.numPromptTokens));
   }
 

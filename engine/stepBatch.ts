@@ -75,6 +75,10 @@ export class StepBatch {
     return this.#parts.keys();
   }
 
+  newSlots(): Int32Array[] {
+    return Array.from(this.#parts.values(), ({ part }) => part.newSlots);
+  }
+
   add(part: Scheduled, weight: Weight): void {
     this.#parts.set(part.sequence, { part, weight });
     if (part.lane === 'window') this.#addPages(part.lease);
@@ -125,7 +129,7 @@ export class StepBatch {
     // Together everybody pays for all pages; apart for as many as the one who lies in most.
     const { apart } = this.#attended(0, this.#mostPages, this.#pages);
     const packed = apart ? inWindow.filter(({ lease }) => this.#cache.addPages(lease, new Set()) === this.#mostPages).slice(0, 1) : inWindow;
-    this.#cache.pack(packed.map(({ lease }) => lease), packed.map(({ newSlots }) => newSlots), numTokens, parts.map(({ newSlots }) => newSlots));
+    this.#cache.pack(packed.map(({ lease }) => lease), packed.map(({ newSlots }) => newSlots), numTokens, this.newSlots());
     this.begin([]);
     return parts;
   }

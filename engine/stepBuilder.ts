@@ -181,7 +181,7 @@ export class StepBuilder {
     if (at === sequence.tokenIds.length) this.#end(sequence, 'length');
     else if (batch.computesFor(sequence, at)) return;
     else if (sequence.laneAt(at) === 'window') {
-      const missing = sequence.laneEnd(at) - at;
+      const missing = this.#partEnd(sequence, lease, at) - at;
       // What they pay for depends on how many they are: so many that their price leaves room for them.
       const within = (tokens: number): number => Math.min(isLate ? budget.leastTokens : room(batch.with(lease, tokens).paidColumns), missing);
       let most = within(1);
@@ -190,8 +190,8 @@ export class StepBuilder {
       const alone = isLate ? most : Math.min(budget.tokens(columnsOf(this.#cache, lease), 0), missing);
       if (!this.#isAside(sequence, lease, most > 0 ? alone : 0, budget, most)) this.#take(sequence, lease, most);
     } else if (!this.#prefilling) {
-      const left = sequence.laneEnd(at) - at;
-      const { tokens, most } = this.#part(sequence, at, left, frame, standing);
+      const left = this.#partEnd(sequence, lease, at) - at;
+      const { tokens, most } = this.#part(sequence, at - lease.numPruned, left, frame, standing);
       // In that lane tokens have another price: what it takes of the step's time is counted as so much of its tokens.
       const worth = isLate ? budget.leastTokens : room(batch.paidColumns);
       if (tokens > 0) this.#prefilling = this.#take(sequence, lease, Math.min(tokens, this.#shifted?.room(sequence, at) ?? tokens), { perToken: worth / Math.max(tokens, most) });
@@ -206,13 +206,13 @@ export class StepBuilder {
   }
 
   /**
-   * How many tokens of the prefill lane a prompt, of which `left` are still for it, has of the step, and how many it could have.
-   * Beside answers that somebody may read and that stand no lower: seldom, but many.
+   * How many tokens of the prefill lane a prompt, of which `left` are still for it behind `rows` rows, has of the step, and how
+   * many it could have. Beside answers that somebody may read and that stand no lower: seldom, but many.
    */
-  #part(sequence: Sequence, at: number, left: number, { budget, urgent, now }: Frame, standing: PromptStanding): { tokens: number; most: number } {
+  #part(sequence: Sequence, rows: number, left: number, { budget, urgent, now }: Frame, standing: PromptStanding): { tokens: number; most: number } {
     const { paidColumns: columns, spent } = this.#batch;
     const part = (as: PromptStanding): { tokens: number; most: number } => {
-      const most = budget.prefill(at, columns, spent, as);
+      const most = budget.prefill(rows, columns, spent, as);
       // A small rest would cost a step that is hardly shorter.
       return { tokens: left <= 1.25 * most ? left : most, most };
     };
@@ -222,6 +222,12 @@ export class StepBuilder {
     return now - this.#partAt < budget.betweenPartsMs ? { tokens: 0, most: 0 } : part('late');
   }
 
+  /** Where what may be computed together ends: the lane's tokens, or those that attend to the same parts of the context. */
+  #partEnd(sequence: Sequence, { sparse }: Lease, at: number): number {
+    const end = sequence.laneEnd(at);
+    return sparse ? Math.min(end, this.#cache.sparse.partEnd(at, sequence.numPromptTokens)) : end;
+  }
+
   /** Whether a sequence, which would have `tokens` in a step of its own, is left for one: this step has no room for it, or `most` of them would make it too dear. */
   #isAside(sequence: Sequence, lease: Lease, tokens: number, budget: TokenBudget, most = tokens): boolean {
     if (tokens > 0 && (!this.#policies.grouping || this.#batch.shares(lease, tokens, budget, most))) return false;
@@ -229,9 +235,9 @@ export class StepBuilder {
     return true;
   }
 
-  /** Beside completions others have no drafts. */
-  #mayDraft({ priority }: Sequence, urgent: boolean): boolean {
-    return this.#speculation !== null && (!urgent || priority === 'completion');
+  /** Beside completions others have no drafts. Nor has who attends to parts of its context: it is due to choose them at certain tokens. */
+  #mayDraft(sequence: Sequence, urgent: boolean): boolean {
+    return this.#speculation !== null && (!urgent || sequence.priority === 'completion') && !this.#admission.running.get(sequence)?.sparse;
   }
 
   #isOverdue({ lastServedAt }: Sequence, now: number): boolean {
@@ -257,14 +263,16 @@ export class StepBuilder {
 
   #admit(sequence: Sequence, budget: TokenBudget): Lease | null {
     if (!this.#joins(sequence, budget) || !this.#admits) return null;
-    const numTokens = sequence.tokenIds.length;
-    // Looked up only where it matters: a context that was let go in part may be longer than the window.
-    if (numTokens > this.#cache.capacity && numTokens - this.#cache.lookUp(sequence.cacheIds, reusable(sequence)).numPruned > this.#cache.capacity) {
-      this.#end(sequence, sequence.numGenerated > 0 ? 'length' : this.#tooLarge(numTokens));
+    const isLong = this.#admission.isLong(sequence);
+    if (isLong && (sequence.priority === 'idle' || sequence.tokenIds.length > this.#cache.sparse.capacity)) {
+      this.#end(sequence, sequence.numGenerated > 0 ? 'length' : this.#tooLarge(sequence.tokenIds.length));
       return null;
     }
-    const lease = this.#admission.admit(sequence);
-    if (lease) this.#shifted?.plan(sequence);
+    if (isLong && this.#admission.long) return null;
+    const lease = this.#admission.admit(sequence, isLong);
+    if (lease) {
+      if (!isLong) this.#shifted?.plan(sequence);
+    }
     // What does not fit now must not be overtaken for ever by smaller ones.
     else if (!this.#batch.computesFor(sequence, this.#admission.lookUp(sequence))) this.#admits = false;
     return lease;
@@ -291,7 +299,7 @@ export class StepBuilder {
 
   #hop(sequence: Sequence, lease: Lease): void {
     do this.#cache.advance(lease, sequence.cacheIds, reusable(sequence));
-    while (this.#shifted?.takeOver(sequence, lease));
+    while (!lease.sparse && this.#shifted?.takeOver(sequence, lease));
     const reached = Math.min(numComputed(lease), sequence.numPromptTokens);
     sequence.cachedTokens += Math.max(0, reached - sequence.numReached);
     sequence.numReached = Math.max(sequence.numReached, reached);
@@ -314,7 +322,8 @@ export class StepBuilder {
         const isLast = startIndex + count === sequence.tokenIds.length;
         const prefill = !isDecode(sequence, lease);
         const numLogits = isLast && !sequence.promptOnly ? 1 : 0;
-        const part: Scheduled = { sequence, lease, tokenIds: sequence.cacheIds, startIndex, count, lane, newSlots, draft: NO_DRAFT, prefill, numLogits };
+        const numQueries = lease.sparse ? this.#cache.sparse.numAsking(startIndex, count, sequence.numPromptTokens) : 0;
+        const part: Scheduled = { sequence, lease, tokenIds: sequence.cacheIds, startIndex, count, lane, newSlots, draft: NO_DRAFT, prefill, numLogits, numQueries };
         this.#batch.add(part, { spent: Math.ceil(count * perToken), wanted: Math.max(wanted, count) - count });
         return true;
       }

@@ -58,6 +58,12 @@ export class Assistant {
     const command = (name: string, run: (...args: never[]) => unknown) => vscode.commands.registerCommand(name, run);
     this.#host = host;
     this.#disposables = [
+      // Whose files they are is not known on the disk: all of it goes, and what may stay comes again.
+      settings.onDidChange(({ before, now }) => {
+        if (now.completion.exclude.every((glob) => before.completion.exclude.includes(glob))) return;
+        mirror.reviewSecrets();
+        host.clearCache();
+      }),
       completion,
       snippets,
       snooze,

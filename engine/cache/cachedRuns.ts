@@ -7,7 +7,7 @@ import { firstToGo } from './eviction/eviction.ts';
 import { keptTokens, pieceLengths, rowsOf } from './keptRows.ts';
 import type { KvMemory } from './kvMemory.ts';
 import type { KvRows } from './kvRows.ts';
-import { endIndex, lengths, numRows, pathTo, type TreeNode } from './prefixTree.ts';
+import { endIndex, isUsed, lengths, numRows, pathTo, type TreeNode } from './prefixTree.ts';
 import { exactBlock, joinRows, runOf, sliceRows, type StoredBlock } from './store.ts';
 
 /** Shorter runs keep their rows. */
@@ -33,7 +33,7 @@ export class CachedRuns {
     if (!this.#compression || bytes < this.#compression.fullness * maxBytes) return false;
     const { codec, idleMs } = this.#compression;
     const now = this.#clock();
-    const node = firstToGo(tree.nodes(), this.#memory.order(), ({ refCount, slots, stored, lastUse }) => refCount === 0 && !slots && stored !== null && stored.numExact > 0 && now - lastUse >= idleMs);
+    const node = firstToGo(tree.nodes(), this.#memory.order(), (each) => !isUsed(each) && !each.slots && each.stored !== null && each.stored.numExact > 0 && now - each.lastUse >= idleMs);
     if (!node) return false;
     node.stored = store.compress(node.stored!, codec, { startIndex: node.startIndex, contextEnd: deepestEnd(node) })!;
     node.codec = codec.name;
@@ -143,8 +143,9 @@ export class CachedRuns {
 }
 
 /** Whether rows of a run's first `length` tokens, beyond `from`, may go: all are there, as they were computed, and nobody needs them now. */
-function mayPrune({ startIndex, refCount, pinned, codec }: TreeNode, length: number, from: number): boolean {
-  return refCount === 0 && !pinned && codec === null && startIndex + length - Math.max(from, startIndex) >= LEAST_PRUNED;
+function mayPrune(node: TreeNode, length: number, from: number): boolean {
+  const { startIndex, pinned, codec } = node;
+  return !isUsed(node) && !pinned && codec === null && startIndex + length - Math.max(from, startIndex) >= LEAST_PRUNED;
 }
 
 /** Where the longest context that goes on from this run ends. */

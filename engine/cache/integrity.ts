@@ -1,7 +1,7 @@
 /** The cache's invariants, checked after each step in tests. Throws at the first broken one; changes nothing. */
 import type { KvMemory } from './kvMemory.ts';
 import { arraysOf } from './kvRows.ts';
-import type { Lease } from './lease.ts';
+import { type Lease, numLeased, ownSlots } from './lease.ts';
 import { endIndex, pathTo, type TreeNode } from './prefixTree.ts';
 
 function check(holds: boolean, message: string): asserts holds {
@@ -19,6 +19,7 @@ function checkNode(node: TreeNode): void {
   for (const rows of [node.slots?.length, node.stored?.numRows]) check(rows === undefined || (node.pruned ? rows < node.tokenIds.length : rows === node.tokenIds.length), `${at} has ${rows} rows`);
   check(!node.pruned || node.codec !== null, `${at} does not say that it is pruned`);
   if (!parent.parent) return;
+  check(parent.storedRefs >= node.storedRefs, `${at} is held more than its parent`);
   check(parent.refCount >= node.refCount, `${at} is referenced more than its parent`);
   check(parent.lastUse >= node.lastUse, `${at} was used after its parent`);
   check(!node.slots || parent.slots !== null, `${at} is in the window and its parent is not`);
@@ -38,8 +39,17 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
     }
   };
   const paths = new Map<TreeNode, number>();
+  const held = new Map<TreeNode, number>();
   for (const lease of leases) {
-    hold(lease.tail, 'a tail');
+    for (const slots of ownSlots(lease)) hold(slots, 'a lease');
+    if (lease.sparse) {
+      for (const node of pathTo(lease.node)) {
+        held.set(node, (held.get(node) ?? 0) + 1);
+        check(node.stored !== null, `a sparse lease runs through a run at ${node.startIndex} that is not in the store`);
+      }
+      check(numLeased(lease) === [...ownSlots(lease)].flat().length, 'a sparse lease has other rows than it counts');
+      continue;
+    }
     for (const node of pathTo(lease.node)) {
       paths.set(node, (paths.get(node) ?? 0) + 1);
       check(node.slots !== null, `a lease runs through a run at ${node.startIndex} that is not in the window`);
@@ -58,6 +68,8 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
     const leased = paths.get(node) ?? 0;
     check(node.refCount === leased, `run at ${node.startIndex}: ref count ${node.refCount}, leases ${leased}`);
     paths.delete(node);
+    check(node.storedRefs === (held.get(node) ?? 0), `run at ${node.startIndex}: held ${node.storedRefs} times, sparse leases ${held.get(node) ?? 0}`);
+    held.delete(node);
     if (node.slots) {
       hold(node.slots, `the run at ${node.startIndex}`);
       for (const [i, slot] of node.slots.entries()) check(node.pruned || window.positions[slot] === node.startIndex + i, `slot ${slot} stands at the wrong position`);
@@ -65,11 +77,11 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
     }
     const at = `the run at ${node.startIndex}`;
     for (const block of node.stored?.blocks ?? []) {
-      storeBytes += (block.positions?.byteLength ?? 0) + (block.encoded?.byteLength ?? arraysOf(block.rows()).reduce((bytes, { byteLength }) => bytes + byteLength, 0));
+      storeBytes += (block.positions?.byteLength ?? 0) + ((block.sketch ?? block.encoded)?.byteLength ?? arraysOf(block.rows()).reduce((bytes, { byteLength }) => bytes + byteLength, 0));
       check(block.codec === null || node.codec !== null, `${at} does not say that it is compressed`);
     }
   }
-  check(paths.size === 0, 'a lease runs through a run that is not in the tree');
+  check(paths.size === 0 && held.size === 0, 'a lease runs through a run that is not in the tree');
   check(holder.size === memory.numHeld, `${memory.numHeld} slots are held, ${holder.size} have a holder`);
   check(evictable === memory.numEvictable, `${memory.numEvictable} slots count as evictable, ${evictable} are`);
   check(numRuns === memory.tree.numRuns && numTokens === memory.tree.numTokens, `the tree counts ${memory.tree.numTokens} tokens in ${memory.tree.numRuns} runs, there are ${numTokens} in ${numRuns}`);

@@ -7,12 +7,14 @@ import type { TreeNode as OutlineNode, Tier } from '../protocol.ts';
 import type { Attended } from './attendedPages.ts';
 import type { Compression } from './compression.ts';
 import { CachedRuns } from './cachedRuns.ts';
+import type { SpillFile } from './disk/spillFile.ts';
 import { checkCache } from './integrity.ts';
 import { KvMemory } from './kvMemory.ts';
-import { lastSlot, type Lease, numLeased } from './lease.ts';
+import { lastSlot, type Lease, numLeased, ownSlots } from './lease.ts';
 import { type Block, outline } from './outline.ts';
-import { commonLength, endIndex, lengths, numRows, pathTo, type TreeNode } from './prefixTree.ts';
+import { commonLength, endIndex, isUsed, lengths, numRows, pathTo, type TreeNode } from './prefixTree.ts';
 import { ShiftedRuns } from './shiftedRuns.ts';
+import { SparseLeases } from './sparseLeases.ts';
 import type { Eviction } from './eviction/eviction.ts';
 import { Utility } from './eviction/utility.ts';
 import { kvBytesPerToken } from './kvRows.ts';
@@ -28,6 +30,12 @@ export interface KvCacheOptions {
   clock: () => number;
   /** None when left out. */
   compression?: Compression | null;
+  /** For contexts that are longer than the window; there are none when left out. */
+  spillFile?: SpillFile | null;
+  /** Of those, whether blocks are chosen by what attends to them, or else the newest. */
+  ranks?: boolean;
+  /** Layers whose keys are coded without their bias; none when left out. */
+  biased?: ReadonlySet<number>;
   /** By utility when left out. */
   eviction?: Eviction;
 }
@@ -38,15 +46,18 @@ export class KvCache {
   readonly shifted: ShiftedRuns;
   /** For what is no request: the disk tier, and what quiet moments do. */
   readonly runs: CachedRuns;
+  /** Of contexts that are longer than the window. */
+  readonly sparse: SparseLeases;
   readonly #clock: () => number;
   readonly #leases = new Set<Lease>();
   /** Pinned token prefixes by key. */
   readonly #pins = new Map<string, readonly number[]>();
 
-  constructor({ window, maxBytes, softSlots, clock, compression = null, eviction = new Utility(kvBytesPerToken(window.shape)) }: KvCacheOptions) {
-    this.#memory = new KvMemory({ window, maxBytes, softSlots, clock, eviction, compression });
+  constructor({ window, maxBytes, softSlots, clock, compression = null, spillFile = null, ranks = true, biased = new Set(), eviction = new Utility(kvBytesPerToken(window.shape)) }: KvCacheOptions) {
+    this.#memory = new KvMemory({ window, maxBytes, softSlots, clock, eviction, compression, spillFile });
     this.#clock = clock;
     this.shifted = new ShiftedRuns(this.#memory, clock);
+    this.sparse = new SparseLeases(this.#memory, { spillFile, clock, ranks, biased });
     this.runs = new CachedRuns(this.#memory, { clock, compression, onInsert: () => this.#markPins() });
   }
 
@@ -121,9 +132,9 @@ export class KvCache {
     return { numTokens: match.numTokens, numPruned, numFree };
   }
 
-  /** An empty lease. It must be given back by `release`. `tag` is what the monitor calls what it adds; `quiet`: see Lease. */
-  open(tag = '', quiet = false): Lease {
-    const lease: Lease = { node: this.#memory.tree.root, tail: [], numPruned: 0, slots: new Int32Array(0), numKnown: 0, pages: new Set(), numPaged: 0, layout: 0, quiet, tag };
+  /** An empty lease. It must be given back by `release`. `tag` is what the monitor calls what it adds; `quiet`: see Lease; `sparse`: a sparse lease for so many tokens. */
+  open(tag = '', { quiet = false, sparse = 0 } = {}): Lease {
+    const lease: Lease = { node: this.#memory.tree.root, tail: [], sparse: sparse > 0 ? this.sparse.begin(sparse) : null, numPruned: 0, slots: new Int32Array(0), numKnown: 0, pages: new Set(), numPaged: 0, layout: 0, quiet, tag };
     this.#leases.add(lease);
     return lease;
   }
@@ -133,6 +144,7 @@ export class KvCache {
    * Returns the number of tokens gained; stops short where the window has no room.
    */
   advance(lease: Lease, tokenIds: readonly number[], limit: number): number {
+    if (lease.sparse) return this.sparse.advance(lease, tokenIds, limit);
     const { tree } = this.#memory;
     const match = tree.match(tokenIds, limit, lease.node);
     if (match.numTokens === 0) return 0;
@@ -180,6 +192,7 @@ export class KvCache {
    * tokens, one copy stays and the lease goes on with that one.
    */
   commit(lease: Lease, tokenIds: readonly number[]): void {
+    if (lease.sparse) return this.sparse.commit(lease, tokenIds);
     const { tree } = this.#memory;
     let slots = Int32Array.from(lease.tail);
     lease.tail.length = 0;
@@ -211,7 +224,8 @@ export class KvCache {
     if (!this.#leases.delete(lease)) throw new Error('A lease is released twice.');
     this.#memory.free(lease.tail);
     if (!lease.quiet) this.#touch(lease.node);
-    for (const node of pathTo(lease.node)) this.#memory.unreference(node);
+    if (lease.sparse) this.sparse.release(lease);
+    else for (const node of pathTo(lease.node)) this.#memory.unreference(node);
   }
 
   /** Window slots of a lease's rows, in order; valid until the lease changes or slots move (`pack`, `setMaxBytes`, `shrink`). */
@@ -232,7 +246,8 @@ export class KvCache {
     // From step to step only what has been added: a long context's slots are not gathered anew for each token.
     const known = lease.numKnown;
     const end = length - lease.tail.length;
-    for (let { node } = lease, to = end; node.parent && to > known; node = node.parent) {
+    if (lease.sparse) lease.slots.set(lease.sparse.resident.flatMap(({ slots }) => slots));
+    for (let { node } = lease, to = lease.sparse ? 0 : end; node.parent && to > known; node = node.parent) {
       to -= node.slots!.length;
       lease.slots.set(node.slots!, to);
     }
@@ -260,6 +275,16 @@ export class KvCache {
     this.#memory.setMaxBytes(maxBytes, this.#tails());
   }
 
+  /** Slots that `allocate` could hand out beside what a sparse lease on so many tokens holds. */
+  availableBeside(numTokens: number): number {
+    return this.#memory.availableBeside(this.sparse.storeBytes(numTokens));
+  }
+
+  /** Keeps room in the store for what a sparse lease on so many tokens holds; 0: none. Slots move, also those of `inFlight`, which belong to a batch. */
+  setAside(numTokens: number, inFlight: readonly Int32Array[] = []): void {
+    this.#memory.setAside(numTokens === 0 ? 0 : this.sparse.storeBytes(numTokens), [...this.#tails(), ...inFlight]);
+  }
+
   /** For moments without work: gives back memory that is not needed. Slots move. */
   shrink(): void {
     this.#memory.shrink(this.#tails());
@@ -282,7 +307,7 @@ export class KvCache {
       }
     };
     const dropLeaf = (node: TreeNode): void => {
-      if (node.refCount === 0 && node.children.size === 0 && (prefix.length > 0 || !node.pinned)) this.#memory.drop(node);
+      if (!isUsed(node) && node.children.size === 0 && (prefix.length > 0 || !node.pinned)) this.#memory.drop(node);
     };
     /** `at`: tokens of the prefix that lead to the node. */
     const follow = (node: TreeNode, at: number): void => {
@@ -353,7 +378,7 @@ export class KvCache {
   }
 
   *#tails(): Generator<number[]> {
-    for (const lease of this.#leases) yield lease.tail;
+    for (const lease of this.#leases) yield* ownSlots(lease);
   }
 }
 

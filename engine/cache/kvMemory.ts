@@ -9,8 +9,9 @@
 import type { Compression } from './compression.ts';
 import { type Eviction, type EvictionOrder, evictionOrder, firstToGo } from './eviction/eviction.ts';
 import { packingOf, partnersOf } from './packing.ts';
-import { numRows, pathTo, PrefixTree, type TreeNode } from './prefixTree.ts';
+import { isUsed, numRows, pathTo, PrefixTree, type TreeNode } from './prefixTree.ts';
 import { SlotAllocator } from './slots.ts';
+import type { SpillFile } from './disk/spillFile.ts';
 import { keptBlock, KvStore, runOf, type StoredBlock } from './store.ts';
 import { type KvRows, kvBytesPerToken } from './kvRows.ts';
 import { type KvWindow, PAGE_SLOTS } from './window.ts';
@@ -41,6 +42,7 @@ export interface KvMemoryOptions {
   readonly clock: () => number;
   readonly eviction: Eviction;
   readonly compression: Compression | null;
+  readonly spillFile: SpillFile | null;
 }
 
 export class KvMemory {
@@ -62,12 +64,14 @@ export class KvMemory {
   #evictable = 0;
   /** Tokens that have attended to pages in vain since slots were last packed. */
   #inVain = 0;
+  /** Bytes that the window leaves to the store. */
+  #aside = 0;
 
-  constructor({ window, maxBytes, softSlots, clock, eviction, compression }: KvMemoryOptions) {
+  constructor({ window, maxBytes, softSlots, clock, eviction, compression, spillFile }: KvMemoryOptions) {
     this.window = window;
     this.eviction = eviction;
     this.#clock = clock;
-    this.store = new KvStore(window.shape);
+    this.store = new KvStore(window.shape, spillFile);
     this.tree = new PrefixTree(this.store);
     this.#softSlots = softSlots;
     this.bytesPerSlot = kvBytesPerToken(window.shape);
@@ -111,17 +115,43 @@ export class KvMemory {
 
   /** As given, but whole pages where the ceiling allows for them: anything else would make the window a single one. */
   get softSlots(): number {
-    return this.maxSlots % WINDOW_STEP === 0 ? roundUp(this.#softSlots, WINDOW_STEP) : this.#softSlots;
+    return this.#hasPages ? roundUp(this.#softSlots, WINDOW_STEP) : this.#softSlots;
   }
 
   /** Slots that `allocate` can hand out: free ones, those of unreferenced runs and those of growth. */
   get available(): number {
-    return this.maxSlots - this.numReferenced;
+    return this.#mostSlots - this.numReferenced;
+  }
+
+  /** As maxSlots, beside what is set aside for the store. */
+  get #mostSlots(): number {
+    return this.slotsBeside(this.#aside);
+  }
+
+  /** As `available`, were so many bytes set aside. */
+  availableBeside(bytes: number): number {
+    return this.slotsBeside(bytes) - this.numReferenced;
+  }
+
+  /** As maxSlots, beside so many bytes of the store; whole pages, too. */
+  slotsBeside(bytes: number): number {
+    if (bytes === 0) return this.maxSlots;
+    const slots = this.#slotsUnder(this.#limit - bytes);
+    return this.#hasPages ? slots - (slots % WINDOW_STEP) : slots;
+  }
+
+  get #hasPages(): boolean {
+    return this.maxSlots % WINDOW_STEP === 0;
+  }
+
+  /** What is left of the ceiling beside so many slots. */
+  bytesBeside(numSlots: number): number {
+    return this.#limit - (this.#hasPages ? roundUp(numSlots, WINDOW_STEP) : numSlots) * this.bytesPerSlot;
   }
 
   /** Slots that `allocate` can hand out as long as nothing has to leave the window or the store for them. */
   get spare(): number {
-    const most = Math.min(this.softSlots, this.maxSlots, this.#slotsUnder(this.#limit - this.store.bytes));
+    const most = Math.min(this.softSlots, this.#mostSlots, this.#slotsUnder(this.#limit - this.store.bytes));
     return this.#slots.numFree + Math.max(0, most - this.window.numSlots);
   }
 
@@ -135,7 +165,7 @@ export class KvMemory {
     if (n > this.available) return null;
     while (this.#slots.numFree < n) {
       const missing = n - this.#slots.numFree;
-      const more = this.#grow(missing, this.softSlots) || this.#reclaim(missing, this.window.numSlots) || this.#grow(missing, this.maxSlots);
+      const more = this.#grow(missing, this.softSlots) || this.#reclaim(missing, this.window.numSlots) || this.#grow(missing, this.#mostSlots);
       if (!more) return null;
     }
     return this.#slots.take(n, after, preferred);
@@ -157,6 +187,21 @@ export class KvMemory {
 
   unreference(node: TreeNode): void {
     if (--node.refCount === 0 && node.slots) this.#evictable += node.slots.length;
+  }
+
+  /** Whether the store has so many bytes more, older runs gone or not; this run stays. */
+  makeRoomInStore(bytes: number, node: TreeNode): boolean {
+    this.reference(node);
+    const fits = this.#makeStoreRoom(this.#limit - this.window.bytes - bytes, null);
+    this.unreference(node);
+    return fits;
+  }
+
+  /** Keeps so many bytes for what a sparse lease will hold. Slots move: `tails`, see #compact. */
+  setAside(bytes: number, tails: Iterable<number[] | Int32Array>): void {
+    this.#aside = bytes;
+    const target = Math.max(this.#mostSlots, roundUp(this.numReferenced, WINDOW_STEP));
+    if (target < this.window.numSlots) this.#shrinkTo(target, tails);
   }
 
   /** Brings a referenced run into the window; false when there is no room for it. */
@@ -307,7 +352,7 @@ export class KvMemory {
 
   #grow(missing: number, limit: number): boolean {
     const P = this.window.numSlots;
-    const target = Math.min(P + roundUp(missing, WINDOW_STEP), limit, this.maxSlots);
+    const target = Math.min(P + roundUp(missing, WINDOW_STEP), limit, this.#mostSlots);
     if (target <= P || !this.#makeStoreRoom(this.#limit - target * this.bytesPerSlot, null)) return false;
     this.#resize(target);
     return true;
@@ -320,7 +365,7 @@ export class KvMemory {
     if (this.window.pageSlots !== pageSlots) this.layout++;
   }
 
-  #shrinkTo(target: number, tails: Iterable<number[]>): void {
+  #shrinkTo(target: number, tails: Iterable<number[] | Int32Array>): void {
     while (this.numHeld > target) {
       if (!this.#reclaim(this.numHeld - target, target)) throw new Error('The window shrinks below the slots in use.');
     }
@@ -371,14 +416,14 @@ export class KvMemory {
     if (limit < 0) return false;
     let order = this.order();
     const mayDrop = (node: TreeNode): boolean =>
-      node.stored !== null && node.slots === null && node.refCount === 0 && (!before || order(node, before) < 0);
+      node.stored !== null && node.slots === null && !isUsed(node) && (!before || order(node, before) < 0);
     let left = this.store.bytes;
-    for (const node of this.tree.nodes()) if (node.stored && (node.slots || mayDrop(node))) left -= node.stored.bytes;
+    for (const node of this.tree.nodes()) if (node.stored && ((node.slots && node.storedRefs === 0) || mayDrop(node))) left -= node.stored.bytes;
     if (left > limit) return false;
 
     for (const node of this.tree.nodes()) {
       if (this.store.bytes <= limit) return true;
-      if (node.slots && node.stored) {
+      if (node.slots && node.stored && node.storedRefs === 0) {
         this.store.drop(node.stored);
         node.stored = null;
       }
@@ -394,7 +439,7 @@ export class KvMemory {
   }
 
   /** Moves held slots from `target` and above to free ones below. `tails` are slots that are in no run; rewritten too. */
-  #compact(target: number, tails: Iterable<number[]>): void {
+  #compact(target: number, tails: Iterable<number[] | Int32Array>): void {
     const from: number[] = [];
     for (let slot = target; slot < this.window.numSlots; slot++) if (this.#slots.isHeld(slot)) from.push(slot);
     if (from.length === 0) return;

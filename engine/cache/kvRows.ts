@@ -78,3 +78,25 @@ export function copyRows(source: KvRows, h: number, at: number, target: KvRows, 
 export function arraysOf({ keys, values, keyScales, valueScales }: KvRows): (Rows | Float32Array)[] {
   return [keys, values, keyScales, valueScales];
 }
+
+/** All of it, one behind the other. */
+export function rowsToBytes(rows: KvRows): Uint8Array {
+  const arrays = arraysOf(rows);
+  const bytes = new Uint8Array(arrays.reduce((sum, { byteLength }) => sum + byteLength, 0));
+  let at = 0;
+  for (const { buffer, byteOffset, byteLength } of arrays) {
+    bytes.set(new Uint8Array(buffer, byteOffset, byteLength), at);
+    at += byteLength;
+  }
+  return bytes;
+}
+
+export function rowsFromBytes(shape: KvShape, numTokens: number, bytes: Uint8Array): KvRows {
+  const rows = newKvRows(shape, numTokens);
+  let at = 0;
+  for (const { buffer, byteOffset, byteLength } of arraysOf(rows)) {
+    new Uint8Array(buffer, byteOffset, byteLength).set(bytes.subarray(at, at + byteLength));
+    at += byteLength;
+  }
+  return rows;
+}

@@ -1,12 +1,35 @@
 /** What a running sequence holds of the cache. */
 import { endIndex, type TreeNode } from './prefixTree.ts';
+import type { StoredBlock } from './store.ts';
 
-/** The path that ends in `node`, all of it in the window, and slots after it. */
+/** A block of a sparse lease that is in the window. */
+interface ResidentBlock {
+  readonly block: StoredBlock;
+  readonly slots: number[];
+}
+
+/** What a lease has instead of a path in the window. */
+export interface SparseRows {
+  /** Slots of the blocks, at most, when they have been chosen. */
+  readonly mostChosen: number;
+  /** Blocks of the path that its tokens attend to, in order. */
+  resident: ResidentBlock[];
+  /** What share of its tokens' attention each block had when that was last reckoned. */
+  shares: ReadonlyMap<StoredBlock, number>;
+  /** Queries of tokens since then, of each [numLayers * kvHeads, headSize]: of each group of heads the mean. */
+  queries: Float32Array[];
+  /** Computed tokens when the blocks were chosen last. */
+  chosenAt: number;
+}
+
+/** The path that ends in `node`, all of it in the window unless sparse, and slots after it. */
 export interface Lease {
   node: TreeNode;
   /** Slots of computed tokens that are not in the tree yet. */
   readonly tail: number[];
-  /** Tokens of the path that have no rows any more (see keptRows). */
+  /** Of a context that is longer than the window, of which it attends to parts (see SparseLeases). */
+  readonly sparse: SparseRows | null;
+  /** Tokens of the path that have no rows any more (see keptRows), or that are not among those of a sparse lease. */
   numPruned: number;
   /** Window slots of the computed rows, in order, as far as they are known: the first `numKnown`, as slots were laid out then. */
   slots: Int32Array;
@@ -34,4 +57,10 @@ export function numLeased(lease: Lease): number {
 /** Computed tokens of a lease. */
 export function numComputed(lease: Lease): number {
   return endIndex(lease.node) + lease.tail.length;
+}
+
+/** Slots that are the lease's alone; rewritten where they move. */
+export function* ownSlots({ tail, sparse }: Lease): Generator<number[]> {
+  yield tail;
+  for (const { slots } of sparse?.resident ?? []) yield slots;
 }

@@ -5,7 +5,7 @@
  */
 import { isShifted } from '../laneIds.ts';
 import type { TreeNode as OutlineNode, Tier } from '../protocol.ts';
-import type { PrefixTree, TreeNode } from './prefixTree.ts';
+import { isUsed, type PrefixTree, type TreeNode } from './prefixTree.ts';
 
 /** A file's block. */
 export interface Block {
@@ -137,7 +137,7 @@ function toldNodes(roots: Piece[], now: number): OutlineNode[] {
       nodes.push({
         ...toldOf(first, now), kind: 'others', label: '', children: [],
         tokens: sum(rest, (piece) => piece.totalTokens), runs: sum(rest, (piece) => piece.totalRuns),
-        inUse: rest.some((piece) => piece.node.refCount > 0), pinned: rest.some((piece) => piece.node.pinned),
+        inUse: rest.some((piece) => isUsed(piece.node)), pinned: rest.some((piece) => piece.node.pinned),
       });
     }
     return nodes;
@@ -147,7 +147,7 @@ function toldNodes(roots: Piece[], now: number): OutlineNode[] {
 
 function toldOf({ node, kind, label, docId, tokens }: Piece, now: number): Omit<OutlineNode, 'children'> {
   const tier: Tier = node.slots ? 'window' : 'store';
-  return { kind, label, ...(docId === undefined ? {} : { docId }), tokens, runs: 1, tier, inUse: node.refCount > 0, pinned: node.pinned, idleMs: Math.max(0, now - node.lastUse) };
+  return { kind, label, ...(docId === undefined ? {} : { docId }), tokens, runs: 1, tier, inUse: isUsed(node), pinned: node.pinned, idleMs: Math.max(0, now - node.lastUse) };
 }
 
 function sum<T>(items: readonly T[], of: (item: T) => number): number {

@@ -21,6 +21,8 @@ export interface TreeNode {
   startIndex: number;
   /** Leases whose path runs through this node. */
   refCount: number;
+  /** Sparse leases among whose rows are this run's: those stay in the store. They count apart, for they need no slots of it. */
+  storedRefs: number;
   /** Clock time in ms. */
   lastUse: number;
   /** Evicted last. */
@@ -57,8 +59,13 @@ export function numRows(node: TreeNode): number {
   return node.slots?.length ?? node.stored?.numRows ?? 0;
 }
 
+/** Whether a lease has it: it cannot go. */
+export function isUsed({ refCount, storedRefs }: TreeNode): boolean {
+  return refCount > 0 || storedRefs > 0;
+}
+
 function newNode(parent: TreeNode | null, tokenIds: number[], startIndex: number): TreeNode {
-  return { tokenIds, parent, children: new Map(), prunedChildren: new Set(), startIndex, refCount: 0, lastUse: 0, pinned: false, worth: 0, tag: '', slots: null, stored: null, codec: null, pruned: false };
+  return { tokenIds, parent, children: new Map(), prunedChildren: new Set(), startIndex, refCount: 0, storedRefs: 0, lastUse: 0, pinned: false, worth: 0, tag: '', slots: null, stored: null, codec: null, pruned: false };
 }
 
 export class PrefixTree {
@@ -102,6 +109,7 @@ export class PrefixTree {
     const parent = node.parent!;
     const upper = newNode(parent, node.tokenIds.slice(0, at), node.startIndex);
     upper.refCount = node.refCount;
+    upper.storedRefs = node.storedRefs;
     upper.lastUse = node.lastUse;
     upper.pinned = node.pinned;
     upper.tag = node.tag;
@@ -144,6 +152,13 @@ export class PrefixTree {
     leaf.slots = all;
   }
 
+  /** Lengthens a leaf that is in the store and not in the window; `stored` is all of it. */
+  extendStored(leaf: TreeNode, tokenIds: number[], stored: StoredRun): void {
+    for (const tokenId of tokenIds) leaf.tokenIds.push(tokenId);
+    this.numTokens += tokenIds.length;
+    leaf.stored = stored;
+  }
+
   /** From now on not all tokens of a run have rows. */
   prune(node: TreeNode): void {
     const { children, prunedChildren } = node.parent!;
@@ -155,7 +170,7 @@ export class PrefixTree {
 
   /** Takes a leaf out of the tree. */
   remove(leaf: TreeNode): void {
-    if (leaf.children.size > 0 || leaf.refCount > 0) throw new Error('Only an unreferenced leaf can be removed from the prefix tree.');
+    if (leaf.children.size > 0 || isUsed(leaf)) throw new Error('Only an unreferenced leaf can be removed from the prefix tree.');
     const { children, prunedChildren } = leaf.parent!;
     // A pruned one's key is known to the map only.
     for (const [key, child] of leaf.pruned ? children : []) if (child === leaf) children.delete(key);

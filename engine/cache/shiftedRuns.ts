@@ -7,7 +7,7 @@
 import { isPrefill, isShifted, shiftedId } from '../laneIds.ts';
 import { type CommonRun, commonRuns } from './commonRuns.ts';
 import type { KvMemory } from './kvMemory.ts';
-import { endIndex, pathTo, type TreeNode } from './prefixTree.ts';
+import { endIndex, isUsed, pathTo, type TreeNode } from './prefixTree.ts';
 import type { KvRows } from './kvRows.ts';
 
 /** Tokens [start, end) of a text may be taken over from `by` positions before, in the text `source`. */
@@ -110,7 +110,7 @@ export class ShiftedRuns {
     const { nodes, numTokens } = this.#memory.tree.match(cacheIds);
     for (const node of nodes) {
       if (endIndex(node) >= numTokens) break;
-      for (const child of [...node.children.values()]) if (child.refCount === 0 && isShifted(child.tokenIds[0]!)) this.#memory.drop(child);
+      for (const child of [...node.children.values()]) if (!isUsed(child) && isShifted(child.tokenIds[0]!)) this.#memory.drop(child);
     }
   }
 

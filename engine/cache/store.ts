@@ -5,7 +5,9 @@
  */
 import type { RunPlace } from './codecs/codecFormat.ts';
 import type { KvCodec } from './codecs/kvCodec.ts';
-import { arraysOf, copyRows, type KvRows, type KvShape, newKvRows } from './kvRows.ts';
+import type { SpillFile } from './disk/spillFile.ts';
+import { arraysOf, copyRows, type KvRows, type KvShape, newKvRows, rowsFromBytes, rowsToBytes } from './kvRows.ts';
+import { sketchKeys } from './keySketch.ts';
 import type { KvWindow } from './window.ts';
 
 /** Tokens per block; the last block of a run, and blocks beside a split, may be shorter, compressed ones longer. */
@@ -23,6 +25,10 @@ export interface StoredBlock {
   readonly codec: KvCodec | null;
   /** Encoded by `codec`; null where that is null. */
   readonly encoded: Uint8Array | null;
+  /** Of its keys (see keySketch), where that is all of it that is in memory. */
+  readonly sketch?: Uint8Array;
+  /** Gives back what it has elsewhere. */
+  free?(): void;
   /** Its rows, decoded where need be; not to be changed. */
   rows(): KvRows;
 }
@@ -32,7 +38,7 @@ export interface StoredRun {
   readonly numTokens: number;
   readonly numRows: number;
   readonly bytes: number;
-  /** Of its tokens those that no lossy codec has coded, in blocks where none was let go. */
+  /** Of its tokens those in memory that no lossy codec has coded, in blocks where none was let go. */
   readonly numExact: number;
   readonly blocks: readonly StoredBlock[];
 }
@@ -66,8 +72,8 @@ export function runOf(blocks: readonly StoredBlock[]): StoredRun {
   return { numTokens, numRows, bytes, numExact, blocks };
 }
 
-function isExact({ codec, positions }: StoredBlock): boolean {
-  return codec === null && positions === null;
+function isExact({ codec, positions, sketch }: StoredBlock): boolean {
+  return codec === null && positions === null && !sketch;
 }
 
 /** Copies tokens [from, to) of `rows` over those of `target` from `at` on; nothing where to <= from. */
@@ -96,14 +102,17 @@ export function joinRows(shape: KvShape, parts: readonly KvRows[]): KvRows {
 
 export class KvStore {
   readonly #shape: KvShape;
-  /** Bytes of all stored runs. */
+  readonly #spillFile: SpillFile | null;
+  /** Bytes in memory of all stored runs. */
   bytes = 0;
   /** Of what has not been compressed; of a row whose position is stored with it. */
   readonly bytesPerToken: number;
   readonly bytesPerKeptRow: number;
 
-  constructor(shape: KvShape) {
+  /** @param spillFile where blocks go that are not even to be in memory; null: nowhere */
+  constructor(shape: KvShape, spillFile: SpillFile | null = null) {
     this.#shape = shape;
+    this.#spillFile = spillFile;
     this.bytesPerToken = exactBlock(newKvRows(shape, 1)).bytes;
     this.bytesPerKeptRow = keptBlock(newKvRows(shape, 1), new Int32Array(1), 1).bytes;
   }
@@ -162,8 +171,11 @@ export class KvStore {
       else if (cut === 0) lower.push(block);
       else {
         const rows = block.rows();
-        upper.push(exactBlock(sliceRows(this.#shape, rows, 0, cut)));
-        lower.push(exactBlock(sliceRows(this.#shape, rows, cut, block.numTokens)));
+        const halves = [exactBlock(sliceRows(this.#shape, rows, 0, cut)), exactBlock(sliceRows(this.#shape, rows, cut, block.numTokens))] as const;
+        const [first, second] = block.sketch ? halves.map((half) => this.#spilled(half) ?? half) : halves;
+        upper.push(first!);
+        lower.push(second!);
+        block.free?.();
       }
       start += block.numTokens;
     }
@@ -187,6 +199,37 @@ export class KvStore {
     return compressed;
   }
 
+  /** Blocks that are out of memory in the place of these, taken one by one, but for a sketch of the keys; null where the disk has no room. */
+  spill(blocks: Iterable<StoredBlock>): StoredRun | null {
+    const spilled: StoredBlock[] = [];
+    const mine: StoredBlock[] = [];
+    for (const block of blocks) {
+      const next = block.sketch ? block : this.#spilled(block);
+      if (!next) {
+        for (const each of mine) each.free!();
+        return null;
+      }
+      if (next !== block) mine.push(next);
+      spilled.push(next);
+    }
+    return runOf(spilled);
+  }
+
+  /** One run in the place of another. */
+  replace(run: StoredRun | null, by: StoredRun): void {
+    this.bytes += by.bytes - (run?.bytes ?? 0);
+  }
+
+  #spilled({ numTokens, numRows, positions, codec, ...block }: StoredBlock): StoredBlock | null {
+    const [shape, file] = [this.#shape, this.#spillFile!];
+    const rows = block.rows();
+    const piece = file.put(block.encoded ?? rowsToBytes(rows));
+    if (!piece) return null;
+    const sketch = sketchKeys(shape, rows);
+    const read = (): KvRows => (codec ? codec.decode(file.read(piece)).rows : rowsFromBytes(shape, numRows, file.read(piece)));
+    return { numTokens, numRows, positions, codec, encoded: null, sketch, bytes: sketch.length + (positions?.byteLength ?? 0), rows: read, free: () => file.free(piece) };
+  }
+
   /** Tokens of the longest beginning of a run that is whole blocks and at most `at` tokens. */
   wholeBlocks(run: StoredRun, at: number): number {
     let numTokens = 0;
@@ -198,6 +241,7 @@ export class KvStore {
   }
 
   drop(run: StoredRun): void {
+    for (const block of run.blocks) block.free?.();
     this.bytes -= run.bytes;
   }
 }

@@ -14,7 +14,7 @@ import { PrefillFeeds } from './prefillFeeds.ts';
 import { type PrefillScratch, scratchBytesPerToken } from './prefillScratch.ts';
 import { RopeTable } from './rope.ts';
 import { shiftKeys } from './shiftKeys.ts';
-import { FEEDS, FETCHES, RECEIVED, usesTurns } from './stepGraph.ts';
+import { FEEDS, FETCHES, QUERIES, RECEIVED, usesTurns } from './stepGraph.ts';
 import { chooseThreads } from './threadChoice.ts';
 import { rowsInMultiples } from './weightPlan.ts';
 import { WindowFeeds } from './windowFeeds.ts';
@@ -45,6 +45,7 @@ export class OnnxRunner implements ModelRunner {
   readonly prefillBytesPerToken: number;
   copyMs = 0;
   received: ReceivedAttention | null = null;
+  queries: Float32Array | null = null;
   private readonly fetches: readonly string[];
 
   private constructor(model: ImportedModel, window: KvWindow, ort: OnnxRuntime, session: Ort.InferenceSession, threads: number, rowMultiple: number, biases: ReadonlyMap<number, Float32Array>) {
@@ -142,11 +143,14 @@ export class OnnxRunner implements ModelRunner {
       feeds[FEEDS.hasPrefill] = new ort.Tensor('bool', [prefill !== undefined], []);
       feeds[FEEDS.hasWindow] = new ort.Tensor('bool', [W > 0], []);
       feeds[FEEDS.lanes] = shape(T - W, W);
+      feeds[FEEDS.queryRows] = shape(...this.queryRows(spans, batch));
       const start = performance.now();
       this.prefillFeeds.bind(prefill);
       this.copyMs = performance.now() - start;
     }
-    const result = await this.session.run(feeds, measures ? [...this.fetches, RECEIVED] : this.fetches);
+    const hasQueries = this.prefillFeeds !== null && spans.some(({ numQueries = 0 }) => numQueries > 0);
+    const result = await this.session.run(feeds, [...this.fetches, ...(measures ? [RECEIVED] : []), ...(hasQueries ? [QUERIES] : [])]);
+    this.queries = hasQueries ? (result[QUERIES]!.data as Float32Array) : null;
     this.received = measures ? this.windowFeeds.received(spans[0]!, result[RECEIVED]!.data as Float32Array) : null;
     const rows: KvRows = {
       numTokens: T,
@@ -161,6 +165,17 @@ export class OnnxRunner implements ModelRunner {
       from += span.tokenIds.length;
     }
     return this.inOrder(spans, batch, (result[FETCHES.logits]!.data as Float32Array).subarray(0, numLogits * this.vocabSize));
+  }
+
+  /** In `batch`'s order of tokens, those whose queries are wanted, in the order of `spans`. */
+  private queryRows(spans: readonly BatchSpan[], batch: readonly BatchSpan[]): number[] {
+    const ends = new Map<BatchSpan, number>();
+    let end = 0;
+    for (const span of batch) {
+      end += span.tokenIds.length;
+      ends.set(span, end);
+    }
+    return spans.flatMap((span) => Array.from({ length: span.numQueries ?? 0 }, (_, i) => ends.get(span)! - span.numQueries! + i));
   }
 
   /** Rows that the head, or the layers, get for so many. */

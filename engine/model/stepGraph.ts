@@ -69,6 +69,8 @@ export const FEEDS = {
   apart: 'apart',
   /** bool: whether the tokens, all in the window lane and of one sequence, say what attention each column receives. */
   measures: 'measures',
+  /** int64 [n]: of the T tokens those whose queries are wanted. */
+  queryRows: 'queryRows',
   /** bool: whether the lanes have tokens. */
   hasPrefill: 'hasPrefill',
   hasWindow: 'hasWindow',
@@ -87,6 +89,9 @@ export const FETCHES = { logits: 'logits', keys: 'keys', keyScales: 'keyScales',
 
 /** Of a step that measures, with an int8 window: float32 [2 * numLayers, kvHeads, P + W], layer by layer (see windowLaneMeasured). */
 export const RECEIVED = 'received';
+
+/** With an int8 window: float32 [numLayers, numHeads, n, headSize], queries of n tokens as the products with keys have them, but for a key's bias. */
+export const QUERIES = 'queries';
 
 /** Whether the graph has the feeds windowTurns and newTurns. */
 export function usesTurns(config: ModelConfig, kv: KvPrecision): boolean {
@@ -133,6 +138,7 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   const newScales: string[] = [];
   /** Of each layer, what windowLaneMeasured says. */
   const received: string[] = [];
+  const queries: string[] = [];
   const leftAxes = { perm: [0, 2, 1, 3] };
   /** scores [1, kvHeads, groupSize * T, P + T], window first -> [kvHeads, groupSize, T, P + T]. */
   const masked = (scores: string): string => op('Add', [op('Reshape', [scores, scoresShape]), mask]);
@@ -161,6 +167,7 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
         hasPrefill: g.input(FEEDS.hasPrefill, 'bool', []),
         hasWindow: g.input(FEEDS.hasWindow, 'bool', []),
         lanes: g.input(FEEDS.lanes, 'int64', [2]),
+        queryRows: g.input(FEEDS.queryRows, 'int64', ['Q1']),
         lastRow: g.input(FEEDS.lastRow, 'int32', [1]),
         numRows: g.input(FEEDS.numRows, 'int32', []),
       }
@@ -199,6 +206,7 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
     const measured = { type: 'float32', dims: ['M', kvHeads, 'A'] } as const;
     const { together, apart, measures, tokenPages, ownShape, hasPrefill, hasWindow, lanes, lastRow, numRows } = sides!;
     const windowFeeds = { mask, scoresShape, rowsShape, split, pastShape, pages, tokenPages, ownShape, turns: isBiased(l) ? allTurns : null };
+    queries.push(op('Gather', [q, sides!.queryRows], { axis: 2 }));
     const byLane = (x: string) => ops.pair('Split', [x, lanes], { axis: 2 });
     const withPrompt = (): string => {
       const [prefillQ, windowQ] = byLane(q);
@@ -290,6 +298,8 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
     g.output(FETCHES.valueScales, 'float32', [numLayers, kvHeads, 1, 'T']);
     g.node('Concat', received, [RECEIVED], { axis: 0 });
     g.output(RECEIVED, 'float32', ['M', kvHeads, 'A']);
+    g.node('Concat', queries, [QUERIES], { axis: 0 });
+    g.output(QUERIES, 'float32', [numLayers, numHeads, 'Q1', headSize]);
   }
   return g.finish();
 }

@@ -1,6 +1,6 @@
 /**
  * Which policies the engine follows. All are on; a benchmark switches one off to measure what it is worth, and no
- * setting of the user's reaches this. Whatever is chosen, a sequence gets the same tokens.
+ * setting of the user's reaches this. Whatever is chosen, a sequence gets the same tokens, but for what is said to be an approximation.
  */
 
 export interface Policies {
@@ -27,6 +27,8 @@ export interface Policies {
   readonly speculation: boolean;
   /** A lower class gives up its slots and its place to a higher one. Off: only when nobody could go on otherwise. */
   readonly preemption: boolean;
+  /** Of contexts that are longer than the window, what their tokens attend to most is there, as sketches say. Off: what is newest. An approximation, either way. */
+  readonly sketch: boolean;
 }
 
 export const ALL_POLICIES: Policies = {
@@ -40,4 +42,5 @@ export const ALL_POLICIES: Policies = {
   microBatch: true,
   speculation: true,
   preemption: true,
+  sketch: true,
 };

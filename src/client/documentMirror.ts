@@ -14,6 +14,8 @@ interface Mirrored {
   eol: vscode.EndOfLine;
   /** The engine may hold something else: the next request sends the whole text. */
   stale: boolean;
+  /** Nothing of it may be written to the disk, as the engine knows it. */
+  secret: boolean;
 }
 
 /** Whose paths do not say what language they hold. */
@@ -40,6 +42,15 @@ export class DocumentMirror implements vscode.Disposable {
     const known = this.#mirrored.get(docId);
     if (!known || known.stale || known.version !== document.version) this.#sendText(docId, document);
     return docId;
+  }
+
+  /** Which files are secret has changed: the engine hears at once of those that have become so. */
+  reviewSecrets(): void {
+    for (const document of vscode.workspace.textDocuments) {
+      const docId = document.uri.toString();
+      const known = this.#mirrored.get(docId);
+      if (known && !known.stale && !known.secret && this.#isSecret(document)) this.#sendText(docId, document);
+    }
   }
 
   dispose(): void {
@@ -71,7 +82,7 @@ export class DocumentMirror implements vscode.Disposable {
       this.#sendText(docId, document);
       return;
     }
-    this.#remember(docId, document);
+    this.#remember(docId, document, known.secret);
     this.#client.notify({ type: 'documentChanged', docId, version: document.version, edits });
   }
 
@@ -81,11 +92,12 @@ export class DocumentMirror implements vscode.Disposable {
   }
 
   #sendText(docId: string, document: vscode.TextDocument): void {
-    this.#remember(docId, document);
-    this.#client.notify({ type: 'documentChanged', docId, version: document.version, path: document.uri.path, text: document.getText(), ...(WITHOUT_EXTENSION.has(document.uri.scheme) ? { language: document.languageId } : {}), ...(this.#isSecret(document) ? { secret: true } : {}) });
+    const secret = this.#isSecret(document);
+    this.#remember(docId, document, secret);
+    this.#client.notify({ type: 'documentChanged', docId, version: document.version, path: document.uri.path, text: document.getText(), ...(WITHOUT_EXTENSION.has(document.uri.scheme) ? { language: document.languageId } : {}), ...(secret ? { secret: true } : {}) });
   }
 
-  #remember(docId: string, document: vscode.TextDocument): void {
-    this.#mirrored.set(docId, { version: document.version, length: lengthOf(document), eol: document.eol, stale: false });
+  #remember(docId: string, document: vscode.TextDocument, secret: boolean): void {
+    this.#mirrored.set(docId, { version: document.version, length: lengthOf(document), eol: document.eol, stale: false, secret });
   }
 }

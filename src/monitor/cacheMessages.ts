@@ -6,6 +6,8 @@ import type { Sample } from './samples.ts';
 export interface FileRow extends FileStats {
   /** Relative to the workspace, as the editor shows it elsewhere. */
   name: string;
+  /** What its codec means. */
+  codecNote: string;
 }
 
 export interface CacheFigures {

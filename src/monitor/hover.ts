@@ -2,6 +2,7 @@
 import type { EngineStats, Gpu, Tier } from '../../engine/protocol.ts';
 import { formatBytes, formatCount, formatShare } from '../format.ts';
 import type { Translate } from '../translate.ts';
+import { compressionText } from './codecTexts.ts';
 
 /** A hover is read at a glance; the rest is counted. */
 const MOST_FILES = 8;
@@ -23,11 +24,7 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
     else lines.push(t('Nothing is approximated behind edits: with this model the mean KL divergence would be {0}, more than {1}', klMean.toExponential(1), bound.toExponential(0)), '');
   }
   if (stats.diskMaxBytes) lines.push(t('On disk: {0} of {1}', formatBytes(stats.diskBytes), formatBytes(stats.diskMaxBytes)), '');
-  if (model?.compressed) {
-    const { codec, klMean, bound, top1, compression } = model.compressed;
-    if (klMean <= bound) lines.push(t('{0}: {1} times smaller, the same most probable token in {2}, measured with this model', codec, compression.toFixed(1), `${(100 * top1).toFixed(1)}%`), '');
-    else lines.push(t('Nothing is compressed: with this model and {0} the mean KL divergence would be {1}, more than {2}', codec, klMean.toExponential(1), bound.toExponential(0)), '');
-  }
+  if (model?.compressed) lines.push(compressionText(model.compressed, t), '');
   const speed = stats.tokensPerSecond > 0 ? `${formatCount(stats.tokensPerSecond)} tok/s · ` : '';
   lines.push(speed + t('Requests: {0} running, {1} waiting, {2} done', requests.running, requests.waiting, formatCount(requests.done)), '');
   lines.push(t('Memory: weights {0}, process {1}, {2} of {3} available', formatBytes(model?.residentBytes ?? 0), formatBytes(memory.processBytes), formatBytes(memory.availableBytes), formatBytes(memory.totalBytes)), '');

@@ -140,6 +140,7 @@ export class Files {
       if (name === 'tier') cell.firstElementChild!.className = `swatch ${file.tier}`;
       const shown = text(file);
       if (target.textContent !== shown) target.textContent = shown;
+      if (name === 'codec') cell.title = shown && file.codecNote;
       if (name === 'tokens') cell.title = [file.diskTokens && fillIn(s.diskTokens, formatCount(file.diskTokens)), file.shiftedTokens && fillIn(s.shiftedTokens, formatCount(file.shiftedTokens))].filter(Boolean).join('\n');
     }
     for (const [each, label] of [[row.pin, fillIn(file.pinned ? s.unpin : s.pin, file.name)], [row.evict, fillIn(s.evict, file.name)]] as const) {

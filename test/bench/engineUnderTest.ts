@@ -51,6 +51,10 @@ class BenchRunner implements ModelRunner {
     return this.#runner.scratchBytes;
   }
 
+  get queries(): Float32Array | null {
+    return this.#runner.queries;
+  }
+
   get copyMs(): number {
     return this.pretends ? 0 : this.#runner.copyMs;
   }

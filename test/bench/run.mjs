@@ -64,6 +64,11 @@ const suites = {
     options: `${SHAPE} ${THREADS}`,
     run: async (values) => (await import('./tiers/tiersBench.ts')).tiersSuite(values),
   },
+  long: {
+    what: 'contexts longer than the window: answers over the rows that sketches choose, and what they cost',
+    options: `[--only answers,cost] ${SHAPE} ${THREADS}`,
+    run: async (values) => (await import('./long/longBench.ts')).longSuite(values),
+  },
   strategies: {
     what: 'no cache, a growing one, a static one and the window, in conversations',
     options: THREADS,

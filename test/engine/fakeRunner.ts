@@ -49,10 +49,14 @@ export class FakeRunner implements ModelRunner {
   /** Tokens computed so far. */
   numComputed = 0;
   readonly batches: { tokens: number; spans: number }[] = [];
+  /** Rows may have been computed from parts of their contexts: then no chain can be demanded either. */
+  hasSketched = false;
   /** Called before each run; may throw, or call the engine as a host would while a step is under way. */
   beforeRun: (batch: readonly BatchSpan[]) => void = () => {};
   /** Of the last run, if that measured: anything, as long as it depends on the rows that were read. */
   received: ReceivedAttention | null = null;
+  /** Of the last run, those that were asked for: the same. */
+  queries: Float32Array | null = null;
 
   constructor(window: KvWindow) {
     this.window = window;
@@ -74,21 +78,23 @@ export class FakeRunner implements ModelRunner {
     const logits = new Float32Array(numLogits * VOCAB_SIZE);
     const writes: { slots: Int32Array; rows: KvRows; startIndex: number }[] = [];
     let row = 0;
+    const asking: number[] = [];
     for (const span of batch) {
       const { tokenIds, startIndex, contextSlots, newSlots } = span;
       if (tokenIds.length === 0 || newSlots.length !== tokenIds.length || contextSlots.length > startIndex) throw new Error('A span does not fit itself.');
-      const isWhole = contextSlots.length === startIndex;
+      const isWhole = contextSlots.length === startIndex && !this.hasSketched;
       let hash = 0;
       const hashes: number[] = [];
       for (const [i, slot] of contextSlots.entries()) {
         if (written.has(slot)) throw new Error(`Slot ${slot} is read and written in one step.`);
-        hash = this.#read(slot, isWhole ? i : this.window.positions[slot]!, hash, isWhole);
+        hash = this.#read(slot, contextSlots.length === startIndex ? i : this.window.positions[slot]!, hash, isWhole);
         hashes.push(hash);
       }
       const rows = newKvRows(this.window.shape, tokenIds.length);
       for (const [i, tokenId] of tokenIds.entries()) {
         hash = chain(hash, tokenId, startIndex + i);
         this.#fill(rows, i, tokenId, startIndex + i, hash);
+        if (i >= tokenIds.length - (span.numQueries ?? 0)) asking.push(hash);
         if (i >= tokenIds.length - span.numLogits) fakeLogits(hash, logits.subarray(row * VOCAB_SIZE, ++row * VOCAB_SIZE));
       }
       if (span.measures && batch.length > 1) throw new Error('A span that measures is not alone.');
@@ -96,9 +102,17 @@ export class FakeRunner implements ModelRunner {
       writes.push({ slots: newSlots, rows, startIndex });
       this.numComputed += tokenIds.length;
     }
+    this.queries = asking.length > 0 ? this.#ask(asking) : null;
     for (const { slots, rows, startIndex } of writes) this.window.write(slots, rows, 0, startIndex);
     this.batches.push({ tokens: written.size, spans: batch.length });
     return logits;
+  }
+
+  /** [numLayers, numHeads, n, headSize], two heads in each group. */
+  #ask(hashes: readonly number[]): Float32Array {
+    const { numLayers, kvHeads, headSize } = this.window.shape;
+    const n = hashes.length * headSize;
+    return Float32Array.from({ length: numLayers * 2 * kvHeads * n }, (_, i) => (mix(hashes[Math.floor((i % n) / headSize)]!, Math.floor(i / n) * headSize + (i % headSize)) >> 8) / 2 ** 26);
   }
 
   #receive(hashes: readonly number[]): ReceivedAttention {

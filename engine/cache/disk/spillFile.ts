@@ -1,0 +1,105 @@
+/**
+ * Rows of contexts that are longer than memory, for as long as this process lives: pieces of one temporary file. They may be of
+ * anything, conversations and unsaved text included, so the file is encrypted with a key that only memory has, and removed as soon
+ * as it is open, where the system allows that (on Windows: when it is closed, or by the next one). Reads and writes at once: a piece
+ * takes a fraction of what computing its tokens does, and the system keeps much of it in memory that nobody else needs.
+ */
+import { createCipheriv, randomBytes } from 'node:crypto';
+import { closeSync, ftruncateSync, mkdirSync, openSync, readdirSync, readSync, rmSync, statSync, writeSync } from 'node:fs';
+import path from 'node:path';
+
+const NAME = /^\.spill-[0-9a-f]{12}$/;
+/** One so old that is still there is of a process that died. */
+const STALE_MS = 24 * 60 * 60_000;
+
+export interface SpilledPiece {
+  readonly at: number;
+  readonly bytes: number;
+  /** Which write it was: no two use the same key stream. */
+  readonly serial: number;
+}
+
+export class SpillFile {
+  readonly #folder: string;
+  /** Cap. */
+  readonly maxBytes: number;
+  /** Of all pieces. */
+  bytes = 0;
+  readonly #log: (line: string) => void;
+  readonly #key = randomBytes(32);
+  #file: { readonly fd: number; readonly name: string } | null = null;
+  #end = 0;
+  /** Where pieces were, by size. */
+  readonly #holes = new Map<number, number[]>();
+  #numWrites = 0;
+
+  /** Nothing is written before the first piece. */
+  constructor(folder: string, maxBytes: number, log: (line: string) => void) {
+    this.#folder = folder;
+    this.maxBytes = maxBytes;
+    this.#log = log;
+  }
+
+  /** null: there is no room for it, under the cap or on the disk. */
+  put(data: Uint8Array): SpilledPiece | null {
+    const hole = this.#holes.get(data.length)?.pop();
+    if (hole === undefined && this.#end + data.length > this.maxBytes) return null;
+    const piece = { at: hole ?? this.#end, bytes: data.length, serial: this.#numWrites++ };
+    try {
+      this.#file ??= this.#open();
+      if (writeSync(this.#file.fd, this.#turned(data, piece.serial), 0, data.length, piece.at) < data.length) throw new Error('the disk is full');
+    } catch (error) {
+      this.#log(`Rows of a long context cannot be written to ${this.#folder}: ${(error as Error).message}`);
+      if (hole !== undefined) this.#holes.get(data.length)!.push(hole);
+      return null;
+    }
+    if (hole === undefined) this.#end += data.length;
+    this.bytes += data.length;
+    return piece;
+  }
+
+  /** @throws Error when it cannot be read. */
+  read({ at, bytes, serial }: SpilledPiece): Uint8Array {
+    const data = new Uint8Array(bytes);
+    if (!this.#file || readSync(this.#file.fd, data, 0, bytes, at) < bytes) throw new Error(`Rows of a long context cannot be read back from ${this.#folder}.`);
+    return this.#turned(data, serial);
+  }
+
+  free({ at, bytes }: SpilledPiece): void {
+    this.bytes -= bytes;
+    const holes = this.#holes.get(bytes) ?? [];
+    holes.push(at);
+    this.#holes.set(bytes, holes);
+    if (this.bytes > 0) return;
+    // The disk has it back.
+    this.#holes.clear();
+    this.#end = 0;
+    if (this.#file) ftruncateSync(this.#file.fd, 0);
+  }
+
+  close(): void {
+    if (!this.#file) return;
+    closeSync(this.#file.fd);
+    rmSync(this.#file.name, { force: true });
+    this.#file = null;
+  }
+
+  #open(): { fd: number; name: string } {
+    mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+    for (const name of readdirSync(this.#folder)) {
+      const old = path.join(this.#folder, name);
+      if (NAME.test(name) && Date.now() - (statSync(old, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY) > STALE_MS) rmSync(old, { force: true });
+    }
+    const name = path.join(this.#folder, `.spill-${randomBytes(6).toString('hex')}`);
+    const fd = openSync(name, 'wx+', 0o600);
+    if (process.platform !== 'win32') rmSync(name);
+    return { fd, name };
+  }
+
+  /** Encrypts, or decrypts. */
+  #turned(data: Uint8Array, serial: number): Uint8Array {
+    const counter = Buffer.alloc(16);
+    counter.writeBigUInt64BE(BigInt(serial));
+    return createCipheriv('aes-256-ctr', this.#key, counter).update(data);
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * Runs that sparse leases hold: their rows are out of memory, where a sketch of their keys stays. Which runs those are, and which of
+ * their blocks are brought back, is SparseLeases'.
+ */
+import { sketchBytes } from './keySketch.ts';
+import type { KvMemory } from './kvMemory.ts';
+import type { KvRows } from './kvRows.ts';
+import { numRows, type TreeNode } from './prefixTree.ts';
+import { exactBlock, keptBlock, runOf, type StoredBlock } from './store.ts';
+
+/** Tokens of a block that leaves memory. */
+export const SPILLED_TOKENS = 32;
+
+export class HeldRuns {
+  readonly #memory: KvMemory;
+
+  constructor(memory: KvMemory) {
+    this.#memory = memory;
+  }
+
+  /** Keeps a run's rows out of memory, with a sketch in the store, until as many calls of `letGo`; false when there is no room for them. What stands before it is held. */
+  hold(node: TreeNode): boolean {
+    if (node.storedRefs === 0 && !this.#spill(node)) return false;
+    node.storedRefs++;
+    return true;
+  }
+
+  letGo(node: TreeNode): void {
+    node.storedRefs--;
+  }
+
+  /** Adds rows behind a path that is held, to be held, too: as a run or to the last one. Null when there is no room for them. `codec`: see TreeNode. */
+  add(parent: TreeNode, tokenIds: number[], rows: KvRows, codec: string | null): TreeNode | null {
+    const { store, tree } = this.#memory;
+    const spilled = this.#hasRoom(rows.numTokens, parent) ? store.spill([exactBlock(rows)]) : null;
+    if (!spilled) return null;
+    if (growsWith(parent, codec)) {
+      const all = runOf([...parent.stored!.blocks, ...spilled.blocks]);
+      store.replace(parent.stored, all);
+      tree.extendStored(parent, tokenIds, all);
+      return parent;
+    }
+    store.replace(null, spilled);
+    const node = tree.insertStored(parent, tokenIds, spilled);
+    node.storedRefs = 1;
+    node.codec = codec;
+    return node;
+  }
+
+  #spill(node: TreeNode): boolean {
+    const { store, window } = this.#memory;
+    if (node.stored?.blocks.every(({ sketch }) => sketch)) return true;
+    if (!this.#hasRoom(numRows(node), node)) return false;
+    const { slots, pruned } = node;
+    const fromWindow = function* (): Generator<StoredBlock> {
+      for (let at = 0; at < slots!.length; at += SPILLED_TOKENS) yield exactBlock(window.read(slots!.subarray(at, at + SPILLED_TOKENS)));
+    };
+    const kept = (): StoredBlock[] => [keptBlock(window.read(slots!), window.positionsOf(slots!), node.tokenIds.length)];
+    const spilled = store.spill(node.stored?.blocks ?? (pruned ? kept() : fromWindow()));
+    if (!spilled) return false;
+    store.replace(node.stored, spilled);
+    node.stored = spilled;
+    return true;
+  }
+
+  /** Room for a sketch of so many rows, and for a block on its way out. */
+  #hasRoom(numRows: number, node: TreeNode): boolean {
+    const { store, window } = this.#memory;
+    return this.#memory.makeRoomInStore(sketchBytes(window.shape, numRows) + SPILLED_TOKENS * store.bytesPerToken, node);
+  }
+}
+
+/** Whether rows behind a run may become part of it: nobody else could tell. */
+function growsWith({ parent, storedRefs, refCount, slots, children, pinned, pruned, codec }: TreeNode, other: string | null): boolean {
+  return parent !== null && storedRefs === 1 && refCount === 0 && !slots && children.size === 0 && !pinned && !pruned && codec === other;
+}

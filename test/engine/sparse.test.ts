@@ -1,0 +1,193 @@
+/** Contexts that are longer than the window, under the engine: what they attend to, where their rows are, and that they disturb nobody. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
+import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
+import { sketchBytes } from '../../engine/cache/keySketch.ts';
+import type { BatchSpan } from '../../engine/batch.ts';
+import { fakeShape } from './fakeRunner.ts';
+import { ask, drain, harness, type Harness, tokens } from './harness.ts';
+import { runAlone } from './oracle.ts';
+import { below, seededRandom } from './workload.ts';
+
+const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-sparse-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const SLOTS = 2048;
+const BYTES = kvBytesPerToken(fakeShape());
+/** Whole blocks. */
+const LONG = 56 * 64;
+
+function opened(options: Partial<Parameters<typeof harness>[0]> = {}, maxBytes = 10_000_000): Harness & { spillFile: SpillFile } {
+  const spillFile = new SpillFile(folder, maxBytes, () => {});
+  return { ...harness({ slots: SLOTS, maxContext: 20_000, prefillTokens: 700, tokenBudget: 256, spillFile, ...options }), spillFile };
+}
+
+test('three quarters more than fits into the window: read, answered, and asked about again without being read again', async () => {
+  const { engine, runner, spillFile } = opened();
+  const block = tokens(LONG, 1);
+  const spans: BatchSpan[] = [];
+  runner.beforeRun = (batch) => spans.push(...batch);
+  const first = ask(engine, [...block, ...tokens(40, 2)], { prefillTokens: block.length, maxTokens: 30 });
+  await drain(engine);
+  expect(first.ended).toBe('length');
+  expect(first.tokenIds).toHaveLength(30);
+  const most = Math.max(...spans.map(({ contextSlots }) => contextSlots.length));
+  // Sketches of 113 blocks leave five pages, less two parts of 256 and a block: 736 slots, and a part beside them.
+  expect(most).toBeLessThanOrEqual(736 + 256 + 32);
+  expect(most).toBeGreaterThan(736);
+  // In memory there is a sketch of each block, the rows are outside.
+  const stats = engine.stats();
+  expect(stats.windowBytes + stats.storeBytes).toBeLessThanOrEqual(SLOTS * BYTES);
+  expect(spillFile.bytes).toBeGreaterThanOrEqual(LONG * (BYTES - 8));
+  expect(stats.storeBytes).toBeGreaterThan(112 * sketchBytes(fakeShape(), 32));
+
+  const { numComputed } = runner;
+  const again = ask(engine, [...block, ...tokens(40, 3)], { prefillTokens: block.length, maxTokens: 5 });
+  await drain(engine);
+  expect(again.ended).toBe('length');
+  expect(again.sequence.cachedTokens).toBe(LONG);
+  expect(runner.numComputed - numComputed).toBe(40 + 4);
+  spillFile.close();
+});
+
+test('the first tokens, the last ones and those asked for are there; what is asked for changes as the answer goes on', async () => {
+  const { engine, runner, spillFile } = opened();
+  const contexts: { startIndex: number; positions: number[] }[] = [];
+  runner.beforeRun = (batch) => {
+    for (const { startIndex, contextSlots } of batch) contexts.push({ startIndex, positions: [...runner.window.positionsOf(contextSlots)] });
+  };
+  ask(engine, tokens(3000, 1), { prefillTokens: 2900, maxTokens: 200 });
+  await drain(engine);
+  for (const { startIndex, positions } of contexts) {
+    expect(positions).toEqual([...positions].sort((a, b) => a - b));
+    if (startIndex === 0) continue;
+    expect(positions.slice(0, 32)).toEqual(Array.from({ length: Math.min(32, startIndex) }, (_, i) => i));
+    const recent = Math.min(startIndex, 128);
+    expect(positions.slice(-recent)).toEqual(Array.from({ length: recent }, (_, i) => startIndex - recent + i));
+  }
+  const chosen = (index: number): string => contexts.find(({ startIndex }) => startIndex === index)!.positions.filter((position) => position < 2500).join();
+  expect(chosen(3001)).toBe(chosen(3005));
+  expect(new Set([3001, 3020, 3040, 3060, 3100].map(chosen)).size).toBeGreaterThan(2);
+  spillFile.close();
+});
+
+test('tokens are the same alone and beside others, whatever the steps; those of others are exact', async () => {
+  const prompt = [...tokens(3100, 1), ...tokens(30, 2)];
+  const run = async (options: Partial<Parameters<typeof harness>[0]>, others: number): Promise<number[]> => {
+    const { engine, spillFile } = opened(options);
+    const long = ask(engine, prompt, { prefillTokens: 3100, maxTokens: 40, temperature: 0.8, seed: 5 });
+    const short = [];
+    for (let i = 0; i < others; i++) {
+      await engine.step();
+      engine.checkIntegrity();
+      const [ids, sampling] = [tokens(20 + 3 * i, 10 + i), { maxTokens: 8, seed: i, temperature: 1 }];
+      short.push({ ids, sampling, watched: ask(engine, ids, { ...sampling, priority: i % 3 ? 'completion' : 'chat' }) });
+    }
+    await drain(engine);
+    expect(long.ended).toBe('length');
+    for (const { ids, sampling, watched } of short) expect(watched.tokenIds).toEqual(runAlone(ids, sampling, { maxContext: 20_000, capacity: SLOTS }).tokenIds);
+    spillFile.close();
+    return long.tokenIds;
+  };
+  const alone = await run({}, 0);
+  expect(alone).toHaveLength(40);
+  expect(await run({}, 6)).toEqual(alone);
+  expect(await run({ tokenBudget: 40 }, 0)).toEqual(alone);
+  expect(await run({ tokenBudget: 71 }, 4)).toEqual(alone);
+});
+
+test('what fits stays exact, also over what a long context has read; what was read in parts is not taken for exact', async () => {
+  const { engine, spillFile } = opened();
+  const block = tokens(3000, 1);
+  const start = [...block.slice(0, 300), ...tokens(20, 7)];
+  const exact = ask(engine, start, { prefillTokens: 300, maxTokens: 6 });
+  await drain(engine);
+  ask(engine, [...block, ...tokens(20, 2)], { prefillTokens: 3000, maxTokens: 4 });
+  await drain(engine);
+  // Its first tokens had all before them in the window.
+  expect(engine.describe(block.slice(0, 300))).toMatchObject({ tokens: 300, codec: 'int8' });
+  expect(engine.describe(block)).toMatchObject({ tokens: 3000, codec: 'sketch' });
+  const again = ask(engine, start, { prefillTokens: 300, maxTokens: 6 });
+  await drain(engine);
+  expect(again.tokenIds).toEqual(exact.tokenIds);
+  spillFile.close();
+});
+
+test('no room: one message, and the rest goes on', async () => {
+  // Without a file, with one too small, and beyond what sketches of fit into memory.
+  const without = opened({ spillFile: null });
+  const tooLong = ask(without.engine, tokens(3000, 1), { maxTokens: 4 });
+  await drain(without.engine);
+  expect(tooLong).toMatchObject({ ended: 'outOfMemory', numEnds: 1 });
+  const small = opened({}, 2600 * BYTES);
+  const refused = ask(small.engine, tokens(3000, 1), { maxTokens: 4 });
+  const taken = ask(small.engine, tokens(2300, 1), { maxTokens: 4 });
+  const short = ask(small.engine, tokens(100, 3), { maxTokens: 4 });
+  await drain(small.engine);
+  expect(refused).toMatchObject({ ended: 'outOfMemory', numEnds: 1 });
+  expect(refused.message).toMatch(/3,?000 tokens/);
+  expect(taken.ended).toBe('length');
+  expect(short.ended).toBe('length');
+  const { engine } = opened();
+  const far = ask(engine, tokens(15_000, 1), { maxTokens: 4 });
+  const idle = ask(engine, tokens(3000, 1), { maxTokens: 0, priority: 'idle' });
+  await drain(engine);
+  expect([far.ended, idle.ended]).toEqual(['outOfMemory', 'outOfMemory']);
+});
+
+test('a disk that fills up while a context is read: it ends with what it has, and others go on', async () => {
+  const { engine, runner, spillFile } = opened();
+  let numPuts = 0;
+  const put = spillFile.put.bind(spillFile);
+  spillFile.put = (data) => (++numPuts > 12 ? null : put(data));
+  const long = ask(engine, tokens(3000, 1), { maxTokens: 4 });
+  await drain(engine);
+  expect(long.numEnds).toBe(1);
+  expect(long.ended).toBe('outOfMemory');
+  const short = ask(engine, tokens(500, 3), { maxTokens: 4 });
+  await drain(engine);
+  expect(short.tokenIds).toEqual(runAlone(tokens(500, 3), { maxTokens: 4 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds);
+  expect(runner.numComputed).toBeGreaterThan(0);
+});
+
+test('whatever comes and goes meanwhile: each request ends once, bytes are right to the last, the ceiling holds', async () => {
+  const random = seededRandom(11);
+  const { engine, runner, clock, spillFile } = opened();
+  runner.hasSketched = true;
+  const files = [tokens(2400, 1), tokens(3600, 2), tokens(500, 3), tokens(900, 4)];
+  const asked: ReturnType<typeof ask>[] = [];
+  let ceiling = SLOTS;
+  for (let i = 0; i < 400; i++) {
+    clock.now += below(random, 3000);
+    const block = files[below(random, files.length)]!;
+    const kind = below(random, 12);
+    if (kind < 6) {
+      const cut = below(random, 3) === 0 ? block.slice(0, 1 + below(random, block.length)) : block;
+      asked.push(ask(engine, [...cut, ...tokens(1 + below(random, 60), i)], { prefillTokens: cut.length, maxTokens: below(random, 30), priority: (['completion', 'chat', 'summary', 'idle'] as const)[below(random, 4)]! }));
+    } else if (kind === 6 && asked.length) engine.abort(asked[below(random, asked.length)]!.sequence.id);
+    else if (kind === 7) {
+      ceiling = 1024 + below(random, 5) * 256;
+      engine.setMaxBytes(ceiling * BYTES);
+    } else if (kind === 8) engine.evict(below(random, 2) ? block.slice(0, below(random, block.length)) : undefined);
+    else if (kind === 9) engine.pin('file', below(random, 2) ? block : null);
+    else if (kind === 10) while (below(random, 8) > 0 && engine.hasWork()) await engine.step();
+    else await engine.tidy(files);
+    if (engine.hasWork()) await engine.step();
+    engine.checkIntegrity();
+    const { windowBytes, storeBytes } = engine.stats();
+    expect(windowBytes + storeBytes).toBeLessThanOrEqual(ceiling * BYTES);
+  }
+  await drain(engine);
+  for (const { numEnds } of asked) expect(numEnds).toBe(1);
+  expect(asked.filter(({ sequence, ended }) => ended === 'length' && sequence.numPromptTokens > SLOTS).length).toBeGreaterThan(10);
+  engine.evict();
+  engine.pin('file', null);
+  engine.evict();
+  engine.checkIntegrity();
+  expect(engine.stats().storeBytes).toBe(0);
+  expect(spillFile.bytes).toBe(0);
+  spillFile.close();
+});

@@ -1,0 +1,82 @@
+/** The temporary file for rows of long contexts: what comes back, what the disk sees of it, and what is left. */
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
+
+let folder: string;
+const lines: string[] = [];
+beforeEach(() => {
+  folder = mkdtempSync(path.join(tmpdir(), 'kvasir-spill-'));
+  lines.length = 0;
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const opened = (maxBytes = 10_000, dir = folder): SpillFile => new SpillFile(dir, maxBytes, (line) => lines.push(line));
+/** Whether a handle is on a file that was in the folder. */
+function isOurs(fd: string): boolean {
+  try {
+    return readlinkSync(fd).startsWith(path.join(folder, '.spill-'));
+  } catch {
+    return false;
+  }
+}
+
+const data = (n: number, seed: number): Uint8Array => Uint8Array.from({ length: n }, (_, i) => (i * 7 + seed) & 255);
+
+test('pieces come back as they were, also where others have been', () => {
+  const file = opened();
+  const [a, b, c] = [data(1000, 1), data(1000, 2), data(500, 3)].map((each) => file.put(each)!);
+  file.free(a!);
+  const d = file.put(data(1000, 4))!;
+  expect(d.at).toBe(a!.at);
+  expect([b, c, d].map((piece) => [...file.read(piece!)])).toEqual([data(1000, 2), data(500, 3), data(1000, 4)].map((each) => [...each]));
+  expect(file.bytes).toBe(2500);
+  for (const piece of [b, c, d]) file.free(piece!);
+  expect(file.bytes).toBe(0);
+  file.close();
+});
+
+test('the cap holds, and what is given back is there again', () => {
+  const file = opened(2500);
+  const pieces = [file.put(data(1000, 1)), file.put(data(1000, 2))];
+  expect(file.put(data(1000, 3))).toBeNull();
+  expect(file.put(data(500, 3))).not.toBeNull();
+  file.free(pieces[1]!);
+  expect(file.put(data(1000, 4))).not.toBeNull();
+  file.close();
+});
+
+test.skipIf(process.platform === 'win32')('the folder shows nothing while it is open, and the disk has none of the bytes', () => {
+  const file = opened();
+  const text = new TextEncoder().encode('a secret that stands in the rows, again and again. '.repeat(20));
+  const piece = file.put(text)!;
+  expect(readdirSync(folder)).toEqual([]);
+  // The file itself, by the process's own handle on it.
+  if (process.platform === 'linux') {
+    const own = readdirSync('/proc/self/fd').map((fd) => `/proc/self/fd/${fd}`).filter((fd) => isOurs(fd)).map((fd) => readFileSync(fd));
+    expect(own).toHaveLength(1);
+    expect(own[0]!.includes('secret')).toBe(false);
+  }
+  expect(new TextDecoder().decode(file.read(piece))).toContain('a secret that stands');
+  file.close();
+});
+
+test('what another process has left behind long ago is removed, what is fresh is not', () => {
+  const [old, fresh, other] = ['.spill-0123456789ab', '.spill-ba9876543210', 'notes.txt'].map((name) => path.join(folder, name));
+  for (const name of [old!, fresh!, other!]) writeFileSync(name, 'x');
+  utimesSync(old!, 1, 1);
+  const file = opened();
+  file.put(data(10, 1));
+  expect(readdirSync(folder).filter((name) => !name.startsWith('.spill-') || [old, fresh].includes(path.join(folder, name))).sort()).toEqual([path.basename(fresh!), 'notes.txt'].sort());
+  file.close();
+});
+
+test('a folder that cannot be written to: nothing is kept, and a line says why', () => {
+  writeFileSync(path.join(folder, 'file'), '');
+  const file = opened(10_000, path.join(folder, 'file', 'below'));
+  expect(file.put(data(10, 1))).toBeNull();
+  expect(lines.join()).toMatch(/cannot be written to .*below/);
+  expect(file.bytes).toBe(0);
+});
