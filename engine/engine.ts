@@ -342,8 +342,8 @@ export class Engine {
     let row = 0;
     let numGenerated = 0;
     for (const part of batch) {
-      const { sequence, numLogits, startIndex, count, draft } = part;
-      let reason: FinishReason | null = numLogits === 0 && startIndex + count === sequence.tokenIds.length ? 'length' : null;
+      const { sequence, numLogits, startIndex, count, draft, asks } = part;
+      let reason: FinishReason | null = numLogits === 0 && !asks && startIndex + count === sequence.tokenIds.length ? 'length' : null;
       let numNew = 0;
       // Each row is sampled as if it were a step's only one. The next row counts where the draft has foreseen this token.
       for (let i = 0; i < numLogits && !reason && !this.#ending.has(sequence.id); i++) {

@@ -22,6 +22,8 @@ export interface Scheduled extends Computing {
   readonly numLogits: number;
   /** Of its last tokens those whose queries choose what a sparse lease attends to next. */
   readonly numQueries: number;
+  /** They are computed for that only, and again afterwards. */
+  readonly asks: boolean;
 }
 
 /** A sequence that ended without a step: it needs no more tokens, or there is no room for it. */

@@ -114,8 +114,7 @@ export class Scheduler {
     const sequence = this.#admission.long;
     this.#cache.setAside(sequence?.tokenIds.length ?? 0);
     if (!sequence) return;
-    const lease = this.#admission.running.get(sequence)!;
-    if (this.#cache.sparse.isDue(lease, sequence.numPromptTokens)) this.#cache.sparse.rank(lease);
+    this.#cache.sparse.rank(this.#admission.running.get(sequence)!);
   }
 
   /** What the runner gets. Valid until the next `schedule`. */
@@ -132,12 +131,18 @@ export class Scheduler {
   }
 
   /** The step has computed its tokens; `numAccepted` of its draft are the sequence's, the rest is let go. */
-  commit({ sequence, lease, newSlots, prefill, startIndex, count, draft }: Scheduled, numAccepted: number): void {
+  commit({ sequence, lease, newSlots, prefill, startIndex, count, draft, asks }: Scheduled, numAccepted: number): void {
+    if (asks) {
+      this.#cache.free(newSlots);
+      this.#cache.sparse.asked(lease);
+      return;
+    }
     this.#cache.append(lease, newSlots.subarray(0, count + numAccepted));
     if (numAccepted < draft.length) this.#cache.free(newSlots.subarray(count + numAccepted));
     this.#served.serve(sequence.clientId, prefill ? count : 0, prefill ? 0 : count + numAccepted);
     // A long answer's rows, too, are not all to stay in the window.
     if (prefill || lease.sparse) this.#cache.commit(lease, sequence.cacheIds);
+    if (lease.sparse) this.#cache.sparse.reached(lease, sequence.numPromptTokens);
     sequence.numReached = Math.max(sequence.numReached, Math.min(startIndex + count, sequence.numPromptTokens));
   }
 

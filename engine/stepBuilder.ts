@@ -178,14 +178,16 @@ export class StepBuilder {
     if (!lease) return;
     this.#hop(sequence, lease);
     const at = numComputed(lease);
+    const asks = this.#asks(sequence, lease, at);
     if (at === sequence.tokenIds.length) this.#end(sequence, 'length');
     else if (batch.computesFor(sequence, at)) return;
     else if (sequence.laneAt(at) === 'window') {
       const missing = this.#partEnd(sequence, lease, at) - at;
       // What they pay for depends on how many they are: so many that their price leaves room for them.
       const within = (tokens: number): number => Math.min(isLate ? budget.leastTokens : room(batch.with(lease, tokens).paidColumns), missing);
-      let most = within(1);
-      for (let fits = within(most); most > 1 && fits < most; fits = within(most)) most = Math.max(fits, most >> 1);
+      // What only asks does so as a whole; it is short.
+      let most = asks ? missing : within(1);
+      for (let fits = within(most); !asks && most > 1 && fits < most; fits = within(most)) most = Math.max(fits, most >> 1);
       // What a step of its own would have of it.
       const alone = isLate ? most : Math.min(budget.tokens(columnsOf(this.#cache, lease), 0), missing);
       if (!this.#isAside(sequence, lease, most > 0 ? alone : 0, budget, most)) this.#take(sequence, lease, most);
@@ -194,7 +196,7 @@ export class StepBuilder {
       const { tokens, most } = this.#part(sequence, at - lease.numPruned, left, frame, standing);
       // In that lane tokens have another price: what it takes of the step's time is counted as so much of its tokens.
       const worth = isLate ? budget.leastTokens : room(batch.paidColumns);
-      if (tokens > 0) this.#prefilling = this.#take(sequence, lease, Math.min(tokens, this.#shifted?.room(sequence, at) ?? tokens), { perToken: worth / Math.max(tokens, most) });
+      if (tokens > 0) this.#prefilling = this.#take(sequence, lease, asks ? left : Math.min(tokens, this.#shifted?.room(sequence, at) ?? tokens), { perToken: worth / Math.max(tokens, most) });
       if (this.#prefilling) this.#partAt = now;
     }
     if (isLate && batch.has(sequence)) this.#besideAt = now;
@@ -220,6 +222,11 @@ export class StepBuilder {
     const isBeside = this.#batch.decodes().some((other) => rank(other, this.#policies) <= rank(sequence, this.#policies));
     if (urgent || !isBeside || usual.tokens >= Math.min(left, LONG_PART)) return usual;
     return now - this.#partAt < budget.betweenPartsMs ? { tokens: 0, most: 0 } : part('late');
+  }
+
+  /** Whether the tokens from `at` on are to say first what they attend to. */
+  #asks(sequence: Sequence, lease: Lease, at: number): boolean {
+    return !sequence.promptOnly && this.#cache.sparse.asks(lease, at, sequence.numPromptTokens);
   }
 
   /** Where what may be computed together ends: the lane's tokens, or those that attend to the same parts of the context. */
@@ -321,9 +328,10 @@ export class StepBuilder {
         const startIndex = numComputed(lease);
         const isLast = startIndex + count === sequence.tokenIds.length;
         const prefill = !isDecode(sequence, lease);
-        const numLogits = isLast && !sequence.promptOnly ? 1 : 0;
-        const numQueries = lease.sparse ? this.#cache.sparse.numAsking(startIndex, count, sequence.numPromptTokens) : 0;
-        const part: Scheduled = { sequence, lease, tokenIds: sequence.cacheIds, startIndex, count, lane, newSlots, draft: NO_DRAFT, prefill, numLogits, numQueries };
+        const asks = this.#asks(sequence, lease, startIndex);
+        const numLogits = isLast && !sequence.promptOnly && !asks ? 1 : 0;
+        const numQueries = this.#cache.sparse.numAsking(lease, startIndex, count, sequence.numPromptTokens);
+        const part: Scheduled = { sequence, lease, tokenIds: sequence.cacheIds, startIndex, count, lane, newSlots, draft: NO_DRAFT, prefill, numLogits, numQueries, asks };
         this.#batch.add(part, { spent: Math.ceil(count * perToken), wanted: Math.max(wanted, count) - count });
         return true;
       }

@@ -65,23 +65,25 @@ export interface SketchedBlock {
 }
 
 /**
- * What share of the attention of these queries goes to each block, roughly: [blocks.length], summed over heads and queries.
- * `queries`: of each token [numLayers * kvHeads, headSize], as the products with keys have them; `without`: layers that do not count.
+ * The largest share of its attention that any of these queries gives to each block, roughly: [blocks.length]. Where one head of a
+ * hundred looks for something it looks nowhere else, and that is what must be there: in a sum over heads it would be lost.
+ * `queries`: of each token [numLayers * numHeads, headSize], as the products with keys have them; `without`: layers that do not count.
  */
-export function sketchedShares(shape: SketchShape, blocks: readonly SketchedBlock[], queries: readonly Float32Array[], without: ReadonlySet<number> = new Set()): Float32Array {
+export function sketchedAttention(shape: SketchShape, blocks: readonly SketchedBlock[], queries: readonly Float32Array[], without: ReadonlySet<number> = new Set()): Float32Array {
   const { numLayers, kvHeads, headSize } = shape;
   const numQuads = headSize / 4;
-  const shares = new Float32Array(blocks.length);
-  const most = blocks.reduce((most, { numTokens }) => Math.max(most, numTokens), 0);
+  const most = new Float32Array(blocks.length);
   const decoded = blocks.map(({ sketch, numTokens: n }) => headsOf(shape, sketch, n));
   const scores = blocks.map(({ numTokens }) => new Float32Array(numTokens));
   const table = new Float32Array(numQuads * 256);
-  const sums = new Float32Array(most);
+  const sums = new Float32Array(blocks.reduce((longest, { numTokens }) => Math.max(longest, numTokens), 0));
   const query = new Float32Array(headSize);
   for (const token of queries) {
-    for (let h = 0; h < numLayers * kvHeads; h++) {
+    const groupSize = token.length / (numLayers * kvHeads * headSize);
+    for (let head = 0; head < token.length / headSize; head++) {
+      const h = Math.floor(head / groupSize);
       if (without.has(Math.floor(h / kvHeads))) continue;
-      query.set(token.subarray(h * headSize, (h + 1) * headSize));
+      query.set(token.subarray(head * headSize, (head + 1) * headSize));
       hadamard(query, 1, headSize, 1, 'byToken');
       fillTable(table, query);
       let top = Number.NEGATIVE_INFINITY;
@@ -106,10 +108,10 @@ export function sketchedShares(shape: SketchShape, blocks: readonly SketchedBloc
         total += sum;
         return sum;
       });
-      for (const [b, power] of powers.entries()) shares[b]! += power / total;
+      for (const [b, power] of powers.entries()) if (power > most[b]! * total) most[b] = power / total;
     }
   }
-  return shares;
+  return most;
 }
 
 /** [headSize / 4, 256]: the product of four values of a query with the four of each byte of codes. */

@@ -14,12 +14,14 @@ export interface SparseRows {
   readonly mostChosen: number;
   /** Blocks of the path that its tokens attend to, in order. */
   resident: ResidentBlock[];
-  /** What share of its tokens' attention each block had when that was last reckoned. */
-  shares: ReadonlyMap<StoredBlock, number>;
-  /** Queries of tokens since then, of each [numLayers * kvHeads, headSize]: of each group of heads the mean. */
-  queries: Float32Array[];
-  /** Computed tokens when the blocks were chosen last. */
-  chosenAt: number;
+  /** The largest share of any attention that each block had when that was last reckoned (see keySketch). */
+  attention: ReadonlyMap<StoredBlock, number>;
+  /** Queries of tokens since then, of each [numLayers * numHeads, headSize]. */
+  readonly queries: Float32Array[];
+  /** Blocks are to be chosen anew before more is computed. */
+  isDue: boolean;
+  /** The last tokens of the prompt have asked for what they attend to. */
+  hasAsked: boolean;
 }
 
 /** The path that ends in `node`, all of it in the window unless sparse, and slots after it. */

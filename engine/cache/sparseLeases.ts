@@ -7,7 +7,7 @@
  */
 import type { SpillFile } from './disk/spillFile.ts';
 import { HeldRuns, SPILLED_TOKENS } from './heldRuns.ts';
-import { sketchBytes, sketchedShares } from './keySketch.ts';
+import { sketchBytes, sketchedAttention } from './keySketch.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { type Lease, numComputed, type SparseRows } from './lease.ts';
 import { endIndex, pathTo } from './prefixTree.ts';
@@ -23,12 +23,12 @@ const LEAST_SHARE = 0.2;
 const RECENT_SHARE = 0.25;
 /** Tokens of a prompt between two choices, at most; an eighth of that window. */
 const PART = 512;
-/** The last tokens of a prompt see what those before them, the question as a rule, have asked for. */
+/** The last tokens of a prompt, the question's end as a rule, are computed twice: the first time they ask for what they see the second time. */
 const LAST_PART = 16;
 /** Tokens of an answer between two choices. */
 const STRIDE = 16;
 /** The last tokens before a choice, whose queries make it. */
-const ASKING = 8;
+const ASKING = 4;
 
 /** A block of a path and the position of its first token. */
 interface PlacedBlock {
@@ -105,7 +105,7 @@ export class SparseLeases {
 
   /** For so many tokens. */
   begin(numTokens: number): SparseRows {
-    return { mostChosen: this.#chosenFor(numTokens), resident: [], shares: new Map(), queries: [], chosenAt: 0 };
+    return { mostChosen: this.#chosenFor(numTokens), resident: [], attention: new Map(), queries: [], isDue: false, hasAsked: false };
   }
 
   /** Moves a lease without tail on to what the tree holds of tokenIds[.. limit); returns the number of tokens gained. */
@@ -166,41 +166,55 @@ export class SparseLeases {
     return at < last ? Math.min(end, last) : numPromptTokens;
   }
 
-  /** How many of the last of `count` tokens from `at` on are asked for their queries. */
-  numAsking(at: number, count: number, numPromptTokens: number): number {
-    if (!this.#ranks) return 0;
-    const end = this.partEnd(at, numPromptTokens);
-    return Math.max(0, at + count - Math.max(at, end - ASKING));
+  /** Whether the tokens from `at` on, up to the part's end, are only to ask, and are computed again afterwards. */
+  asks({ sparse }: Lease, at: number, numPromptTokens: number): boolean {
+    return sparse !== null && this.#ranks && !sparse.hasAsked && at >= numPromptTokens - LAST_PART;
   }
 
-  /** Whether at the end of a part it is to be chosen anew. */
-  isDue(lease: Lease, numPromptTokens: number): boolean {
-    const at = numComputed(lease);
-    return lease.sparse!.chosenAt !== at && at > 0 && this.partEnd(at - 1, numPromptTokens) === at;
+  /** How many of the last of `count` tokens from `at` on are asked for their queries. */
+  numAsking(lease: Lease, at: number, count: number, numPromptTokens: number): number {
+    if (!lease.sparse || !this.#ranks) return 0;
+    if (this.asks(lease, at, numPromptTokens)) return Math.min(ASKING, count);
+    const end = this.partEnd(at, numPromptTokens);
+    // Those have asked before.
+    if (end === numPromptTokens) return 0;
+    return Math.max(0, at + count - Math.max(at, end - ASKING));
   }
 
   /** Queries of n tokens of a lease: [numLayers, numHeads, n, headSize]. */
   saw({ sparse }: Lease, queries: Float32Array, n: number): void {
-    const { numLayers, kvHeads, headSize } = this.#memory.window.shape;
-    const numHeads = numLayers * kvHeads;
-    const groupSize = queries.length / (numHeads * n * headSize);
+    const { headSize } = this.#memory.window.shape;
+    const numHeads = queries.length / (n * headSize);
     for (let i = 0; i < n; i++) {
-      const means = new Float32Array(numHeads * headSize);
-      for (let h = 0; h < numHeads * groupSize; h++) for (let d = 0; d < headSize; d++) means[Math.floor(h / groupSize) * headSize + d]! += queries[(h * n + i) * headSize + d]! / groupSize;
-      sparse!.queries.push(means);
+      const token = new Float32Array(numHeads * headSize);
+      for (let h = 0; h < numHeads; h++) token.set(queries.subarray((h * n + i) * headSize, (h * n + i + 1) * headSize), h * headSize);
+      sparse!.queries.push(token);
     }
   }
 
-  /** Chooses the blocks that the tokens asked last attend to most; as before where none were. */
+  /** Tokens have been computed up to the lease's end: is it chosen anew before the next ones? */
+  reached(lease: Lease, numPromptTokens: number): void {
+    const at = numComputed(lease);
+    if (at > 0 && this.partEnd(at - 1, numPromptTokens) === at) lease.sparse!.isDue = true;
+  }
+
+  /** What only asked has been computed. */
+  asked({ sparse }: Lease): void {
+    sparse!.hasAsked = true;
+    sparse!.isDue = true;
+  }
+
+  /** Chooses, where that is due, the blocks that the tokens asked last attend to most; as before where none were asked. */
   rank(lease: Lease): void {
-    const { queries } = lease.sparse!;
-    lease.sparse!.chosenAt = numComputed(lease);
-    if (queries.length === 0) return this.choose(lease);
-    const placed = this.#blocks(lease);
-    const sketched = placed.flatMap(({ block }) => (block.sketch ? [{ block, sketch: block.sketch, numTokens: block.numRows }] : []));
-    const shares = sketchedShares(this.#memory.window.shape, sketched, queries, this.#biased);
-    lease.sparse!.shares = new Map(sketched.map(({ block }, i) => [block, shares[i]!]));
-    queries.length = 0;
+    const { isDue, queries } = lease.sparse!;
+    if (!isDue) return;
+    lease.sparse!.isDue = false;
+    if (queries.length > 0) {
+      const sketched = this.#blocks(lease).flatMap(({ block }) => (block.sketch ? [{ block, sketch: block.sketch, numTokens: block.numRows }] : []));
+      const attention = sketchedAttention(this.#memory.window.shape, sketched, queries, this.#biased);
+      lease.sparse!.attention = new Map(sketched.map(({ block }, i) => [block, attention[i]!]));
+      queries.length = 0;
+    }
     this.choose(lease);
   }
 
@@ -227,7 +241,7 @@ export class SparseLeases {
     this.#reckon(lease);
   }
 
-  #wanted(placed: readonly PlacedBlock[], { mostChosen, shares }: SparseRows): Set<StoredBlock> {
+  #wanted(placed: readonly PlacedBlock[], { mostChosen, attention }: SparseRows): Set<StoredBlock> {
     const wanted = new Set<StoredBlock>();
     let left = mostChosen;
     const take = (block: StoredBlock): boolean => {
@@ -240,9 +254,9 @@ export class SparseLeases {
     if (placed.length > 0) take(placed[0]!.block);
     const others = left - Math.floor(RECENT_SHARE * mostChosen);
     for (let i = placed.length - 1; i >= 0 && left > others; i--) if (!take(placed[i]!.block)) break;
-    const density = ({ block }: PlacedBlock): number => (shares.get(block) ?? 0) / block.numRows;
+    const received = ({ block }: PlacedBlock): number => attention.get(block) ?? 0;
     // What nobody has asked for goes by age.
-    for (const { block } of [...placed].sort((a, b) => density(b) - density(a) || b.startIndex - a.startIndex)) take(block);
+    for (const { block } of [...placed].sort((a, b) => received(b) - received(a) || b.startIndex - a.startIndex)) take(block);
     return wanted;
   }
 
