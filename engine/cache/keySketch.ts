@@ -4,7 +4,7 @@
  * token's difference from it in four levels. Rotated by a Hadamard matrix first, so that all channels are alike and one factor for
  * each token is enough (as in TurboQuant, arXiv 2504.19874); it is such that the products with the key itself come out right.
  *
- * Per head: mean, float16 [headSize]; factors, float16 [n]; codes, 4 values to a byte, [headSize / 4, n].
+ * Of all heads: means, float16 [headSize]; factors, float16 [n]; then codes, 4 values to a byte, [headSize / 4, n].
  */
 import { halfBits, halfValue } from './codecs/float16.ts';
 import { hadamard } from './codecs/hadamard.ts';
@@ -15,6 +15,8 @@ type SketchShape = Pick<KvShape, 'numLayers' | 'kvHeads' | 'headSize'>;
 /** Of a normal distribution's quarters, those that leave the least squared error (Max, Quantizing for minimum distortion, 1960). */
 const LEVELS = [-1.510, -0.4528, 0.4528, 1.510];
 const BORDER = 0.9816;
+/** So far below the largest score a token counts for nothing: e^-15. */
+const NEGLIGIBLE = 15;
 
 /** Bytes of the sketch of n tokens. */
 export function sketchBytes({ numLayers, kvHeads, headSize }: SketchShape, n: number): number {
@@ -24,12 +26,12 @@ export function sketchBytes({ numLayers, kvHeads, headSize }: SketchShape, n: nu
 /** int8 rows. */
 export function sketchKeys(shape: SketchShape, { keys, keyScales, numTokens: n }: KvRows): Uint8Array {
   const { numLayers, kvHeads, headSize } = shape;
+  const numHeads = numLayers * kvHeads;
   const sketch = new Uint8Array(sketchBytes(shape, n));
-  const view = new DataView(sketch.buffer);
+  const halves = new Uint16Array(sketch.buffer, 0, numHeads * (headSize + n));
   const x = new Float32Array(headSize * n);
   const mean = new Float32Array(headSize);
-  let at = 0;
-  for (let h = 0; h < numLayers * kvHeads; h++) {
+  for (let h = 0; h < numHeads; h++) {
     for (let d = 0; d < headSize; d++) {
       let sum = 0;
       for (let i = 0; i < n; i++) sum += x[d * n + i] = keys[(h * headSize + d) * n + i]! * keyScales[h * n + i]!;
@@ -38,9 +40,9 @@ export function sketchKeys(shape: SketchShape, { keys, keyScales, numTokens: n }
     }
     hadamard(x, 1, headSize, n, 'byChannel');
     hadamard(mean, 1, headSize, 1, 'byToken');
-    for (let d = 0; d < headSize; d++, at += 2) view.setUint16(at, halfBits(mean[d]!), true);
-    const codesAt = at + 2 * n;
-    for (let i = 0; i < n; i++, at += 2) {
+    for (let d = 0; d < headSize; d++) halves[h * headSize + d] = halfBits(mean[d]!);
+    const codesAt = halves.byteLength + h * (headSize / 4) * n;
+    for (let i = 0; i < n; i++) {
       let squares = 0;
       for (let d = 0; d < headSize; d++) squares += x[d * n + i]! ** 2;
       const border = BORDER * Math.sqrt(squares / headSize);
@@ -51,9 +53,8 @@ export function sketchKeys(shape: SketchShape, { keys, keyScales, numTokens: n }
         product += LEVELS[code]! * value;
         sketch[codesAt + (d >> 2) * n + i]! |= code << (2 * (d & 3));
       }
-      view.setUint16(at, halfBits(product > 0 ? squares / product : 0), true);
+      halves[numHeads * headSize + h * n + i] = halfBits(product > 0 ? squares / product : 0);
     }
-    at = codesAt + (headSize / 4) * n;
   }
   return sketch;
 }
@@ -73,10 +74,10 @@ export function sketchedAttention(shape: SketchShape, blocks: readonly SketchedB
   const { numLayers, kvHeads, headSize } = shape;
   const numQuads = headSize / 4;
   const most = new Float32Array(blocks.length);
-  const decoded = blocks.map(({ sketch, numTokens: n }) => headsOf(shape, sketch, n));
+  const decoded = blocks.map(({ sketch, numTokens: n }) => unpacked(shape, sketch, n));
   const scores = blocks.map(({ numTokens }) => new Float32Array(numTokens));
   const table = new Float32Array(numQuads * 256);
-  const sums = new Float32Array(blocks.reduce((longest, { numTokens }) => Math.max(longest, numTokens), 0));
+  const powers = new Float64Array(blocks.length);
   const query = new Float32Array(headSize);
   for (const token of queries) {
     const groupSize = token.length / (numLayers * kvHeads * headSize);
@@ -87,28 +88,16 @@ export function sketchedAttention(shape: SketchShape, blocks: readonly SketchedB
       hadamard(query, 1, headSize, 1, 'byToken');
       fillTable(table, query);
       let top = Number.NEGATIVE_INFINITY;
-      for (const [b, { sketch, numTokens: n }] of blocks.entries()) {
-        const { mean, factors, codesAt } = decoded[b]!;
-        let base = 0;
-        for (let d = 0; d < headSize; d++) base += query[d]! * mean[h * headSize + d]!;
-        sums.fill(0, 0, n);
-        let at = codesAt[h]!;
-        for (let quad = 0; quad < numQuads; quad++) for (let i = 0; i < n; i++) sums[i]! += table[quad * 256 + sketch[at++]!]!;
-        const own = scores[b]!;
-        for (let i = 0; i < n; i++) {
-          const score = base + factors[h * n + i]! * sums[i]!;
-          own[i] = score;
-          if (score > top) top = score;
-        }
-      }
+      for (let b = 0; b < blocks.length; b++) top = Math.max(top, scoreBlock(decoded[b]!, h, query, table, scores[b]!));
       let total = 0;
-      const powers = scores.map((own) => {
+      for (let b = 0; b < blocks.length; b++) {
+        const own = scores[b]!;
         let sum = 0;
-        for (const score of own) sum += Math.exp(score - top);
+        for (let i = 0; i < own.length; i++) if (own[i]! > top - NEGLIGIBLE) sum += Math.exp(own[i]! - top);
         total += sum;
-        return sum;
-      });
-      for (const [b, power] of powers.entries()) if (power > most[b]! * total) most[b] = power / total;
+        powers[b] = sum;
+      }
+      for (let b = 0; b < blocks.length; b++) if (powers[b]! > most[b]! * total) most[b] = powers[b]! / total;
     }
   }
   return most;
@@ -127,19 +116,46 @@ function fillTable(table: Float32Array, query: Float32Array): void {
   }
 }
 
-/** mean [numLayers * kvHeads, headSize], factors [numLayers * kvHeads, n], and where each head's codes begin. */
-function headsOf(shape: SketchShape, sketch: Uint8Array, n: number): { mean: Float32Array; factors: Float32Array; codesAt: number[] } {
-  const numHeads = shape.numLayers * shape.kvHeads;
-  const { headSize } = shape;
-  const view = new DataView(sketch.buffer, sketch.byteOffset);
-  const mean = new Float32Array(numHeads * headSize);
-  const factors = new Float32Array(numHeads * n);
-  const codesAt: number[] = [];
-  const bytes = sketch.length / numHeads;
-  for (let h = 0; h < numHeads; h++) {
-    for (let d = 0; d < headSize; d++) mean[h * headSize + d] = halfValue(view.getUint16(h * bytes + 2 * d, true));
-    for (let i = 0; i < n; i++) factors[h * n + i] = halfValue(view.getUint16(h * bytes + 2 * (headSize + i), true));
-    codesAt.push(h * bytes + 2 * (headSize + n));
-  }
-  return { mean, factors, codesAt };
+/** A block's sketch, unpacked but for its codes: mean [numLayers * kvHeads, headSize], factors [numLayers * kvHeads, n]; codes from `codesAt` on. */
+interface UnpackedSketch {
+  readonly mean: Float32Array;
+  readonly factors: Float32Array;
+  readonly codes: Uint8Array;
+  readonly codesAt: number;
 }
+
+/** Fills in a block's scores [n] in one head, and returns the largest. */
+function scoreBlock({ mean, factors, codes, codesAt }: UnpackedSketch, h: number, query: Float32Array, table: Float32Array, scores: Float32Array): number {
+  const headSize = query.length;
+  const n = scores.length;
+  let base = 0;
+  for (let d = 0; d < headSize; d++) base += query[d]! * mean[h * headSize + d]!;
+  scores.fill(0);
+  let at = codesAt + h * (headSize / 4) * n;
+  let t = 0;
+  // Four at a time, as sums are read and written most.
+  for (; t + 1024 <= table.length; t += 1024, at += 4 * n) {
+    for (let i = 0; i < n; i++) scores[i]! += table[t + codes[at + i]!]! + table[t + 256 + codes[at + n + i]!]! + (table[t + 512 + codes[at + 2 * n + i]!]! + table[t + 768 + codes[at + 3 * n + i]!]!);
+  }
+  for (; t < table.length; t += 256, at += n) for (let i = 0; i < n; i++) scores[i]! += table[t + codes[at + i]!]!;
+  let top = Number.NEGATIVE_INFINITY;
+  for (let i = 0; i < n; i++) {
+    const score = base + factors[h * n + i]! * scores[i]!;
+    scores[i] = score;
+    if (score > top) top = score;
+  }
+  return top;
+}
+
+function unpacked({ numLayers, kvHeads, headSize }: SketchShape, sketch: Uint8Array, n: number): UnpackedSketch {
+  const numHeads = numLayers * kvHeads;
+  halfValues ??= Float32Array.from({ length: 2 ** 16 }, (_, half) => halfValue(half));
+  const values = halfValues;
+  const halves = new Uint16Array(sketch.buffer, sketch.byteOffset, numHeads * (headSize + n));
+  const floats = new Float32Array(halves.length);
+  for (let i = 0; i < halves.length; i++) floats[i] = values[halves[i]!]!;
+  return { mean: floats.subarray(0, numHeads * headSize), factors: floats.subarray(numHeads * headSize), codes: sketch, codesAt: halves.byteLength };
+}
+
+/** Of all bit patterns. */
+let halfValues: Float32Array | null = null;

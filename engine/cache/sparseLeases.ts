@@ -20,15 +20,15 @@ const BLOCK = SPILLED_TOKENS;
 /** Of what the ceiling allows as a window, what chosen blocks take at least. The rest is for sketches, for what is computed, and for others. */
 const LEAST_SHARE = 0.2;
 /** Of the chosen ones, the last of the context. */
-const RECENT_SHARE = 0.25;
+const RECENT_SHARE = 0.5;
 /** Tokens of a prompt between two choices, at most; an eighth of that window. */
 const PART = 512;
 /** The last tokens of a prompt, the question's end as a rule, are computed twice: the first time they ask for what they see the second time. */
 const LAST_PART = 16;
 /** Tokens of an answer between two choices. */
 const STRIDE = 16;
-/** The last tokens before a choice, whose queries make it. */
-const ASKING = 4;
+/** The last tokens before a choice, whose queries make it: of a prompt's end, of a part of it, of a stride. Each costs as much as the context is long. */
+const ASKING = { last: 4, part: 2, stride: 1 };
 
 /** A block of a path and the position of its first token. */
 interface PlacedBlock {
@@ -174,11 +174,11 @@ export class SparseLeases {
   /** How many of the last of `count` tokens from `at` on are asked for their queries. */
   numAsking(lease: Lease, at: number, count: number, numPromptTokens: number): number {
     if (!lease.sparse || !this.#ranks) return 0;
-    if (this.asks(lease, at, numPromptTokens)) return Math.min(ASKING, count);
+    if (this.asks(lease, at, numPromptTokens)) return Math.min(ASKING.last, count);
     const end = this.partEnd(at, numPromptTokens);
     // Those have asked before.
     if (end === numPromptTokens) return 0;
-    return Math.max(0, at + count - Math.max(at, end - ASKING));
+    return Math.max(0, at + count - Math.max(at, end - (at < numPromptTokens ? ASKING.part : ASKING.stride)));
   }
 
   /** Queries of n tokens of a lease: [numLayers, numHeads, n, headSize]. */

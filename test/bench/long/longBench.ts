@@ -31,7 +31,7 @@ const EXERCISES: ExerciseOptions = { contextTokens: 1024, scoredTokens: 127, num
 const STARTER_SLOTS = 900;
 const SPILL_BYTES = 4e9;
 /** The larger shape's context, in windows. */
-const TIMES = 4;
+const TIMES = 3;
 const WINDOW_SLOTS = 4096;
 const QUESTION_TOKENS = 24;
 const ANSWER_TOKENS = 64;
