@@ -72,6 +72,15 @@ export class Admission {
     return null;
   }
 
+  /** Whether a sequence may be the one that attends to parts of its context; one of a lower class gives way to it. */
+  mayBeLong(sequence: Sequence): boolean {
+    const { long } = this;
+    if (!long) return true;
+    if (!this.#givesWay(long, sequence)) return false;
+    this.preempt(long);
+    return true;
+  }
+
   /** Gives a waiting sequence a lease when all it has to compute fits beside what the running ones have still to compute; a `sparse` one needs no room for all of it. */
   admit(sequence: Sequence, sparse = false): Lease | null {
     const numTokens = sequence.tokenIds.length;
@@ -86,7 +95,7 @@ export class Admission {
       this.preempt(victim);
     }
     if (sparse) this.#cache.setAside(numTokens, this.#batch.newSlots());
-    const lease = this.#cache.open(sequence.priority, sparse ? { sparse: numTokens } : {});
+    const lease = this.#cache.open(sequence.priority, sparse ? { sparse: sequence.numPromptTokens } : {});
     this.waiting.delete(sequence);
     this.running.set(sequence, lease);
     sequence.status = 'running';

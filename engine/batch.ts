@@ -88,7 +88,7 @@ export interface ModelRunner {
   shiftKeys?(rows: KvRows, by: number): void;
   /** Of the last run's span, where that measured; an int8 window only. */
   readonly received?: ReceivedAttention | null;
-  /** [numLayers, numHeads, n, headSize], of the last run: the wanted queries in batch order; null where none were, an int8 window only. Without it nothing is read in parts. */
+  /** [numLayers, numHeads, n, headSize], of the last run: the wanted queries in batch order; null where none were, an int8 window only. */
   readonly queries?: Float32Array | null;
   /** Logits of the wanted rows in batch order, [sum of numLogits, vocabSize]; valid until the next run. */
   run(batch: readonly BatchSpan[]): Promise<Float32Array>;

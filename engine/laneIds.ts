@@ -1,12 +1,14 @@
 /**
  * PURE: token ids as the cache sees them. A token's K/V rows differ in their last bits between the two lanes of the step
  * graph, so rows of one are no hit for the other: the id says which lane they are from. Rows that were taken over from
- * another text and place (see shiftedReuse) differ by more: they have ids of their own, which no exact token has.
+ * another text and place (see shiftedReuse) differ by more: they have ids of their own, which no exact token has; so
+ * have rows that were computed from a part of what stands before them (see SparseLeases).
  */
 
 /** Above every vocabulary. */
 const PREFILL = 2 ** 24;
 const SHIFTED = 2 ** 25;
+const SKETCHED = 2 ** 26;
 
 /** Tokens of a sequence, by their places: from the first up to, but not including, the second. */
 export type TokenRange = readonly [from: number, to: number];
@@ -30,7 +32,12 @@ export function isPrefill(cacheId: number): boolean {
 
 /** Of a token whose rows were taken over. */
 export function isShifted(cacheId: number): boolean {
-  return cacheId >= SHIFTED;
+  return cacheId >= SHIFTED && cacheId < SKETCHED;
+}
+
+/** The id of the same token, its rows computed from a part of their context. */
+export function sketchedId(cacheId: number): number {
+  return cacheId + SKETCHED;
 }
 
 /** The token itself. */

@@ -275,7 +275,9 @@ export class StepBuilder {
       this.#end(sequence, sequence.numGenerated > 0 ? 'length' : this.#tooLarge(sequence.tokenIds.length));
       return null;
     }
-    if (isLong && this.#admission.long) return null;
+    if (isLong && !this.#admission.mayBeLong(sequence)) return null;
+    // The ceiling may have been raised since it came.
+    if (!isLong && this.#cache.sparse.prefillTokens > 0) sequence.limitPrefill(this.#cache.sparse.prefillTokens);
     const lease = this.#admission.admit(sequence, isLong);
     if (lease) {
       if (!isLong) this.#shifted?.plan(sequence);
@@ -305,7 +307,9 @@ export class StepBuilder {
   }
 
   #hop(sequence: Sequence, lease: Lease): void {
-    do this.#cache.advance(lease, sequence.cacheIds, reusable(sequence));
+    // Of a long context the last part has to ask, whatever is cached.
+    const limit = lease.sparse ? Math.min(reusable(sequence), this.#cache.sparse.lastPart(sequence.numPromptTokens)) : reusable(sequence);
+    do this.#cache.advance(lease, sequence.cacheIds, limit);
     while (!lease.sparse && this.#shifted?.takeOver(sequence, lease));
     const reached = Math.min(numComputed(lease), sequence.numPromptTokens);
     sequence.cachedTokens += Math.max(0, reached - sequence.numReached);
@@ -353,7 +357,8 @@ export class StepBuilder {
   }
 
   #tooLarge(numTokens: number): RequestError {
-    const { capacity, maxBytes } = this.#cache;
+    const { maxBytes } = this.#cache;
+    const capacity = Math.max(this.#cache.capacity, this.#cache.sparse.capacity);
     return new RequestError(
       'outOfMemory',
       t('The request has {0} tokens; {1} fit into the KV cache of {2} bytes. Raise the memory limit of the cache or send less text.', numTokens, capacity, maxBytes),

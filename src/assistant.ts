@@ -62,6 +62,8 @@ export class Assistant {
       settings.onDidChange(({ before, now }) => {
         if (now.completion.exclude.every((glob) => before.completion.exclude.includes(glob))) return;
         mirror.reviewSecrets();
+        summaries.forget();
+        completion.forget();
         host.clearCache();
       }),
       completion,

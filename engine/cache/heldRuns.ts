@@ -5,8 +5,9 @@
 import { sketchBytes } from './keySketch.ts';
 import type { KvMemory } from './kvMemory.ts';
 import type { KvRows } from './kvRows.ts';
-import { numRows, type TreeNode } from './prefixTree.ts';
-import { exactBlock, keptBlock, runOf, type StoredBlock } from './store.ts';
+import { firstToGo } from './eviction/eviction.ts';
+import { isUsed, numRows, type TreeNode } from './prefixTree.ts';
+import { exactBlock, keptBlock, runOf, type StoredBlock, type StoredRun } from './store.ts';
 
 /** Tokens of a block that leaves memory. */
 export const SPILLED_TOKENS = 32;
@@ -32,7 +33,7 @@ export class HeldRuns {
   /** Adds rows behind a path that is held, to be held, too: as a run or to the last one. Null when there is no room for them. `codec`: see TreeNode. */
   add(parent: TreeNode, tokenIds: number[], rows: KvRows, codec: string | null): TreeNode | null {
     const { store, tree } = this.#memory;
-    const spilled = this.#hasRoom(rows.numTokens, parent) ? store.spill([exactBlock(rows)]) : null;
+    const spilled = this.#hasRoom(rows.numTokens, parent) ? this.#toDisk(() => [exactBlock(rows)], parent) : null;
     if (!spilled) return null;
     if (growsWith(parent, codec)) {
       const all = runOf([...parent.stored!.blocks, ...spilled.blocks]);
@@ -56,11 +57,28 @@ export class HeldRuns {
       for (let at = 0; at < slots!.length; at += SPILLED_TOKENS) yield exactBlock(window.read(slots!.subarray(at, at + SPILLED_TOKENS)));
     };
     const kept = (): StoredBlock[] => [keptBlock(window.read(slots!), window.positionsOf(slots!), node.tokenIds.length)];
-    const spilled = store.spill(node.stored?.blocks ?? (pruned ? kept() : fromWindow()));
+    const spilled = this.#toDisk(() => node.stored?.blocks ?? (pruned ? kept() : fromWindow()), node);
     if (!spilled) return false;
     store.replace(node.stored, spilled);
     node.stored = spilled;
     return true;
+  }
+
+  /** As the store's `spill`; where the disk has no room, runs there that nobody uses go first. This one stays. */
+  #toDisk(blocks: () => Iterable<StoredBlock>, node: TreeNode): StoredRun | null {
+    const { store, tree } = this.#memory;
+    this.#memory.reference(node);
+    try {
+      for (;;) {
+        const spilled = store.spill(blocks());
+        if (spilled) return spilled;
+        const victim = firstToGo(tree.nodes(), this.#memory.order(), (each) => !isUsed(each) && each.stored?.blocks.some(({ sketch }) => sketch) === true);
+        if (!victim) return null;
+        this.#memory.drop(victim);
+      }
+    } finally {
+      this.#memory.unreference(node);
+    }
   }
 
   /** Room for a sketch of so many rows, and for a block on its way out. */

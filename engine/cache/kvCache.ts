@@ -14,7 +14,7 @@ import { lastSlot, type Lease, numLeased, ownSlots } from './lease.ts';
 import { type Block, outline } from './outline.ts';
 import { commonLength, endIndex, isUsed, lengths, numRows, pathTo, type TreeNode } from './prefixTree.ts';
 import { ShiftedRuns } from './shiftedRuns.ts';
-import { SparseLeases } from './sparseLeases.ts';
+import { matchSketched, SparseLeases } from './sparseLeases.ts';
 import type { Eviction } from './eviction/eviction.ts';
 import { Utility } from './eviction/utility.ts';
 import { kvBytesPerToken } from './kvRows.ts';
@@ -144,7 +144,8 @@ export class KvCache {
    * Returns the number of tokens gained; stops short where the window has no room.
    */
   advance(lease: Lease, tokenIds: readonly number[], limit: number): number {
-    if (lease.sparse) return this.sparse.advance(lease, tokenIds, limit);
+    // A tail has been computed behind the node; what stands there by now is another's.
+    if (lease.sparse) return lease.tail.length > 0 ? 0 : this.sparse.advance(lease, tokenIds, limit);
     const { tree } = this.#memory;
     const match = tree.match(tokenIds, limit, lease.node);
     if (match.numTokens === 0) return 0;
@@ -329,7 +330,8 @@ export class KvCache {
 
   /** What is cached of a prefix, where most of it is, and the lossy codec that some of it has been through. Changes nothing. */
   describe(tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier; codec: string | null } {
-    const match = this.#memory.tree.match(tokenIds);
+    const { tree } = this.#memory;
+    const match = matchSketched(tree, tokenIds, tokenIds.length, tree.root);
     let inWindow = 0;
     let bytes = 0;
     let codec: string | null = null;

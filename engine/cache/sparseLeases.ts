@@ -7,10 +7,11 @@
  */
 import type { SpillFile } from './disk/spillFile.ts';
 import { HeldRuns, SPILLED_TOKENS } from './heldRuns.ts';
-import { sketchBytes, sketchedAttention } from './keySketch.ts';
+import { sketchBytes, sketchedAttention, type SketchedBlock } from './keySketch.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { type Lease, numComputed, type SparseRows } from './lease.ts';
-import { endIndex, pathTo } from './prefixTree.ts';
+import { sketchedId } from '../laneIds.ts';
+import { endIndex, type Match, pathTo, type PrefixTree, type TreeNode } from './prefixTree.ts';
 import type { StoredBlock } from './store.ts';
 
 /** What it is called where codecs are named: rows that were computed from a part of their context. */
@@ -27,8 +28,29 @@ const PART = 512;
 const LAST_PART = 16;
 /** Tokens of an answer between two choices. */
 const STRIDE = 16;
-/** The last tokens before a choice, whose queries make it: of a prompt's end, of a part of it, of a stride. Each costs as much as the context is long. */
-const ASKING = { last: 4, part: 2, stride: 1 };
+/**
+ * The last tokens before a choice, whose queries make it: of a prompt's end, of a stride. While a prompt is read the newest blocks
+ * are there: to ask for others at the end of each part was worth nothing (docs/long-contexts.md).
+ */
+const ASKING = { last: 8, stride: 4 };
+/** Values of queries times tokens that a choice may take: half a second or so on two slow cores. */
+const MOST_PRODUCTS = 1e9;
+
+/** As the tree's, with what was computed from parts of its context: first what was not, then what was. */
+export function matchSketched(tree: PrefixTree, tokenIds: readonly number[], limit: number, from: TreeNode): Match {
+  const whole = isSketched(from) ? null : tree.match(tokenIds, limit, from);
+  const last = whole?.nodes.at(-1) ?? from;
+  // It goes on behind a run, not in the middle of one.
+  if (whole && whole.nodes.length > 0 && whole.lastLength < last.tokenIds.length) return whole;
+  if (endIndex(last) >= limit || last.children.size === 0) return whole ?? { nodes: [], lastLength: 0, numTokens: 0 };
+  const rest = tree.match(tokenIds.slice(0, limit).map(sketchedId), limit, last);
+  if (!whole || rest.numTokens === 0) return whole && rest.numTokens === 0 ? whole : rest;
+  return { nodes: [...whole.nodes, ...rest.nodes], lastLength: rest.lastLength, numTokens: whole.numTokens + rest.numTokens };
+}
+
+function isSketched({ codec }: TreeNode): boolean {
+  return codec === SKETCH;
+}
 
 /** A block of a path and the position of its first token. */
 interface PlacedBlock {
@@ -108,10 +130,9 @@ export class SparseLeases {
     return { mostChosen: this.#chosenFor(numTokens), resident: [], attention: new Map(), queries: [], isDue: false, hasAsked: false };
   }
 
-  /** Moves a lease without tail on to what the tree holds of tokenIds[.. limit); returns the number of tokens gained. */
+  /** Moves a lease on to what the tree holds of tokenIds[.. limit); returns the number of tokens gained. Its tail, if any, is the caller's to let go. */
   advance(lease: Lease, tokenIds: readonly number[], limit: number): number {
-    const { tree } = this.#memory;
-    const match = tree.match(tokenIds, limit, lease.node);
+    const match = matchSketched(this.#memory.tree, tokenIds, limit, lease.node);
     if (match.numTokens === 0) return 0;
     const before = endIndex(lease.node);
     const nodes = [...match.nodes];
@@ -132,17 +153,19 @@ export class SparseLeases {
 
   /** Puts whole blocks of a lease's tail into the tree. What another one has computed of the same tokens is gone on with instead. */
   commit(lease: Lease, tokenIds: readonly number[]): void {
-    const { window } = this.#memory;
+    const { window, tree } = this.#memory;
     while (lease.tail.length >= BLOCK) {
       const start = endIndex(lease.node);
       const slots = Int32Array.from(lease.tail.slice(0, BLOCK));
-      if (this.#memory.tree.match(tokenIds, start + BLOCK, lease.node).numTokens > 0) {
+      if (matchSketched(tree, tokenIds, start + BLOCK, lease.node).numTokens > 0) {
         const known = this.advance(lease, tokenIds, start + BLOCK);
         if (known === 0) break;
         this.#memory.free(lease.tail.splice(0, known));
         continue;
       }
-      const node = this.#held.add(lease.node, tokenIds.slice(start, start + BLOCK), window.read(slots), lease.numPruned > 0 ? SKETCH : null);
+      const ids = tokenIds.slice(start, start + BLOCK);
+      const isWhole = lease.numPruned === 0 && !isSketched(lease.node);
+      const node = this.#held.add(lease.node, isWhole ? ids : ids.map(sketchedId), window.read(slots), isWhole ? null : SKETCH);
       if (!node) break;
       node.tag = lease.tag;
       lease.node = node;
@@ -162,23 +185,26 @@ export class SparseLeases {
   partEnd(at: number, numPromptTokens: number): number {
     if (at >= numPromptTokens) return (Math.floor(at / STRIDE) + 1) * STRIDE;
     const end = (Math.floor(at / this.#part) + 1) * this.#part;
-    const last = numPromptTokens - LAST_PART;
+    const last = this.lastPart(numPromptTokens);
     return at < last ? Math.min(end, last) : numPromptTokens;
+  }
+
+  /** Where a prompt's last part begins. */
+  lastPart(numPromptTokens: number): number {
+    return numPromptTokens - LAST_PART;
   }
 
   /** Whether the tokens from `at` on, up to the part's end, are only to ask, and are computed again afterwards. */
   asks({ sparse }: Lease, at: number, numPromptTokens: number): boolean {
-    return sparse !== null && this.#ranks && !sparse.hasAsked && at >= numPromptTokens - LAST_PART;
+    return sparse !== null && this.#ranks && !sparse.hasAsked && at >= this.lastPart(numPromptTokens);
   }
 
   /** How many of the last of `count` tokens from `at` on are asked for their queries. */
   numAsking(lease: Lease, at: number, count: number, numPromptTokens: number): number {
     if (!lease.sparse || !this.#ranks) return 0;
     if (this.asks(lease, at, numPromptTokens)) return Math.min(ASKING.last, count);
-    const end = this.partEnd(at, numPromptTokens);
-    // Those have asked before.
-    if (end === numPromptTokens) return 0;
-    return Math.max(0, at + count - Math.max(at, end - (at < numPromptTokens ? ASKING.part : ASKING.stride)));
+    if (at < numPromptTokens) return 0;
+    return Math.max(0, at + count - Math.max(at, this.partEnd(at, numPromptTokens) - ASKING.stride));
   }
 
   /** Queries of n tokens of a lease: [numLayers, numHeads, n, headSize]. */
@@ -211,11 +237,22 @@ export class SparseLeases {
     lease.sparse!.isDue = false;
     if (queries.length > 0) {
       const sketched = this.#blocks(lease).flatMap(({ block }) => (block.sketch ? [{ block, sketch: block.sketch, numTokens: block.numRows }] : []));
-      const attention = sketchedAttention(this.#memory.window.shape, sketched, queries, this.#biased);
+      const attention = this.#attention(sketched, queries);
       lease.sparse!.attention = new Map(sketched.map(({ block }, i) => [block, attention[i]!]));
       queries.length = 0;
     }
     this.choose(lease);
+  }
+
+  /** Of so many queries, and so many layers, that it takes no longer than a step: the last ones, every second one, and so on. */
+  #attention(blocks: readonly SketchedBlock[], queries: readonly Float32Array[]): Float32Array {
+    const { shape } = this.#memory.window;
+    const perQuery = blocks.reduce((sum, { numTokens }) => sum + numTokens, 0) * queries[0]!.length;
+    const asking = queries.slice(-Math.max(1, Math.floor(MOST_PRODUCTS / perQuery)));
+    const every = Math.ceil(perQuery / MOST_PRODUCTS);
+    const without = new Set(this.#biased);
+    for (let l = 0; l < shape.numLayers; l++) if ((shape.numLayers - 1 - l) % every !== 0) without.add(l);
+    return sketchedAttention(shape, blocks, asking, without);
   }
 
   /** Brings the blocks into the window that should be there, and lets the others go. */

@@ -8,7 +8,8 @@ import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import { sketchBytes } from '../../engine/cache/keySketch.ts';
 import type { BatchSpan } from '../../engine/batch.ts';
 import { fakeShape } from './fakeRunner.ts';
-import { ask, drain, harness, type Harness, tokens } from './harness.ts';
+import type { KvWindow } from '../../engine/cache/window.ts';
+import { ask, drain, harness, type Harness, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
 import { below, seededRandom } from './workload.ts';
 
@@ -114,6 +115,40 @@ test('what fits stays exact, also over what a long context has read; what was re
   const again = ask(engine, start, { prefillTokens: 300, maxTokens: 6 });
   await drain(engine);
   expect(again.tokenIds).toEqual(exact.tokenIds);
+  // Nor what was read in parts for what fits.
+  const fits = [...block.slice(0, 1400), ...tokens(20, 8)];
+  const short = ask(engine, fits, { prefillTokens: 1400, maxTokens: 6 });
+  await drain(engine);
+  expect(short.tokenIds).toEqual(runAlone(fits, { maxTokens: 6 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds);
+  expect(short.sequence.cachedTokens).toBeLessThan(1400);
+  spillFile.close();
+});
+
+test('another request that begins alike computes on from where a long one is: each goes on with its own rows', async () => {
+  const { engine, runner, spillFile } = opened({ tokenBudget: 50 });
+  const block = tokens(3000, 1);
+  const asked: Watched[] = [];
+  runner.beforeRun = (batch) => {
+    for (const span of batch) checkContext(span, runner.window, asked);
+  };
+  asked.push(ask(engine, [...block, ...tokens(20, 2)], { prefillTokens: 3000, maxTokens: 6 }));
+  for (let i = 0; i < 3; i++) await engine.step();
+  const fits = [...block.slice(0, 330), ...tokens(20, 8)];
+  asked.push(ask(engine, fits, { prefillTokens: 330, maxTokens: 6, priority: 'completion' }));
+  await drain(engine);
+  expect(asked[1]!.tokenIds).toEqual(runAlone(fits, { maxTokens: 6 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds);
+  expect(asked[0]!.ended).toBe('length');
+  spillFile.close();
+});
+
+test('a file full of contexts that nobody uses gives way to another one', async () => {
+  const { engine, spillFile } = opened({}, 4000 * BYTES);
+  for (const seed of [1, 2, 3]) {
+    const long = ask(engine, tokens(2600, seed), { maxTokens: 4 });
+    await drain(engine);
+    expect(long.ended).toBe('length');
+  }
+  expect(spillFile.bytes).toBeLessThanOrEqual(4000 * BYTES);
   spillFile.close();
 });
 
@@ -154,10 +189,24 @@ test('a disk that fills up while a context is read: it ends with what it has, an
   expect(runner.numComputed).toBeGreaterThan(0);
 });
 
+/** Rows of a context are of its tokens, in order, each once, up to the one before the span; that may end with a draft. */
+function checkContext({ startIndex, tokenIds, contextSlots }: BatchSpan, window: KvWindow, asked: readonly Watched[]): void {
+  const of = asked.filter(({ numEnds, sequence }) => numEnds === 0 && startIndex < sequence.tokenIds.length && tokenIds.every((id, i) => (sequence.tokenIds[startIndex + i] ?? id) === id));
+  const positions = [...window.positionsOf(contextSlots)];
+  const rows = window.read(contextSlots);
+  // As the fake runner writes them.
+  const ids = positions.map((_, i) => (rows.keys[i]! & 255) | ((rows.keys[positions.length + i]! & 255) << 8));
+  if (!of.some(({ sequence }) => positions.every((position, i) => sequence.tokenIds[position] === ids[i]))) throw new Error(`Rows of other tokens before ${startIndex}.`);
+  if (positions.some((position, i) => i > 0 && position <= positions[i - 1]!) || (startIndex > 0 && positions.at(-1) !== startIndex - 1)) throw new Error(`Rows are not those before ${startIndex}: ${positions.join()}`);
+}
+
 test('whatever comes and goes meanwhile: each request ends once, bytes are right to the last, the ceiling holds', async () => {
   const random = seededRandom(11);
   const { engine, runner, clock, spillFile } = opened();
   runner.hasSketched = true;
+  runner.beforeRun = (batch) => {
+    for (const span of batch) checkContext(span, runner.window, asked);
+  };
   const files = [tokens(2400, 1), tokens(3600, 2), tokens(500, 3), tokens(900, 4)];
   const asked: ReturnType<typeof ask>[] = [];
   let ceiling = SLOTS;
@@ -183,6 +232,10 @@ test('whatever comes and goes meanwhile: each request ends once, bytes are right
   }
   await drain(engine);
   for (const { numEnds } of asked) expect(numEnds).toBe(1);
+  // What always fits is what it is alone, whatever others have left in the cache.
+  const fit = asked.filter(({ ended, sequence }) => ended === 'length' && sequence.numPromptTokens + sequence.sampling.maxTokens < 1000);
+  expect(fit.length).toBeGreaterThan(30);
+  for (const { sequence, tokenIds } of fit) expect(tokenIds).toEqual(runAlone(sequence.tokenIds.slice(0, sequence.numPromptTokens), { maxTokens: sequence.sampling.maxTokens }, { maxContext: 20_000, capacity: 1024 }).tokenIds);
   expect(asked.filter(({ sequence, ended }) => ended === 'length' && sequence.numPromptTokens > SLOTS).length).toBeGreaterThan(10);
   engine.evict();
   engine.pin('file', null);

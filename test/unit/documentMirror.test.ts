@@ -6,13 +6,13 @@ import type { HostMessage } from '../../engine/protocol.ts';
 import type { DocumentMirror as Mirror } from '../../src/client/documentMirror.ts';
 import type { EngineClient } from '../../src/client/engineClient.ts';
 
-const listeners = vi.hoisted(() => ({ changed: new Set<(event: unknown) => void>(), closed: new Set<(document: unknown) => void>() }));
+const listeners = vi.hoisted(() => ({ changed: new Set<(event: unknown) => void>(), closed: new Set<(document: unknown) => void>(), open: [] as unknown[] }));
 vi.mock('../../src/vscode.ts', () => {
   const event = (all: Set<(value: unknown) => void>) => (listener: (value: unknown) => void) => {
     all.add(listener);
     return { dispose: () => all.delete(listener) };
   };
-  return { l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) }, workspace: { onDidChangeTextDocument: event(listeners.changed), onDidCloseTextDocument: event(listeners.closed) } };
+  return { l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) }, workspace: { textDocuments: listeners.open, onDidChangeTextDocument: event(listeners.changed), onDidCloseTextDocument: event(listeners.closed) } };
 });
 const { DocumentMirror } = await import('../../src/client/documentMirror.ts');
 
@@ -42,9 +42,10 @@ class FakeDocument {
   }
 }
 
-function mirrorOf(document: FakeDocument) {
+function mirrorOf(document: FakeDocument, isSecret: () => boolean = () => false) {
   listeners.changed.clear();
   listeners.closed.clear();
+  listeners.open.splice(0, listeners.open.length, document);
   const documents = new Documents();
   const sent: HostMessage[] = [];
   const client = {
@@ -58,9 +59,9 @@ function mirrorOf(document: FakeDocument) {
       }
     },
   };
-  const mirror: Mirror = new DocumentMirror(client as unknown as EngineClient);
+  const mirror: Mirror = new DocumentMirror(client as unknown as EngineClient, isSecret);
   const sync = () => mirror.sync(document as never);
-  return { client, sync, sent, mirrored: () => documents.get(document.uri.toString()).text };
+  return { client, mirror, sync, sent, mirrored: () => documents.get(document.uri.toString()).text };
 }
 
 const place = fc.record({ at: fc.nat(100), length: fc.nat(4), text: fc.constantFrom('', 'x', 'ab', '\n', '\r\n', '😀') });
@@ -147,4 +148,23 @@ test('a document that is too large, or has become so, is not sent, and says so i
   document.change([{ rangeOffset: 0, rangeLength: 1, text: '' }]);
   sync();
   expect(sent.slice(2).map((message) => message.type)).toEqual(['documentChanged']);
+});
+
+test('a document that has become secret is sent again at once, and stays so with its edits', () => {
+  const document = new FakeDocument('const key = 1;');
+  let secret = false;
+  const { mirror, sync, sent } = mirrorOf(document, () => secret);
+  // The engine knows nothing of it yet.
+  mirror.reviewSecrets();
+  expect(sent).toEqual([]);
+  sync();
+  mirror.reviewSecrets();
+  expect(sent).toHaveLength(1);
+  secret = true;
+  mirror.reviewSecrets();
+  expect(sent).toHaveLength(2);
+  expect(sent[1]).toMatchObject({ text: 'const key = 1;', secret: true });
+  document.change([{ rangeOffset: 0, rangeLength: 5, text: 'let' }]);
+  mirror.reviewSecrets();
+  expect(sent.slice(2)).toMatchObject([{ type: 'documentChanged', version: 2, edits: [expect.anything()] }]);
 });

@@ -48,6 +48,21 @@ test('the cap holds, and what is given back is there again', () => {
   file.close();
 });
 
+test('holes of any size are used, and grow together', () => {
+  const file = opened(4000);
+  const pieces = Array.from({ length: 40 }, (_, i) => file.put(data(100, i))!);
+  expect(file.put(data(1, 0))).toBeNull();
+  for (const piece of pieces.slice(5, 25)) file.free(piece);
+  const large = file.put(data(1950, 7))!;
+  expect(large.at).toBe(500);
+  expect([...file.read(large)]).toEqual([...data(1950, 7)]);
+  expect(file.put(data(51, 0))).toBeNull();
+  expect(file.put(data(50, 0))!.at).toBe(2450);
+  expect([...file.read(pieces[4]!)]).toEqual([...data(100, 4)]);
+  expect([...file.read(pieces[25]!)]).toEqual([...data(100, 25)]);
+  file.close();
+});
+
 test.skipIf(process.platform === 'win32')('the folder shows nothing while it is open, and the disk has none of the bytes', () => {
   const file = opened();
   const text = new TextEncoder().encode('a secret that stands in the rows, again and again. '.repeat(20));

@@ -29,9 +29,11 @@ export class SpillFile {
   readonly #key = randomBytes(32);
   #file: { readonly fd: number; readonly name: string } | null = null;
   #end = 0;
-  /** Where pieces were, by size. */
-  readonly #holes = new Map<number, number[]>();
+  /** Where pieces were, in order, none beside another. */
+  readonly #holes: { at: number; bytes: number }[] = [];
   #numWrites = 0;
+  /** The log has the last failure to write. */
+  #told = false;
 
   /** Nothing is written before the first piece. */
   constructor(folder: string, maxBytes: number, log: (line: string) => void) {
@@ -42,18 +44,23 @@ export class SpillFile {
 
   /** null: there is no room for it, under the cap or on the disk. */
   put(data: Uint8Array): SpilledPiece | null {
-    const hole = this.#holes.get(data.length)?.pop();
-    if (hole === undefined && this.#end + data.length > this.maxBytes) return null;
-    const piece = { at: hole ?? this.#end, bytes: data.length, serial: this.#numWrites++ };
+    const hole = this.#holes.find(({ bytes }) => bytes >= data.length);
+    if (!hole && this.#end + data.length > this.maxBytes) return null;
+    const piece = { at: hole?.at ?? this.#end, bytes: data.length, serial: this.#numWrites++ };
     try {
       this.#file ??= this.#open();
       if (writeSync(this.#file.fd, this.#turned(data, piece.serial), 0, data.length, piece.at) < data.length) throw new Error('the disk is full');
     } catch (error) {
-      this.#log(`Rows of a long context cannot be written to ${this.#folder}: ${(error as Error).message}`);
-      if (hole !== undefined) this.#holes.get(data.length)!.push(hole);
+      if (!this.#told) this.#log(`Rows of a long context cannot be written to ${this.#folder}: ${(error as Error).message}`);
+      this.#told = true;
       return null;
     }
-    if (hole === undefined) this.#end += data.length;
+    this.#told = false;
+    if (hole) {
+      hole.at += data.length;
+      hole.bytes -= data.length;
+      if (hole.bytes === 0) this.#holes.splice(this.#holes.indexOf(hole), 1);
+    } else this.#end += data.length;
     this.bytes += data.length;
     return piece;
   }
@@ -67,14 +74,22 @@ export class SpillFile {
 
   free({ at, bytes }: SpilledPiece): void {
     this.bytes -= bytes;
-    const holes = this.#holes.get(bytes) ?? [];
-    holes.push(at);
-    this.#holes.set(bytes, holes);
-    if (this.bytes > 0) return;
+    const next = this.#holes.findIndex((hole) => hole.at > at);
+    const i = next < 0 ? this.#holes.length : next;
+    this.#holes.splice(i, 0, { at, bytes });
+    // With its neighbours it is one.
+    for (const first of [i, i - 1]) {
+      const [hole, beside] = [this.#holes[first], this.#holes[first + 1]];
+      if (!hole || !beside || hole.at + hole.bytes !== beside.at) continue;
+      hole.bytes += beside.bytes;
+      this.#holes.splice(first + 1, 1);
+    }
+    const last = this.#holes.at(-1);
+    if (!last || last.at + last.bytes < this.#end) return;
+    this.#end = last.at;
+    this.#holes.pop();
     // The disk has it back.
-    this.#holes.clear();
-    this.#end = 0;
-    if (this.#file) ftruncateSync(this.#file.fd, 0);
+    if (this.bytes === 0 && this.#file) ftruncateSync(this.#file.fd, 0);
   }
 
   close(): void {

@@ -22,4 +22,4 @@ export const PUBLISHED: Readonly<Record<string, Published>> = {
 };
 
 /** A technique without a row. */
-export const SPECACHE = 'SpeCache (2.3x, +0.8% perplexity; x4.6 throughput with about 10% of the rows in fast memory) has no row: it loses nothing that is kept, since the full rows stay in slower memory and a sketch of 1-2 bits only ranks which of them come back.';
+export const SPECACHE = 'SpeCache (2.3x, +0.8% perplexity; x4.6 throughput with about 10% of the rows in fast memory) has no row: rows stay as they are in slower memory, and a sketch of 1-2 bits ranks which of them come back. What that costs here is in [long-contexts.md](long-contexts.md).';
