@@ -1,14 +1,16 @@
 /**
- * What attention the rows of a cached context receive, measured by feeding tokens over it once more: the context itself behind a
- * request to repeat it, in parts, as KVzip does (arXiv 2505.23416), or tokens of its end where they stand, as H2O counts it
- * while they are generated (arXiv 2306.14048). Says nothing about what follows from it.
+ * What attention the rows of a cached context receive, measured by feeding tokens over it once more: short parts of the context
+ * behind it, each apart from the others, or tokens of its end where they stand, as H2O counts it while they are generated
+ * (arXiv 2306.14048). After KVzip (arXiv 2505.23416), which has the context repeated in parts of 2,000 tokens: but there a model that
+ * is small finds most of what it looks for in the part itself. Says nothing about what follows from it.
  */
 import type { ModelRunner } from './batch.ts';
 
-/** Tokens of the context that are repeated at a time. KVzip takes 2,000; shorter ones are sooner given up and begun again. */
+/** Tokens of the context in a probe, and of those the ones that a turn asks about. */
+const PROBE_TOKENS = 32;
+const NAMED_TOKENS = 8;
+/** Tokens of its end that are fed at a time: longer parts take longer to be given up and begun again. */
 const PART_TOKENS = 512;
-/** Tokens before a part that it begins with, so that it is clear which one is meant. */
-const LEAD_TOKENS = 8;
 /** A request waits for a step under way: so long are they meant to be. */
 const STEP_MS = 100;
 const FIRST_STEP = 4;
@@ -22,17 +24,28 @@ export interface MeterPart {
   readonly numRows: number;
 }
 
-/** Slots that a part takes, with a request of so many tokens ahead of it. */
-export function partSlots(requestTokens: number): number {
-  return requestTokens + LEAD_TOKENS + PART_TOKENS;
+/** What stands in a conversation around a user's message: behind it the answer begins. Both empty without a chat template. */
+export interface TurnIds {
+  readonly before: readonly number[];
+  readonly after: readonly number[];
 }
 
-/** A context's own tokens from `from` on again, behind its `numRows` rows and `request`. Positions stay below `maxContext`. */
-export function repeated(tokenIds: readonly number[], from: number, numRows: number, request: readonly number[], maxContext: number): MeterPart[] {
+/** Slots that a part takes. */
+export function partSlots({ before, after }: TurnIds): number {
+  return Math.max(PART_TOKENS, before.length + NAMED_TOKENS + after.length + PROBE_TOKENS);
+}
+
+/**
+ * Parts of a context from token `from` on, each behind its `numRows` rows: as text that goes on like it, and as the answer to a
+ * message that begins alike. Positions stay below `maxContext`.
+ */
+export function probes(tokenIds: readonly number[], from: number, numRows: number, turn: TurnIds, maxContext: number): MeterPart[] {
   const parts: MeterPart[] = [];
-  for (let at = from; at < tokenIds.length; at += PART_TOKENS) {
-    const part = [...request, ...tokenIds.slice(Math.max(0, at - LEAD_TOKENS), at + PART_TOKENS)];
-    parts.push({ tokenIds: part, startIndex: Math.max(0, Math.min(tokenIds.length, maxContext - part.length)), numRows });
+  for (let at = from; at < tokenIds.length; at += PROBE_TOKENS) {
+    const part = tokenIds.slice(at, at + PROBE_TOKENS);
+    for (const ids of [part, [...turn.before, ...part.slice(0, NAMED_TOKENS), ...turn.after, ...part]]) {
+      parts.push({ tokenIds: ids, startIndex: Math.max(0, Math.min(tokenIds.length, maxContext - ids.length)), numRows });
+    }
   }
   return parts;
 }

@@ -22,8 +22,6 @@ import { Layout } from './text/layout.ts';
 import { type Faults, ModelText } from './text/modelText.ts';
 import { selfTest } from './text/selfTest.ts';
 
-/** What comes ahead of a text that is repeated (see pruning). */
-export const REPEAT = '\n\nRepeat the previous text exactly.\n\n';
 /** Rows go of what nobody has used for so long: later than the disk tier writes it. */
 const PRUNED_MS = 2 * 60_000;
 
@@ -79,14 +77,14 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   const prunes = options.compress?.codec === KVZIP && kv === 'int8';
   const codec = options.compress && !prunes && kv === 'int8' ? codecNamed(options.compress.codec, shape, rope) : null;
   const onMeasured = (fraction: number): void => progress('session', fraction);
-  const request = encode(REPEAT);
-  const pruned = prunes ? await pruneQuality(imported, runner, encode, request, contextTokens, onMeasured) : null;
+  const { turn } = text;
+  const pruned = prunes ? await pruneQuality(imported, runner, encode, turn, contextTokens, onMeasured) : null;
   const compressed = pruned
     ? pruned.files
     : codec && !codec.lossless ? await codecQuality(imported, runner, encode, codec, contextTokens, onMeasured) : null;
   const isGood = compressed !== null && compressed.klMean <= compressed.bound;
   const compression = codec && isGood ? compressionOf(options.compress!.when, codec) : null;
-  const pruning = pruned && isGood ? { idleMs: PRUNED_MS, request, conversations: pruned.conversations.klMean <= pruned.conversations.bound, biased: new Set(imported.biased) } : null;
+  const pruning = pruned && isGood ? { idleMs: PRUNED_MS, turn, conversations: pruned.conversations.klMean <= pruned.conversations.bound, biased: new Set(imported.biased) } : null;
   progress('session', 1);
   // After the weights are in memory: they are not available any more.
   const budget = new MemoryBudget({ maxBytes: options.maxBytes, share: options.memoryShare ?? USUAL_SHARE }, memoryReading(0), performance.now());

@@ -1,10 +1,10 @@
 /**
  * Lets rows of long contexts go that hardly anything attends to: in quiet moments, of what nobody has used for a while. Of a file
- * those stay that repeating it attends to most (KVzip, arXiv 2505.23416): whatever is asked later, that holds what there is to say.
+ * those stay that parts of it, said again, attend to most (after KVzip, arXiv 2505.23416): whatever is asked later, that holds what there is to say.
  * Of a conversation those stay that its own tokens have attended to most, and the recent ones (H2O, arXiv 2306.14048): only where
  * nothing else begins with it. Decides what and when; what is measured is the meter's, where rows lie the cache's.
  */
-import { AttentionMeter, inPlace, type MeterPart, partSlots, repeated } from './attentionMeter.ts';
+import { AttentionMeter, inPlace, type MeterPart, partSlots, probes, type TurnIds } from './attentionMeter.ts';
 import type { ModelRunner } from './batch.ts';
 import type { KvCache } from './cache/kvCache.ts';
 import { H2O, KEPT_SHARE, KVZIP, RECENT_TOKENS } from './cache/keptRows.ts';
@@ -12,17 +12,18 @@ import type { KvShape } from './cache/kvRows.ts';
 import { tokenOf } from './laneIds.ts';
 import type { Context } from './snapshots.ts';
 
-
 /** Fewer tokens are as soon computed. */
 const LEAST_TOKENS = 256;
+/** Parts that are measured together, of 512 tokens of a file: looking for what to do takes time, too. */
+const PARTS_TOGETHER = 32;
 /** Share of the ceiling from which on memory is short. */
 const SHORT_SHARE = 0.75;
 
 export interface PruningOptions {
   /** Of what nobody has used for so long, in ms. */
   readonly idleMs: number;
-  /** Ahead of a context that is fed again: what asks for that, as tokens. */
-  readonly request: readonly number[];
+  /** Around what is asked about a file. */
+  readonly turn: TurnIds;
   /** Whether conversations lose rows, too. */
   readonly conversations: boolean;
   /** Layers whose keys are coded without their bias. */
@@ -65,7 +66,7 @@ export class Pruning {
   }
 
   /**
-   * Measures a part more of one of these files, or when memory is short of a conversation, and lets rows go when all are measured; false
+   * Measures some parts more of one of these files, or when memory is short of a conversation, and lets rows go when all are measured; false
    * when there is nothing to do. No step may run meanwhile; ends within a short one once `mustEnd`.
    */
   async step(files: readonly Context[], mustEnd: () => boolean): Promise<boolean> {
@@ -76,11 +77,14 @@ export class Pruning {
       if (!context || numTokens < context.ids.length) return false;
       const slots = this.#cache.slotsOf(lease);
       if (this.#job?.of !== context.of || this.#job.ids.length !== numTokens || this.#job.meter.numRows !== slots.length) this.#job = this.#begin(context, slots.length);
-      if (!(await this.#feed(this.#job, slots, mustEnd))) return false;
+      const { parts } = this.#job;
+      for (let i = 0; i < PARTS_TOGETHER && parts.length > 0; i++) {
+        if (!(await this.#feed(this.#job, slots, mustEnd))) return false;
+        parts.shift();
+      }
     } finally {
       this.#cache.release(lease);
     }
-    this.#job.parts.shift();
     if (this.#job.parts.length === 0) this.#finish(this.#job);
     return true;
   }
@@ -102,7 +106,7 @@ export class Pruning {
   #finish({ ids, privateFrom, meter }: Job): void {
     this.#job = null;
     const { biased } = this.#options;
-    if (privateFrom === null) this.#cache.runs.prune(ids, 0, meter.most, { keep: KEPT_SHARE, biased, name: KVZIP });
+    if (privateFrom === null) this.#cache.runs.prune(ids, 0, meter.sum, { keep: KEPT_SHARE, biased, name: KVZIP });
     else this.#cache.runs.prune(ids.slice(0, -RECENT_TOKENS), privateFrom, meter.sum, { keep: KEPT_SHARE, biased, name: H2O });
   }
 
@@ -116,7 +120,7 @@ export class Pruning {
   /** As much of a context as is cached: of the one under way, or else of the first that is worth it. */
   #next(contexts: Iterable<PrunableContext>): Candidate | null {
     const before = this.#clock() - this.#options.idleMs;
-    const room = this.#cache.spare - partSlots(this.#options.request.length);
+    const room = this.#cache.spare - partSlots(this.#options.turn);
     let found: Candidate | null = null;
     for (const context of contexts) {
       const { of, privateFrom } = context;
@@ -134,8 +138,8 @@ export class Pruning {
   #begin({ first, ...context }: Candidate, numRows: number): Job {
     const { ids, privateFrom } = context;
     const tokens = ids.map(tokenOf);
-    // What was pruned before an edit is not measured again: a row receives most where its own token is repeated.
-    const parts = privateFrom === null ? repeated(tokens, first, numRows, this.#options.request, this.#maxContext) : inPlace(tokens, first, ids.length - numRows);
+    // What was pruned before an edit is not measured again: a row receives most where its own token is said again.
+    const parts = privateFrom === null ? probes(tokens, first, numRows, this.#options.turn, this.#maxContext) : inPlace(tokens, first, ids.length - numRows);
     return { ...context, meter: new AttentionMeter(this.#shape.numLayers * this.#shape.kvHeads, numRows), parts };
   }
 }

@@ -2,16 +2,16 @@
  * A model whose contexts are changed to see what that costs: a context is computed once, stands in slots 0, 1, 2 and so on of the
  * window, is treated, continued and put back as it was.
  */
+import type { TurnIds } from '../attentionMeter.ts';
 import { codecNamed } from '../cache/codecs/registry.ts';
 import type { KvCodec } from '../cache/codecs/kvCodec.ts';
 import type { KvRows, KvShape } from '../cache/kvRows.ts';
 import { KvWindow, PAGE_SLOTS } from '../cache/window.ts';
 import { logProbabilities } from '../divergence.ts';
-import { REPEAT } from '../loadedModel.ts';
 import { type ImportedModel, importModel, kvShape, readKeyBiases } from '../model/importModel.ts';
 import { RopeTable } from '../model/rope.ts';
 import { OnnxRunner } from '../model/runner.ts';
-import { Tokenizer } from '../text/tokenizer.ts';
+import { ModelText } from '../text/modelText.ts';
 
 /** Tokens of a chunk when a context is computed. */
 const CHUNK_TOKENS = 512;
@@ -44,24 +44,24 @@ export class KvSubject {
   readonly rope: RopeTable;
   /** By layer, where rows hold keys without it: [kvHeads * headSize]. */
   readonly biases: ReadonlyMap<number, Float32Array>;
-  /** What asks for a context to be repeated. */
-  readonly repeatIds: readonly number[];
+  /** Around what is asked about a context. */
+  readonly turn: TurnIds;
 
-  private constructor(name: string, modelDir: string, model: ImportedModel, runner: OnnxRunner, biases: ReadonlyMap<number, Float32Array>, repeatIds: readonly number[]) {
+  private constructor(name: string, modelDir: string, model: ImportedModel, runner: OnnxRunner, biases: ReadonlyMap<number, Float32Array>, turn: TurnIds) {
     this.name = name;
     this.modelDir = modelDir;
     this.model = model;
     this.runner = runner;
     this.rope = new RopeTable(model.config.rope, model.config.headSize);
     this.biases = biases;
-    this.repeatIds = repeatIds;
+    this.turn = turn;
   }
 
   /** With int8 weights. @param threads 0: what measuring says is best here. */
   static async open(name: string, modelDir: string, cacheDir: string, threads: number): Promise<KvSubject> {
     const model = await importModel({ modelDir, cacheDir, precision: 'int8' });
     const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8'), 0), { threads });
-    return new KvSubject(name, modelDir, model, runner, await readKeyBiases(model), (await Tokenizer.load(modelDir)).encode(REPEAT));
+    return new KvSubject(name, modelDir, model, runner, await readKeyBiases(model), (await ModelText.load(modelDir)).turn);
   }
 
   get shape(): KvShape {

@@ -2,7 +2,7 @@
  * What may happen to a context that nobody uses for a while: its rows go through a codec of the store, or rows of it are let go
  * (as pruning does). To the evaluation both are the same: rows in the window change, and slots are left that the tokens after it attend to.
  */
-import { AttentionMeter, inPlace, type MeterPart, repeated } from '../attentionMeter.ts';
+import { AttentionMeter, inPlace, type MeterPart, probes } from '../attentionMeter.ts';
 import { type CodecName, FORMATS } from '../cache/codecs/registry.ts';
 import { H2O, KEPT_SHARE, keptTokens, KVZIP, pieceLengths, RECENT_TOKENS, rowsOf } from '../cache/keptRows.ts';
 import type { ComputedContext, KvSubject } from './evaluateSubject.ts';
@@ -88,7 +88,7 @@ function pruned(subject: KvSubject, { slots }: ComputedContext, n: number, atten
 
 const whole = (subject: KvSubject, { slots }: ComputedContext): TreatedContext => ({ slots, bytes: slots.length * rowBytes(subject) });
 
-/** Rows that repeating the context attends to, as files have them (KVzip). */
+/** Rows that parts of the context, said again, attend to, as files have them (after KVzip). */
 const kvzip: Treatment = {
   name: KVZIP,
   bytesPerToken: (subject) => KEPT_SHARE * (rowBytes(subject) + PLACE_BYTES),
@@ -96,8 +96,8 @@ const kvzip: Treatment = {
     const { tokenIds } = context;
     const n = tokenIds.length;
     if (n < LEAST_PRUNED) return whole(subject, context);
-    const { most } = await metered(subject, context, repeated(tokenIds, 0, n, subject.repeatIds, subject.model.config.contextTokens));
-    return pruned(subject, context, n, most);
+    const { sum } = await metered(subject, context, probes(tokenIds, 0, n, subject.turn, subject.model.config.contextTokens));
+    return pruned(subject, context, n, sum);
   },
 };
 

@@ -3,7 +3,7 @@
  * of a conversation (see pruning), and the next tokens are compared with those over all rows. It decides whether it is done with
  * that model; the result lies beside the imported model, so that it is measured once.
  */
-import { AttentionMeter, inPlace, type MeterPart, repeated } from '../attentionMeter.ts';
+import { AttentionMeter, inPlace, type MeterPart, partSlots, probes, type TurnIds } from '../attentionMeter.ts';
 import { H2O, KEPT_SHARE, keptTokens, KVZIP, pieceLengths, RECENT_TOKENS, rowsOf } from '../cache/keptRows.ts';
 import { KvStore } from '../cache/store.ts';
 import { addPosition, type Divergence, logProbabilities, noDivergence } from '../divergence.ts';
@@ -16,7 +16,7 @@ import { SHIFT_SAMPLE } from './shiftSample.ts';
 /** Mean KL divergence, in nats, up to which rows are let go; as for codecs. The built-in model has 0.1 to 0.2, and loses a third of its right answers (docs/compression.md). */
 const PRUNE_BOUND = 5e-2;
 /** Of the file; raised when measuring changes. */
-const FORMAT = 2;
+const FORMAT = 3;
 const CHUNK = 256;
 /** Tokens compared behind each context. */
 const SCORED = 64;
@@ -30,8 +30,8 @@ export interface PruneQuality {
   conversations: CodecQuality;
 }
 
-/** null: the model's context is too short. @param request see PruningOptions. */
-export function pruneQuality(model: ImportedModel, runner: OnnxRunner, encode: (text: string) => number[], request: readonly number[], contextTokens: number, onProgress: (fraction: number) => void): Promise<PruneQuality | null> {
+/** null: the model's context is too short. @param turn see PruningOptions. */
+export function pruneQuality(model: ImportedModel, runner: OnnxRunner, encode: (text: string) => number[], turn: TurnIds, contextTokens: number, onProgress: (fraction: number) => void): Promise<PruneQuality | null> {
   return measuredOnce(model.dir, `pruning-${KVZIP}.json`, { format: FORMAT, contextTokens, bound: PRUNE_BOUND, share: KEPT_SHARE }, async () => {
     const text = encode(SHIFT_SAMPLE).slice(0, Math.min(MOST_TOKENS, contextTokens));
     const most = text.length - SCORED - 1;
@@ -39,8 +39,8 @@ export function pruneQuality(model: ImportedModel, runner: OnnxRunner, encode: (
     const { window, vocabSize } = runner;
     const { numLayers, kvHeads, headSize } = window.shape;
     const slots = (from: number, to: number): Int32Array => Int32Array.from({ length: to - from }, (_, i) => from + i);
-    // Behind the text there is room for as much again, with what asks for it.
-    window.resize(2 * text.length + request.length + SCORED);
+    // Behind the text there is room for as much again, and for what is fed at a time.
+    window.resize(2 * text.length + partSlots(turn) + SCORED);
     const rest = slots(text.length, text.length + SCORED);
     const sums = { files: noDivergence(), conversations: noDivergence() };
     const measure = async (parts: readonly MeterPart[], end: number): Promise<AttentionMeter> => {
@@ -84,7 +84,7 @@ export function pruneQuality(model: ImportedModel, runner: OnnxRunner, encode: (
         };
         const reference = await score(slots(0, end));
         const ways = {
-          files: async (): Promise<Int32Array> => leave((await measure(repeated(text.slice(0, end), 0, end, request, contextTokens), end)).most, end, 0),
+          files: async (): Promise<Int32Array> => leave((await measure(probes(text.slice(0, end), 0, end, turn, contextTokens), end)).sum, end, 0),
           conversations: async (): Promise<Int32Array> => leave((await measure(inPlace(text.slice(0, end), 0, 0), end)).sum, end, RECENT_TOKENS),
         };
         for (const [w, way] of (['files', 'conversations'] as const).entries()) {

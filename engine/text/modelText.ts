@@ -64,11 +64,18 @@ export class ModelText {
     return [...new Set(stops.filter((id) => id !== undefined))];
   }
 
+  /** What the template writes around a user's only message, and before the answer; nothing without a template. */
+  get turn(): { before: number[]; after: number[] } {
+    return this.chatTemplate?.encodeAround([{ role: 'user', content: MESSAGE_MARK }], MESSAGE_MARK) ?? { before: [], after: [] };
+  }
+
   get completionStopIds(): number[] {
     return [...new Set([...this.endTokenIds, ...(this.fim?.stopTokenIds ?? [])])];
   }
 }
 
+/** As good as in no template. */
+const MESSAGE_MARK = '@@message@@';
 const FILE_SEPARATORS = ['<|file_sep|>', '<file_sep>'];
 
 /** The token that starts a file in a prompt. */

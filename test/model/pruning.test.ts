@@ -118,7 +118,7 @@ test('built-in model: over what is left of a file, answers are the same alone, s
   const clock = { now: 0 };
   const scratch = scratchRows(1023) * runner.prefillBytesPerToken;
   const bytes = (slots: number): number => slots * kvBytesPerToken(window.shape) + scratch;
-  const engine = new Engine({ runner, window, maxContext: 2048, prefillTokens: 1023, prefillBytesPerToken: runner.prefillBytesPerToken, maxBytes: bytes(6000), clock: () => clock.now, pruning: { idleMs: 1000, request: tokenizer.encode('\n\nRepeat the previous text exactly.\n\n'), conversations: true, biased: new Set() } });
+  const engine = new Engine({ runner, window, maxContext: 2048, prefillTokens: 1023, prefillBytesPerToken: runner.prefillBytesPerToken, maxBytes: bytes(6000), clock: () => clock.now, pruning: { idleMs: 1000, turn: { before: tokenizer.encode('<|im_start|>user\n'), after: tokenizer.encode('<|im_end|>\n<|im_start|>assistant\n') }, conversations: true, biased: new Set() } });
   const tails = ['What does take do?', 'Which classes does this file define?', 'Explain resize.', 'function emptiest'].map((text) => tokenizer.encode(`<|im_start|>user\n${text}<|im_end|>\n<|im_start|>assistant\n`));
   const question = (i: number): Watched => ask(engine, [...block, ...tails[i]!], { prefillTokens: block.length, maxTokens: 24 });
   const exact = question(0);
