@@ -32,9 +32,9 @@ const STRIDE = 16;
  * The last tokens before a choice, whose queries make it: of a prompt's end, of a stride. While a prompt is read the newest blocks
  * are there: to ask for others at the end of each part was worth nothing (docs/long-contexts.md).
  */
-const ASKING = { last: 8, stride: 4 };
-/** Values of queries times tokens that a choice may take: half a second or so on two slow cores. */
-const MOST_PRODUCTS = 1e9;
+const ASKING = { last: 8, stride: 1 };
+/** Values of queries times tokens that a choice may take: a third of a second on two slow cores. */
+const MOST_PRODUCTS = 5e8;
 
 /** As the tree's, with what was computed from parts of its context: first what was not, then what was. */
 export function matchSketched(tree: PrefixTree, tokenIds: readonly number[], limit: number, from: TreeNode): Match {
