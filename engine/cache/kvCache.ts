@@ -150,9 +150,7 @@ export class KvCache {
     const match = tree.match(tokenIds, limit, lease.node);
     if (match.numTokens === 0) return 0;
     const before = endIndex(lease.node);
-    const nodes = [...match.nodes];
-    const last = nodes.pop()!;
-    nodes.push(match.lastLength < last.tokenIds.length ? this.#memory.split(last, match.lastLength) : last);
+    const nodes = this.#memory.runsOf(match);
 
     for (const node of nodes) this.#memory.reference(node);
     const missing = nodes.findIndex((node) => !this.#memory.promote(node));

@@ -9,7 +9,7 @@
 import type { Compression } from './compression.ts';
 import { type Eviction, type EvictionOrder, evictionOrder, firstToGo } from './eviction/eviction.ts';
 import { packingOf, partnersOf } from './packing.ts';
-import { isUsed, numRows, pathTo, PrefixTree, type TreeNode } from './prefixTree.ts';
+import { isUsed, type Match, numRows, pathTo, PrefixTree, type TreeNode } from './prefixTree.ts';
 import { SlotAllocator } from './slots.ts';
 import type { SpillFile } from './disk/spillFile.ts';
 import { keptBlock, KvStore, runOf, type StoredBlock } from './store.ts';
@@ -218,6 +218,12 @@ export class KvMemory {
   /** Copies rows [from, to) of a run out, wherever they are. */
   read(node: TreeNode, from: number, to: number): KvRows {
     return node.slots ? this.window.read(node.slots.subarray(from, to)) : this.store.read(node.stored!, from, to);
+  }
+
+  /** The runs of a match, which is not empty, the last one cut where it ends. */
+  runsOf({ nodes, lastLength }: Match): TreeNode[] {
+    const last = nodes.at(-1)!;
+    return [...nodes.slice(0, -1), lastLength < last.tokenIds.length ? this.split(last, lastLength) : last];
   }
 
   /** Cuts a run after `at` tokens; returns the new upper part. Halves of a compressed block take more than it did: others may have to go. */

@@ -135,9 +135,7 @@ export class SparseLeases {
     const match = matchSketched(this.#memory.tree, tokenIds, limit, lease.node);
     if (match.numTokens === 0) return 0;
     const before = endIndex(lease.node);
-    const nodes = [...match.nodes];
-    const last = nodes.pop()!;
-    nodes.push(match.lastLength < last.tokenIds.length ? this.#memory.split(last, match.lastLength) : last);
+    const nodes = this.#memory.runsOf(match);
     // Room for one must not cost another.
     for (const node of nodes) this.#memory.reference(node);
     for (const node of nodes) {
