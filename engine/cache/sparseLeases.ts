@@ -30,7 +30,7 @@ const LAST_PART = 16;
 const STRIDE = 16;
 /**
  * The last tokens before a choice, whose queries make it: of a prompt's end, of a stride. While a prompt is read the newest blocks
- * are there: to ask for others at the end of each part was worth nothing (docs/long-contexts.md).
+ * are there: to ask for others at the end of each part gained nothing that shows (docs/long-contexts.md).
  */
 const ASKING = { last: 8, stride: 1 };
 /** Values of queries times tokens that a choice may take: a third of a second on two slow cores. */
