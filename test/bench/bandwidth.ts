@@ -51,15 +51,18 @@ export async function gigabytesPerSecond({ bytes, scan }: Scan): Promise<number>
   return bytes / median(times) / 1e6;
 }
 
+const roundedUp = (bytes: number): number => Math.ceil(bytes / WIDTH / TURN_BYTES) * WIDTH * TURN_BYTES;
+
 /** @param dir keeps a file of about that size. */
 export async function openScans(bytes: number, threads: number, dir: string): Promise<Scan[]> {
-  const rounded = Math.ceil(bytes / WIDTH / TURN_BYTES) * WIDTH * TURN_BYTES;
+  const rounded = roundedUp(bytes);
   const ort = await import('onnxruntime-node');
-  return [await wasm(rounded, threads), await reduceMax(ort, rounded, threads), await integerProduct(ort, rounded, threads, dir)];
+  return [await openWasmScan(rounded, threads), await reduceMax(ort, rounded, threads), await integerProduct(ort, rounded, threads, dir)];
 }
 
-async function wasm(bytes: number, threads: number): Promise<Scan> {
-  const scan = new WasmScan(bytes, threads);
+/** The way that needs no runtime. @param bytes read at a time, or a little more. */
+export async function openWasmScan(bytes: number, threads: number): Promise<Scan> {
+  const scan = new WasmScan(roundedUp(bytes), threads);
   await scan.ready();
   return { name: 'WebAssembly, 128-bit loads', bytes: scan.bytes, scan: async () => void scan.scan(), close: () => scan.close() };
 }

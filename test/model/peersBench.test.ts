@@ -5,7 +5,7 @@ import { afterAll, expect, test } from 'vitest';
 import { DriverProcess } from '../bench/peers/driverProcess.ts';
 import { modelFile, places, PEERS, type Places } from '../bench/peers/participants.ts';
 import { peersBench, SCENES } from '../bench/peers/peersBench.ts';
-import { agreement, medians } from '../bench/peers/peersReport.ts';
+import { agreement, medians, peersReport } from '../bench/peers/peersReport.ts';
 import { MEASURES } from '../bench/peers/workload.ts';
 import { temporaryFolder } from './fixtures.ts';
 
@@ -18,7 +18,11 @@ test('Kvasir alone gives every figure, and a second run adds rounds with other p
   const first = await peersBench({ ...options(at), peers: [] });
   const second = await peersBench({ ...options(at), peers: [], scenes: ['small'], earlier: first });
   expect(Object.keys(medians(first.samples))).toEqual(Object.keys(MEASURES));
-  for (const { figures } of second.samples) for (const [name, value] of Object.entries(figures)) expect(value, name).toBeGreaterThan(0);
+  for (const { figures, memory } of second.samples) {
+    for (const [name, value] of Object.entries(figures)) expect(value, name).toBeGreaterThan(0);
+    expect(Math.min(...memory!)).toBeGreaterThan(0);
+  }
+  expect(peersReport(second)).toContain('| small |');
   expect(second.samples.filter(({ scene }) => scene === 'small').map(({ round }) => round)).toEqual([0, 1]);
   await expect(peersBench({ ...options(at), peers: [], threads: 2, earlier: first })).rejects.toThrow('cannot be added to');
 });

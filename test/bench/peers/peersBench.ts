@@ -6,6 +6,7 @@
 import { mkdirSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { gigabytesPerSecond, lastLevelCacheBytes, openWasmScan } from '../bandwidth.ts';
 import { SHAPES, type ShapeName } from '../shapes.ts';
 import { DriverProcess } from './driverProcess.ts';
 import { type Participant, participants, type PeerName, type Places } from './participants.ts';
@@ -19,6 +20,8 @@ export interface Sample {
   round: number;
   figures: Figures;
   firstTokens: number[];
+  /** GB/s that memory was read with right before and right after; results of before 2026-11-23 lack it. */
+  memory?: [number, number];
 }
 
 export interface PeersResult {
@@ -58,6 +61,8 @@ export async function peersBench({ peers, shape, scenes, rounds, threads, at, ea
   const firstRound = 1 + Math.max(-1, ...result.samples.map(({ round }) => round));
   mkdirSync(at.logs, { recursive: true });
 
+  // What reads memory beside us changes from minute to minute on a shared machine, and a token's time with it.
+  const scan = await openWasmScan(shape === 'tiny' ? 1 : 8 * lastLevelCacheBytes(), threads);
   const running: { participant: Participant; driver: DriverProcess }[] = [];
   const play = async ({ participant, driver }: (typeof running)[number], scene: SceneName, round: number): Promise<Outcome> => {
     driver.thaw();
@@ -91,7 +96,9 @@ export async function peersBench({ peers, shape, scenes, rounds, threads, at, ea
       for (const scene of scenes) {
         for (let i = 0; i < running.length; i++) {
           const one = running[(i + round) % running.length]!;
-          const sample = { participant: one.participant.id, scene, round, ...(await play(one, scene, round)) };
+          const before = await gigabytesPerSecond(scan);
+          const outcome = await play(one, scene, round);
+          const sample: Sample = { participant: one.participant.id, scene, round, ...outcome, memory: [before, await gigabytesPerSecond(scan)] };
           result.samples.push(sample);
           onSample?.(sample);
         }
@@ -100,6 +107,7 @@ export async function peersBench({ peers, shape, scenes, rounds, threads, at, ea
     for (const { driver } of running) await driver.close();
   } finally {
     for (const { driver } of running) driver.kill();
+    await scan.close();
   }
   return result;
 }

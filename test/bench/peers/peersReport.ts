@@ -41,7 +41,22 @@ export function agreement(samples: readonly Sample[], a: string, b: string): num
   return alike / all;
 }
 
-export function peersReport({ shape, threads, participants, samples }: PeersResult): string {
+/** What memory gave while each scene was played, before and after it: what decides a token's time where reading the weights does. */
+function memoryTable(ids: readonly string[], { participants, samples }: PeersResult): string[] {
+  const scenes = [...new Set(samples.filter(({ memory }) => memory).map(({ scene }) => scene))];
+  if (!scenes.length) return [];
+  const cell = (scene: string, id: string): string => {
+    const rates = samples.flatMap((sample) => (sample.scene === scene && sample.participant === id ? (sample.memory ?? []) : []));
+    return rates.length ? withSpread(figure(rates)) : '–';
+  };
+  return [
+    'How fast memory was read before and after each scene, GB/s (medians, least–most), by a scan of eight times the last-level cache with as many threads:',
+    table(['scene', ...ids.map((id) => participants[id]!.label)], scenes.map((scene) => [scene, ...ids.map((id) => cell(scene, id))])),
+  ];
+}
+
+export function peersReport(result: PeersResult): string {
+  const { shape, threads, participants, samples } = result;
   const ids = Object.keys(participants).sort((a, b) => Number(b === 'kvasir') - Number(a === 'kvasir'));
   const found = medians(samples);
   const rows = names.flatMap((name) => {
@@ -65,6 +80,7 @@ export function peersReport({ shape, threads, participants, samples }: PeersResu
     `# Peers on the shape of ${shape}, ${threads} threads`,
     'Medians of alternated rounds (least–most). In bold: how many times better Kvasir is, by the medians; below 1 the peer is better.',
     table(['', ...ids.map((id) => participants[id]!.label)], rows),
+    ...memoryTable(ids, result),
     settings.join('\n'),
   ].join('\n\n');
 }
