@@ -151,10 +151,12 @@ export class Assistant {
       case 'documentChanged':
         if ('text' in message) this.#documents.open(message.docId, message.version, message.path, message.text, message.language);
         else this.#documents.edit(message.docId, message.version, message.edits);
-        this.#files.touch(message.docId, 'text' in message && message.secret === true);
+        this.#files.changed(message.docId, { secret: 'text' in message && message.secret, unsaved: message.unsaved });
         this.#idle.stop(this.#model, message.docId);
         this.#model?.engine.typed();
         return this.#wake();
+      case 'documentSaved':
+        return this.#files.saved(message.docId);
       case 'documentClosed':
         this.#idle.stop(this.#model, message.docId);
         this.#model?.engine.pin(message.docId, null);
@@ -168,7 +170,7 @@ export class Assistant {
       case 'pin':
         return this.#pin(message.docId, message.pinned);
       case 'evict':
-        return this.#evict(message.docId);
+        return 'docId' in message ? this.#evict(message.docId) : this.#clear(message.pinned);
       case 'flush':
         this.#flushes.push(message.requestId);
         return this.#wake();
@@ -195,18 +197,21 @@ export class Assistant {
   }
 
   /** Everything that goes on from the file's header: its blocks, old and new, and what was asked about them. */
-  #evict(docId: string | undefined): void {
+  #evict(docId: string): void {
     const model = this.#model;
     if (!model) return;
-    if (docId === undefined) {
-      model.engine.evict();
-      return void model.engine.forgetDisk();
-    }
     const document = this.#documents.find(docId);
     const block = document ? this.#files.blockIds(document, model.layout) : this.#files.blockOf(docId);
     const header = document ? model.layout.header(document.path) : this.#files.headerOf(docId);
     if (block) void model.engine.forgetDisk(block);
     if (header) model.engine.evict(header);
+  }
+
+  /** Everything, but in memory for what is pinned. */
+  #clear(pinned = false): void {
+    this.#model?.engine.evict([], { pinned });
+    void this.#model?.engine.forgetDisk();
+    if (pinned) this.#files.forgetClosed();
   }
 
   #countTokens(message: Extract<HostMessage, { type: 'countTokens' }>): number {
@@ -311,7 +316,7 @@ export class Assistant {
   }
 
   #blocks({ layout }: LoadedModel, secret = false): (readonly number[])[] {
-    return this.#files.blocks(this.#documents, layout).filter(({ docId }) => this.#files.isSecret(docId) === secret).map(({ tokenIds }) => tokenIds);
+    return this.#files.blocks(this.#documents, layout).filter(({ docId }) => this.#files.mayBeKept(docId) !== secret).map(({ tokenIds }) => tokenIds);
   }
 
   #answerFlushes(): void {

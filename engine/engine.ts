@@ -246,13 +246,15 @@ export class Engine {
   async #prune(blocks: readonly (readonly number[])[], mustEnd: () => boolean): Promise<boolean> {
     if (!this.#pruning) return false;
     this.#stepping = true;
-    const work = this.#pruning.step(this.#contexts(blocks), () => this.hasWork() || this.#afterStep.length > 0 || mustEnd());
+    const isOver = (): boolean => this.hasWork() || this.#afterStep.length > 0 || mustEnd();
+    const work = this.#pruning.step(this.#contexts(blocks), isOver);
     this.#quietWork = work.catch(() => {});
     try {
       const more = await work;
-      // It has grown the window, and what is left takes less.
-      if (!more && !this.hasWork()) this.#cache.shrink();
-      return more;
+      if (more || isOver()) return more;
+      // It has grown the window, and what is left takes less. What leaves the window for it can be coded.
+      this.#cache.shrink();
+      return this.#cache.runs.compress();
     } finally {
       this.#quietWork = null;
       this.#stepping = false;
@@ -270,9 +272,9 @@ export class Engine {
     await this.#snapshots?.forget(block && this.#blockIds(block));
   }
 
-  /** Drops what no sequence uses: all but pinned runs, or everything cached that begins with `prefix` and goes on, pinned or not. */
-  evict(prefix?: readonly number[]): void {
-    this.#betweenSteps(() => this.#cache.evict(prefix && this.#blockIds(prefix)));
+  /** Drops what no sequence uses: everything, but for what is `pinned`, or what begins with a prefix and goes on, pinned or not. */
+  evict(prefix: readonly number[] = [], { pinned = prefix.length > 0 } = {}): void {
+    this.#betweenSteps(() => this.#cache.evict(this.#blockIds(prefix), pinned));
   }
 
   /** What is cached of a prefix: a file block, or a prompt with its tokens for the prefill lane. `diskTokens`: behind what memory has of it. */
@@ -300,9 +302,15 @@ export class Engine {
 
   /** Ends all sequences with `onError`. After a failed step the engine must not be used any more. */
   failAll(error: RequestError): void {
+    this.close();
     for (const sequence of [...this.#sequences.values()]) this.#end(sequence, error);
     this.#afterStep = [];
     this.#ending.clear();
+  }
+
+  /** Window and runner are another engine's from now on: nothing more comes from the disk. */
+  close(): void {
+    this.#snapshots?.close();
   }
 
   stats(): CoreStats {

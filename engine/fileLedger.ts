@@ -24,6 +24,8 @@ interface Entry {
   pinned: boolean;
   /** Nothing of it is written to the disk. */
   secret: boolean;
+  /** Nothing of its text as it is. */
+  unsaved: boolean;
   /** Where the cursor last was: decides which part of a large file is the block. */
   cursor: number | undefined;
   block: (Block & { layout: Layout; text: string; cursor: number | undefined }) | undefined;
@@ -33,9 +35,16 @@ export class FileLedger {
   readonly #entries = new Map<string, Entry>();
 
   /** The file was opened or edited. One that is `secret` once stays so. */
-  touch(docId: string, secret = false): void {
+  changed(docId: string, { secret = false, unsaved = false } = {}): void {
     const entry = this.#of(docId);
     entry.secret ||= secret;
+    entry.unsaved = unsaved;
+    this.touch(docId);
+  }
+
+  /** Its block is to be computed in idle time. */
+  touch(docId: string): void {
+    const entry = this.#of(docId);
     entry.stale = true;
     entry.open = true;
   }
@@ -57,8 +66,15 @@ export class FileLedger {
     this.#of(docId).pinned = pinned;
   }
 
-  isSecret(docId: string): boolean {
-    return this.#of(docId).secret;
+  saved(docId: string): void {
+    const entry = this.#entries.get(docId);
+    if (entry) entry.unsaved = false;
+  }
+
+  /** Whether its block may be written to the disk. */
+  mayBeKept(docId: string): boolean {
+    const { secret, unsaved } = this.#of(docId);
+    return !secret && !unsaved;
   }
 
   isPinned(docId: string): boolean {
@@ -74,6 +90,11 @@ export class FileLedger {
     this.#entries.set(docId, { ...entry, open: false, stale: false, pinned: false, block: { ...entry.block, text: '' } });
     const closed = [...this.#entries].filter(([, each]) => !each.open);
     for (const [id] of closed.slice(0, -MOST_CLOSED)) this.#entries.delete(id);
+  }
+
+  /** Closed files are remembered no longer. */
+  forgetClosed(): void {
+    for (const [docId, { open }] of [...this.#entries]) if (!open) this.#entries.delete(docId);
   }
 
   /** The block's tokens of a file that is open or remembered, as they were last. */
@@ -156,7 +177,7 @@ export class FileLedger {
   #of(docId: string): Entry {
     let entry = this.#entries.get(docId);
     if (!entry) {
-      entry = { open: true, hits: 0, blockTokens: 0, cachedTokens: 0, lastUse: performance.now(), stale: false, pinned: false, secret: false, cursor: undefined, block: undefined };
+      entry = { open: true, hits: 0, blockTokens: 0, cachedTokens: 0, lastUse: performance.now(), stale: false, pinned: false, secret: false, unsaved: false, cursor: undefined, block: undefined };
       this.#entries.set(docId, entry);
     }
     return entry;

@@ -3,7 +3,7 @@ import { compressionOf } from './cache/compression.ts';
 import { codecNamed } from './cache/codecs/registry.ts';
 import { DiskTier } from './cache/disk/diskTier.ts';
 import { SpillFile } from './cache/disk/spillFile.ts';
-import { KVZIP } from './cache/keptRows.ts';
+import { KEPT_CODEC, KVZIP } from './cache/keptRows.ts';
 import { kvBytesPerToken } from './cache/kvRows.ts';
 import { KvWindow } from './cache/window.ts';
 import { Engine } from './engine.ts';
@@ -75,16 +75,16 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   const reuseShifted = shifted !== null && shifted.klMean <= shifted.bound;
   const rope = new RopeTable(imported.config.rope, imported.config.headSize);
   const prunes = options.compress?.codec === KVZIP && kv === 'int8';
-  const codec = options.compress && !prunes && kv === 'int8' ? codecNamed(options.compress.codec, shape, rope) : null;
+  const codec = options.compress && kv === 'int8' ? codecNamed(prunes ? KEPT_CODEC : options.compress.codec, shape, rope) : null;
   const onMeasured = (fraction: number): void => progress('session', fraction);
   const { turn } = text;
-  const pruned = prunes ? await pruneQuality(imported, runner, encode, turn, contextTokens, onMeasured) : null;
-  const compressed = pruned
-    ? pruned.files
+  const pruned = prunes ? await pruneQuality(imported, runner, encode, codec!, turn, contextTokens, onMeasured) : null;
+  const compressed = prunes
+    ? (pruned?.files ?? null)
     : codec && !codec.lossless ? await codecQuality(imported, runner, encode, codec, contextTokens, onMeasured) : null;
   const isGood = compressed !== null && compressed.klMean <= compressed.bound;
-  const compression = codec && isGood ? compressionOf(options.compress!.when, codec) : null;
-  const pruning = pruned && isGood ? { idleMs: PRUNED_MS, turn, conversations: pruned.conversations.klMean <= pruned.conversations.bound, biased: new Set(imported.biased) } : null;
+  const compression = codec && isGood ? compressionOf(options.compress!.when, codec, prunes ? 'kept' : null) : null;
+  const pruning = pruned && isGood ? { idleMs: PRUNED_MS, turn, conversations: pruned.conversations.klMean <= pruned.conversations.bound } : null;
   progress('session', 1);
   // After the weights are in memory: they are not available any more.
   const budget = new MemoryBudget({ maxBytes: options.maxBytes, share: options.memoryShare ?? USUAL_SHARE }, memoryReading(0), performance.now());
@@ -136,6 +136,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
       if (budget.follow(memoryReading(model.engine.cacheBytes), now)) model.engine.setMaxBytes(budget.ceiling);
     },
     rebuild() {
+      model.engine.close();
       model.engine = makeEngine();
     },
     async dispose() {

@@ -210,8 +210,9 @@ export type HostMessage =
   | { type: 'configure'; /** 0 lets the engine choose. */ maxBytes?: number; /** Of the available memory, then. */ memoryShare?: number; /** Whether file blocks may be computed while idle. */ idleWork?: boolean }
   | { type: 'generate'; requestId: string; task: Task; priority: Priority; sampling?: SamplingParams }
   | { type: 'abort'; requestId: string }
-  | { type: 'documentChanged'; docId: string; version: number; /** As the editor shows it; the engine keeps the last two parts. */ path: string; text: string; /** The editor's name of it, where the path does not tell: untitled files, cells of a notebook. */ language?: string; /** Nothing of it is written to the disk. */ secret?: boolean }
-  | { type: 'documentChanged'; docId: string; version: number; edits: TextEdit[] }
+  | { type: 'documentChanged'; docId: string; version: number; /** As the editor shows it; the engine keeps the last two parts. */ path: string; text: string; /** The editor's name of it, where the path does not tell: untitled files, cells of a notebook. */ language?: string; /** Nothing of it is written to the disk, ever. */ secret?: boolean; /** Nothing of this text is, until it is saved. */ unsaved?: boolean }
+  | { type: 'documentChanged'; docId: string; version: number; edits: TextEdit[]; unsaved?: boolean }
+  | { type: 'documentSaved'; docId: string }
   | { type: 'documentClosed'; docId: string }
   /** Of a text, or of a mirrored document's file block. */
   | { type: 'countTokens'; requestId: string; text: string }
@@ -231,7 +232,8 @@ export type HostMessage =
   | { type: 'metrics'; requestId: string }
   | { type: 'pin'; docId: string; pinned: boolean }
   /** Drops a document's unreferenced KV, in memory and on disk, or all of it, on disk that of other models, too. */
-  | { type: 'evict'; docId?: string }
+  | { type: 'evict'; docId: string }
+  | { type: 'evict'; /** What is pinned, too. */ pinned?: boolean }
   /** Answered when no request is waiting or running and idle work has ended. */
   | { type: 'flush'; requestId: string }
   /** `tree` asks for the prefix tree, too. */

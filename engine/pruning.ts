@@ -26,8 +26,6 @@ export interface PruningOptions {
   readonly turn: TurnIds;
   /** Whether conversations lose rows, too. */
   readonly conversations: boolean;
-  /** Layers whose keys are coded without their bias. */
-  readonly biased: ReadonlySet<number>;
 }
 
 interface PrunableContext extends Context {
@@ -105,9 +103,8 @@ export class Pruning {
 
   #finish({ ids, privateFrom, meter }: Job): void {
     this.#job = null;
-    const { biased } = this.#options;
-    if (privateFrom === null) this.#cache.runs.prune(ids, 0, meter.sum, { keep: KEPT_SHARE, biased, name: KVZIP });
-    else this.#cache.runs.prune(ids.slice(0, -RECENT_TOKENS), privateFrom, meter.sum, { keep: KEPT_SHARE, biased, name: H2O });
+    if (privateFrom === null) this.#cache.runs.prune(ids, 0, meter.sum, { keep: KEPT_SHARE, name: KVZIP });
+    else this.#cache.runs.prune(ids.slice(0, -RECENT_TOKENS), privateFrom, meter.sum, { keep: KEPT_SHARE, name: H2O });
   }
 
   /** Long ones, while memory is short; none of them begins before the end of its file. */

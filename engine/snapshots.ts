@@ -4,10 +4,10 @@
  * Decides what and when; where rows lie is the cache's, files are the disk tier's.
  */
 import type { KvCodec } from './cache/codecs/kvCodec.ts';
-import type { DiskTier, FoundSegment } from './cache/disk/diskTier.ts';
-import { rootKey, SEGMENT_TOKENS, segmentKey } from './cache/disk/segment.ts';
+import type { DiskTier } from './cache/disk/diskTier.ts';
+import { type FoundSegment, rootKey, SEGMENT_TOKENS, segmentKey } from './cache/disk/segment.ts';
 import type { KvCache } from './cache/kvCache.ts';
-import { codedBlock, exactBlock, type StoredBlock } from './cache/store.ts';
+import { codedBlock, exactBlocks, type StoredBlock } from './cache/store.ts';
 import type { KvShape } from './cache/kvRows.ts';
 
 /** What has not been used for so long is written: a file that is being worked on would be written again and again. */
@@ -47,6 +47,7 @@ export class Snapshots {
   #work: Promise<unknown> = Promise.resolve();
   /** A write has failed: nothing more is written. */
   #stopped = false;
+  #closed = false;
 
   constructor({ disk, codec, modelKey, log }: SnapshotOptions, cache: KvCache, clock: () => number) {
     this.disk = disk;
@@ -57,10 +58,10 @@ export class Snapshots {
     this.#clock = clock;
   }
 
-  /** The most memory that reading or writing takes beside the store: a segment as a file, and its rows. */
+  /** The most memory that reading or writing takes beside the store, one at a time: a segment as a file, its rows, and these encoded or in blocks. */
   static bufferBytes(shape: KvShape): number {
     const { numLayers, kvHeads, headSize } = shape;
-    return 2 * SEGMENT_TOKENS * numLayers * kvHeads * (2 * headSize + 8) + 4096;
+    return 3 * SEGMENT_TOKENS * numLayers * kvHeads * (2 * headSize + 8) + 4096;
   }
 
   /** Tokens of a prompt that the disk has behind the `numCached` that memory has. Looks at no file. */
@@ -74,15 +75,24 @@ export class Snapshots {
    * Brings what the disk has of cacheIds[0 .. limit) into the store, as far as there is room; returns the number of tokens.
    * `between` runs its argument when no step is under way.
    */
-  async fetch(cacheIds: readonly number[], limit: number, between: (action: () => void) => void): Promise<number> {
+  fetch(cacheIds: readonly number[], limit: number, between: (action: () => void) => void): Promise<number> {
+    return this.#inTurn(() => this.#fetch(cacheIds, limit, between));
+  }
+
+  /** The cache is another's from now on. */
+  close(): void {
+    this.#closed = true;
+  }
+
+  async #fetch(cacheIds: readonly number[], limit: number, between: (action: () => void) => void): Promise<number> {
     let numFetched = 0;
     for (const segment of this.disk.find(this.#root, cacheIds.slice(0, limit))) {
       const end = segment.startIndex + segment.numTokens;
       if (this.#cache.lookUp(cacheIds, end).numTokens >= end) continue;
-      const runs = await this.disk.read(segment);
-      const blocks = runs && this.#blocks(runs, segment);
+      const runs = this.#closed ? null : await this.disk.read(segment);
+      const blocks = runs && (await this.#blocks(runs, segment));
       if (!blocks) break;
-      const taken = await new Promise<number>((resolve) => between(() => resolve(this.#cache.runs.takeStored(cacheIds, segment.startIndex, blocks, this.#codec.lossless ? null : this.#codec.name, 'idle'))));
+      const taken = await new Promise<number>((resolve) => between(() => resolve(this.#closed ? 0 : this.#cache.runs.takeStored(cacheIds, segment.startIndex, blocks, this.#codec.lossless ? null : this.#codec.name, 'idle'))));
       if (taken === 0) break;
       numFetched += taken;
     }
@@ -119,10 +129,8 @@ export class Snapshots {
       if (lastUse > before || (saved?.lastUse === lastUse && saved.numTokens === numTokens)) continue;
       const missing = this.#firstMissing(ids, numTokens);
       const rows = missing && this.#cache.runs.readExact(ids, missing.startIndex, missing.startIndex + missing.numTokens);
-      if (rows) {
-        await this.#write(missing, this.#codec.encode(rows, { startIndex: missing.startIndex, contextEnd: ids.length }));
-        return true;
-      }
+      if (rows && (await this.#write(missing, this.#codec.encode(rows, { startIndex: missing.startIndex, contextEnd: ids.length })))) return true;
+      if (this.#stopped) return false;
       this.#saved.set(of, { lastUse, numTokens });
     }
     return false;
@@ -149,24 +157,27 @@ export class Snapshots {
     }
   }
 
-  async #write(segment: FoundSegment, run: Uint8Array): Promise<void> {
+  async #write(segment: FoundSegment, run: Uint8Array): Promise<boolean> {
     try {
-      await this.disk.write(segment, [run]);
+      return await this.disk.write(segment, [run]);
     } catch (error) {
       this.#stopped = true;
       const { code, message } = error as NodeJS.ErrnoException;
       this.#log(code === 'ENOSPC' || code === 'EDQUOT' ? `The disk of ${this.disk.folder} is full: nothing more of the cache is kept there.` : `The cache cannot be kept in ${this.disk.folder}: ${message}`);
+      return false;
     }
   }
 
-  #blocks(runs: readonly Uint8Array[], segment: FoundSegment): StoredBlock[] | null {
+  /** null, and the segment is removed: its rows are not what its name says. */
+  async #blocks(runs: readonly Uint8Array[], segment: FoundSegment): Promise<StoredBlock[] | null> {
     try {
-      return runs.map((encoded) => {
+      return runs.flatMap((encoded) => {
         const { rows } = this.#codec.decode(encoded);
-        return this.#codec.lossless ? exactBlock(rows) : codedBlock(this.#codec, encoded.slice(), rows.numTokens);
+        return this.#codec.lossless ? exactBlocks({ ...this.#codec.shape, kv: 'int8' }, rows) : codedBlock(this.#codec, encoded.slice(), rows.numTokens);
       });
     } catch (error) {
       this.#log(`A segment of ${segment.numTokens} tokens in ${this.disk.folder} is not used: ${(error as Error).message}`);
+      await this.disk.remove([segment]).catch(() => {});
       return null;
     }
   }

@@ -15,6 +15,7 @@ import type { Settings } from './config.ts';
 import { SnippetSource } from './context/snippetSource.ts';
 import { DocumentMirror } from './client/documentMirror.ts';
 import { EngineHost } from './client/engineHost.ts';
+import { onNewlyExcluded } from './client/newlyExcluded.ts';
 import { registerEdits } from './edit/editCommands.ts';
 import { EditPreview } from './edit/editPreview.ts';
 import { reportProblem } from './firstRun/reportProblem.ts';
@@ -59,12 +60,11 @@ export class Assistant {
     this.#host = host;
     this.#disposables = [
       // Whose files they are is not known on the disk: all of it goes, and what may stay comes again.
-      settings.onDidChange(({ before, now }) => {
-        if (now.completion.exclude.every((glob) => before.completion.exclude.includes(glob))) return;
+      onNewlyExcluded(context.workspaceState, settings, () => {
         mirror.reviewSecrets();
         summaries.forget();
         completion.forget();
-        host.clearCache();
+        host.clearCache({ pinned: true });
       }),
       completion,
       snippets,

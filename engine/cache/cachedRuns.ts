@@ -17,26 +17,28 @@ export class CachedRuns {
   readonly #memory: KvMemory;
   readonly #clock: () => number;
   readonly #compression: Compression | null;
+  readonly #biased: ReadonlySet<number>;
   readonly #onInsert: () => void;
 
-  /** `onInsert`: runs have come into the tree. */
-  constructor(memory: KvMemory, options: { clock: () => number; compression: Compression | null; onInsert: () => void }) {
+  /** `onInsert`: runs have come into the tree. `biased`: see keptTokens. */
+  constructor(memory: KvMemory, options: { clock: () => number; compression: Compression | null; biased: ReadonlySet<number>; onInsert: () => void }) {
     this.#memory = memory;
     this.#clock = options.clock;
     this.#compression = options.compression;
+    this.#biased = options.biased;
     this.#onInsert = options.onInsert;
   }
 
   /** Codes a block more of the store, of what has been out of use longest; false when there is nothing to be coded. */
   compress(): boolean {
-    const { tree, store, bytes, maxBytes } = this.#memory;
-    if (!this.#compression || bytes < this.#compression.fullness * maxBytes) return false;
-    const { codec, idleMs } = this.#compression;
+    const { tree, store, bytes, ceiling } = this.#memory;
+    if (!this.#compression || bytes < this.#compression.fullness * ceiling.maxBytes) return false;
+    const { codec, idleMs, only } = this.#compression;
     const now = this.#clock();
-    const node = firstToGo(tree.nodes(), this.#memory.order(), (each) => !isUsed(each) && !each.slots && each.stored !== null && each.stored.numExact > 0 && now - each.lastUse >= idleMs);
+    const node = firstToGo(tree.nodes(), this.#memory.order(), (each) => !isUsed(each) && !each.slots && each.stored !== null && each.stored.numUncoded > 0 && now - each.lastUse >= idleMs && each.pruned === (only === 'kept'));
     if (!node) return false;
     node.stored = store.compress(node.stored!, codec, { startIndex: node.startIndex, contextEnd: deepestEnd(node) })!;
-    node.codec = codec.name;
+    if (!node.pruned) node.codec = codec.name;
     return true;
   }
 
@@ -59,9 +61,9 @@ export class CachedRuns {
 
   /**
    * Lets rows of a prefix go, from token `from` on: of each run a share `keep` of the tokens stays, those that receive most, in each
-   * head its own. `attention` [numLayers * kvHeads, rows]: what each row of the prefix receives; `biased`: see keptTokens.
+   * head its own. `attention` [numLayers * kvHeads, rows]: what each row of the prefix receives.
    */
-  prune(tokenIds: readonly number[], from: number, attention: Float32Array, options: { keep: number; biased: ReadonlySet<number>; name: string }): void {
+  prune(tokenIds: readonly number[], from: number, attention: Float32Array, options: { keep: number; name: string }): void {
     const { shape } = this.#memory.window;
     const numHeads = shape.numLayers * shape.kvHeads;
     const width = attention.length / numHeads;
@@ -73,7 +75,7 @@ export class CachedRuns {
       if (!mayGo || row > width) continue;
       const own = new Float32Array(numHeads * n);
       for (let h = 0; h < numHeads; h++) own.set(attention.subarray(h * width + first, h * width + row), h * n);
-      const kept = keptTokens(shape, own, Math.ceil(options.keep * n), options.biased);
+      const kept = keptTokens(shape, own, Math.ceil(options.keep * n), this.#biased);
       const rows = rowsOf(kept, shape, this.#memory.read(node, 0, n));
       this.#memory.prune(node, rows, kept.places.map((place) => node.startIndex + place), options.name);
     }

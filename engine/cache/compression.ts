@@ -8,10 +8,12 @@ export interface Compression {
   readonly idleMs: number;
   /** Share of the ceiling that must be taken, 0..1. */
   readonly fullness: number;
+  /** Only what is left of runs that rows have been let go of; null: everything. */
+  readonly only: 'kept' | null;
 }
 
 /** What is meant by compressing always, or when memory is short. */
-export function compressionOf(when: 'short' | 'always', codec: KvCodec): Compression | null {
+export function compressionOf(when: 'short' | 'always', codec: KvCodec, only: 'kept' | null = null): Compression | null {
   if (codec.lossless) return null;
-  return when === 'always' ? { codec, idleMs: 60_000, fullness: 0 } : { codec, idleMs: 5 * 60_000, fullness: 0.75 };
+  return when === 'always' ? { codec, idleMs: 60_000, fullness: 0, only } : { codec, idleMs: 5 * 60_000, fullness: 0.75, only };
 }

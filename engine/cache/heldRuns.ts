@@ -7,7 +7,7 @@ import type { KvMemory } from './kvMemory.ts';
 import type { KvRows } from './kvRows.ts';
 import { firstToGo } from './eviction/eviction.ts';
 import { isUsed, numRows, type TreeNode } from './prefixTree.ts';
-import { exactBlock, keptBlock, runOf, type StoredBlock, type StoredRun } from './store.ts';
+import { exactBlock, keptBlocks, runOf, type StoredBlock, type StoredRun } from './store.ts';
 
 /** Tokens of a block that leaves memory. */
 export const SPILLED_TOKENS = 32;
@@ -56,7 +56,7 @@ export class HeldRuns {
     const fromWindow = function* (): Generator<StoredBlock> {
       for (let at = 0; at < slots!.length; at += SPILLED_TOKENS) yield exactBlock(window.read(slots!.subarray(at, at + SPILLED_TOKENS)));
     };
-    const kept = (): StoredBlock[] => [keptBlock(window.read(slots!), window.positionsOf(slots!), node.tokenIds.length)];
+    const kept = (): StoredBlock[] => keptBlocks(window.shape, window.read(slots!), window.positionsOf(slots!), node.tokenIds.length);
     const spilled = this.#toDisk(() => node.stored?.blocks ?? (pruned ? kept() : fromWindow()), node);
     if (!spilled) return false;
     store.replace(node.stored, spilled);

@@ -72,32 +72,35 @@ export interface SketchedBlock {
  */
 export function sketchedAttention(shape: SketchShape, blocks: readonly SketchedBlock[], queries: readonly Float32Array[], without: ReadonlySet<number> = new Set()): Float32Array {
   const { numLayers, kvHeads, headSize } = shape;
-  const numQuads = headSize / 4;
+  const numHeads = numLayers * kvHeads;
   const most = new Float32Array(blocks.length);
-  const decoded = blocks.map(({ sketch, numTokens: n }) => unpacked(shape, sketch, n));
+  // One head at a time: unpacked, all of them take half as much again as the sketches.
+  const heads = blocks.map(({ numTokens }): SketchedHead => ({ mean: new Float32Array(headSize), factors: new Float32Array(numTokens), codesAt: 0 }));
   const scores = blocks.map(({ numTokens }) => new Float32Array(numTokens));
-  const table = new Float32Array(numQuads * 256);
+  const table = new Float32Array((headSize / 4) * 256);
   const powers = new Float64Array(blocks.length);
   const query = new Float32Array(headSize);
-  for (const token of queries) {
-    const groupSize = token.length / (numLayers * kvHeads * headSize);
-    for (let head = 0; head < token.length / headSize; head++) {
-      const h = Math.floor(head / groupSize);
-      if (without.has(Math.floor(h / kvHeads))) continue;
-      query.set(token.subarray(head * headSize, (head + 1) * headSize));
-      hadamard(query, 1, headSize, 1, 'byToken');
-      fillTable(table, query);
-      let top = Number.NEGATIVE_INFINITY;
-      for (let b = 0; b < blocks.length; b++) top = Math.max(top, scoreBlock(decoded[b]!, h, query, table, scores[b]!));
-      let total = 0;
-      for (let b = 0; b < blocks.length; b++) {
-        const own = scores[b]!;
-        let sum = 0;
-        for (let i = 0; i < own.length; i++) if (own[i]! > top - NEGLIGIBLE) sum += Math.exp(own[i]! - top);
-        total += sum;
-        powers[b] = sum;
+  for (let h = 0; h < numHeads; h++) {
+    if (without.has(Math.floor(h / kvHeads))) continue;
+    for (const [b, block] of blocks.entries()) unpack(shape, block, h, heads[b]!);
+    for (const token of queries) {
+      const groupSize = token.length / (numHeads * headSize);
+      for (let head = h * groupSize; head < (h + 1) * groupSize; head++) {
+        query.set(token.subarray(head * headSize, (head + 1) * headSize));
+        hadamard(query, 1, headSize, 1, 'byToken');
+        fillTable(table, query);
+        let top = Number.NEGATIVE_INFINITY;
+        for (let b = 0; b < blocks.length; b++) top = Math.max(top, scoreBlock(blocks[b]!.sketch, heads[b]!, query, table, scores[b]!));
+        let total = 0;
+        for (let b = 0; b < blocks.length; b++) {
+          const own = scores[b]!;
+          let sum = 0;
+          for (let i = 0; i < own.length; i++) if (own[i]! > top - NEGLIGIBLE) sum += Math.exp(own[i]! - top);
+          total += sum;
+          powers[b] = sum;
+        }
+        for (let b = 0; b < blocks.length; b++) if (powers[b]! > most[b]! * total) most[b] = powers[b]! / total;
       }
-      for (let b = 0; b < blocks.length; b++) if (powers[b]! > most[b]! * total) most[b] = powers[b]! / total;
     }
   }
   return most;
@@ -116,22 +119,21 @@ function fillTable(table: Float32Array, query: Float32Array): void {
   }
 }
 
-/** A block's sketch, unpacked but for its codes: mean [numLayers * kvHeads, headSize], factors [numLayers * kvHeads, n]; codes from `codesAt` on. */
-interface UnpackedSketch {
+/** Of a block's sketch one head, unpacked but for its codes: mean [headSize], factors [n]; codes from byte `codesAt` on. */
+interface SketchedHead {
   readonly mean: Float32Array;
   readonly factors: Float32Array;
-  readonly codes: Uint8Array;
-  readonly codesAt: number;
+  codesAt: number;
 }
 
 /** Fills in a block's scores [n] in one head, and returns the largest. */
-function scoreBlock({ mean, factors, codes, codesAt }: UnpackedSketch, h: number, query: Float32Array, table: Float32Array, scores: Float32Array): number {
+function scoreBlock(codes: Uint8Array, { mean, factors, codesAt }: SketchedHead, query: Float32Array, table: Float32Array, scores: Float32Array): number {
   const headSize = query.length;
   const n = scores.length;
   let base = 0;
-  for (let d = 0; d < headSize; d++) base += query[d]! * mean[h * headSize + d]!;
+  for (let d = 0; d < headSize; d++) base += query[d]! * mean[d]!;
   scores.fill(0);
-  let at = codesAt + h * (headSize / 4) * n;
+  let at = codesAt;
   let t = 0;
   // Four at a time, as sums are read and written most.
   for (; t + 1024 <= table.length; t += 1024, at += 4 * n) {
@@ -140,21 +142,21 @@ function scoreBlock({ mean, factors, codes, codesAt }: UnpackedSketch, h: number
   for (; t < table.length; t += 256, at += n) for (let i = 0; i < n; i++) scores[i]! += table[t + codes[at + i]!]!;
   let top = Number.NEGATIVE_INFINITY;
   for (let i = 0; i < n; i++) {
-    const score = base + factors[h * n + i]! * scores[i]!;
+    const score = base + factors[i]! * scores[i]!;
     scores[i] = score;
     if (score > top) top = score;
   }
   return top;
 }
 
-function unpacked({ numLayers, kvHeads, headSize }: SketchShape, sketch: Uint8Array, n: number): UnpackedSketch {
+function unpack({ numLayers, kvHeads, headSize }: SketchShape, { sketch, numTokens: n }: SketchedBlock, h: number, head: SketchedHead): void {
   const numHeads = numLayers * kvHeads;
   halfValues ??= Float32Array.from({ length: 2 ** 16 }, (_, half) => halfValue(half));
   const values = halfValues;
   const halves = new Uint16Array(sketch.buffer, sketch.byteOffset, numHeads * (headSize + n));
-  const floats = new Float32Array(halves.length);
-  for (let i = 0; i < halves.length; i++) floats[i] = values[halves[i]!]!;
-  return { mean: floats.subarray(0, numHeads * headSize), factors: floats.subarray(numHeads * headSize), codes: sketch, codesAt: halves.byteLength };
+  for (let d = 0; d < headSize; d++) head.mean[d] = values[halves[h * headSize + d]!]!;
+  for (let i = 0; i < n; i++) head.factors[i] = values[halves[numHeads * headSize + h * n + i]!]!;
+  head.codesAt = halves.byteLength + h * (headSize / 4) * n;
 }
 
 /** Of all bit patterns. */

@@ -58,16 +58,16 @@ export class KvCache {
     this.#clock = clock;
     this.shifted = new ShiftedRuns(this.#memory, clock);
     this.sparse = new SparseLeases(this.#memory, { spillFile, clock, ranks, biased });
-    this.runs = new CachedRuns(this.#memory, { clock, compression, onInsert: () => this.#markPins() });
+    this.runs = new CachedRuns(this.#memory, { clock, compression, biased, onInsert: () => this.#markPins() });
   }
 
   get maxBytes(): number {
-    return this.#memory.maxBytes;
+    return this.#memory.ceiling.maxBytes;
   }
 
   /** The most tokens that fit at once, with nothing else in the cache. */
   get capacity(): number {
-    return this.#memory.maxSlots;
+    return this.#memory.ceiling.maxSlots;
   }
 
   /** Slots that `allocate` could hand out now. */
@@ -230,7 +230,7 @@ export class KvCache {
   /** Window slots of a lease's rows, in order; valid until the lease changes or slots move (`pack`, `setMaxBytes`, `shrink`). */
   slotsOf(lease: Lease): Int32Array {
     const length = numLeased(lease);
-    const { layout } = this.#memory;
+    const { layout } = this.#memory.places;
     if (lease.layout !== layout) lease.numKnown = 0;
     lease.layout = layout;
     if (lease.numKnown < lease.numPaged) {
@@ -261,7 +261,7 @@ export class KvCache {
    */
   pack(leases: Iterable<Lease>, added: readonly Int32Array[], numTokens: number, inFlight: readonly Int32Array[]): void {
     const slots = Array.from(leases, (lease) => this.slotsOf(lease));
-    this.#memory.pack([...slots, ...added], numTokens, [...this.#tails(), ...inFlight]);
+    this.#memory.places.pack([...slots, ...added], numTokens, [...this.#tails(), ...inFlight]);
   }
 
   /** Slots that must be released before `setMaxBytes(maxBytes)`; 0 or less when it can be called. */
@@ -297,8 +297,8 @@ export class KvCache {
     this.#markPins();
   }
 
-  /** Drops what no sequence references: all but pinned runs, or everything that goes on from this prefix, pinned or not. */
-  evict(prefix: readonly number[] = []): void {
+  /** Drops what no sequence references and goes on from this prefix; `pinned`: pinned runs, too. */
+  evict(prefix: readonly number[] = [], pinned = prefix.length > 0): void {
     const dropBelow = (node: TreeNode): void => {
       for (const child of [...node.children.values()]) {
         dropBelow(child);
@@ -306,7 +306,7 @@ export class KvCache {
       }
     };
     const dropLeaf = (node: TreeNode): void => {
-      if (!isUsed(node) && node.children.size === 0 && (prefix.length > 0 || !node.pinned)) this.#memory.drop(node);
+      if (!isUsed(node) && node.children.size === 0 && (pinned || !node.pinned)) this.#memory.drop(node);
     };
     /** `at`: tokens of the prefix that lead to the node. */
     const follow = (node: TreeNode, at: number): void => {
@@ -335,7 +335,7 @@ export class KvCache {
     let codec: string | null = null;
     for (const [node, length] of lengths(match)) {
       if (node.slots) inWindow += length;
-      if (node.slots) bytes += Math.round((length / node.tokenIds.length) * node.slots.length) * this.#memory.bytesPerSlot;
+      if (node.slots) bytes += Math.round((length / node.tokenIds.length) * node.slots.length) * this.#memory.ceiling.bytesPerSlot;
       // A part of a run takes its share of the whole.
       if (node.stored) bytes += Math.round((length / node.tokenIds.length) * node.stored.bytes);
       codec ??= node.codec;

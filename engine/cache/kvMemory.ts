@@ -1,22 +1,23 @@
 /**
  * Where K/V rows live: window and store under one ceiling in bytes. Hands out slots, and makes room for them by
- * growing the window, demoting runs to the store (lossless) or dropping them; brings what a step looks at into few pages.
+ * growing the window, demoting runs to the store (lossless) or dropping them.
  * Knows runs and reference counts, but no sequence and no token. That something does not fit is a return value.
  *
  * Room is made in this order: free slots; growth up to `softSlots`; slots of unreferenced runs, in the order of eviction;
  * growth up to the ceiling. In the store, copies of runs that are also in the window go first, then runs in that order.
  */
+import { Ceiling, roundUp } from './ceiling.ts';
 import type { Compression } from './compression.ts';
 import { type Eviction, type EvictionOrder, evictionOrder, firstToGo } from './eviction/eviction.ts';
-import { packingOf, partnersOf } from './packing.ts';
 import { isUsed, type Match, numRows, pathTo, PrefixTree, type TreeNode } from './prefixTree.ts';
+import { SlotPlaces } from './slotPlaces.ts';
 import { SlotAllocator } from './slots.ts';
 import type { SpillFile } from './disk/spillFile.ts';
-import { keptBlock, KvStore, runOf, type StoredBlock } from './store.ts';
+import { keptBlocks, KvStore, runOf, type StoredBlock } from './store.ts';
 import { type KvRows, kvBytesPerToken } from './kvRows.ts';
 import { type KvWindow, PAGE_SLOTS } from './window.ts';
 
-/** P is whole pages, unless the ceiling allows less than four of them: a step of the window's growth. */
+/** Of the window's growth. */
 const WINDOW_STEP = PAGE_SLOTS;
 const INITIAL_SLOTS = WINDOW_STEP;
 /** Least number of tokens that leave the window at once, so that what comes in their place lies together. */
@@ -29,11 +30,6 @@ const STORE_DROP_TOKENS = 128;
 const LEAST_SHRINK = 2 * WINDOW_STEP;
 /** When all is quiet, runs unused for so long leave the window for the store. */
 const STALE_MS = 60_000;
-
-/** From step to step, of what was attended to in vain: who is gone has no claim. */
-const FADING = 0.97;
-
-const roundUp = (n: number, step: number): number => Math.ceil(n / step) * step;
 
 export interface KvMemoryOptions {
   readonly window: KvWindow;
@@ -51,21 +47,13 @@ export class KvMemory {
   readonly tree: PrefixTree;
   readonly events = { evictions: 0, promotions: 0, demotions: 0 };
   readonly #slots = new SlotAllocator();
-  readonly bytesPerSlot: number;
-  /** Changes whenever slots of runs or tails become others, or lie in other pages. */
-  layout = 0;
-  #maxBytes: number;
+  /** What fits. */
+  readonly ceiling: Ceiling;
+  readonly places: SlotPlaces;
   readonly eviction: Eviction;
   readonly #clock: () => number;
-  /** What splitting a compressed block may take beyond what it took. */
-  readonly #reserve: number;
-  readonly #softSlots: number;
   /** Slots of runs that nobody references. */
   #evictable = 0;
-  /** Tokens that have attended to pages in vain since slots were last packed. */
-  #inVain = 0;
-  /** Bytes that the window leaves to the store. */
-  #aside = 0;
 
   constructor({ window, maxBytes, softSlots, clock, eviction, compression, spillFile }: KvMemoryOptions) {
     this.window = window;
@@ -73,15 +61,11 @@ export class KvMemory {
     this.#clock = clock;
     this.store = new KvStore(window.shape, spillFile);
     this.tree = new PrefixTree(this.store);
-    this.#softSlots = softSlots;
-    this.bytesPerSlot = kvBytesPerToken(window.shape);
-    this.#maxBytes = maxBytes;
-    this.#reserve = (compression?.codec.format.blockTokens ?? 0) * this.store.bytesPerToken;
+    this.places = new SlotPlaces(window, this.#slots, this.tree);
+    // What splitting a compressed block may take beyond what it took.
+    const reserve = compression && compression.only === null ? compression.codec.format.blockTokens * this.store.bytesPerToken : 0;
+    this.ceiling = new Ceiling({ maxBytes, bytesPerSlot: kvBytesPerToken(window.shape), softSlots, reserve });
     this.#resize(this.#initialSlots);
-  }
-
-  get maxBytes(): number {
-    return this.#maxBytes;
   }
 
   get bytes(): number {
@@ -104,54 +88,20 @@ export class KvMemory {
     return this.#slots.isHeld(slot);
   }
 
-  get #limit(): number {
-    return this.#maxBytes - this.#reserve;
-  }
-
-  /** The largest P under the ceiling, with an empty store. */
-  get maxSlots(): number {
-    return this.#slotsUnder(this.#limit);
-  }
-
-  /** As given, but whole pages where the ceiling allows for them: anything else would make the window a single one. */
-  get softSlots(): number {
-    return this.#hasPages ? roundUp(this.#softSlots, WINDOW_STEP) : this.#softSlots;
-  }
-
   /** Slots that `allocate` can hand out: free ones, those of unreferenced runs and those of growth. */
   get available(): number {
-    return this.#mostSlots - this.numReferenced;
-  }
-
-  /** As maxSlots, beside what is set aside for the store. */
-  get #mostSlots(): number {
-    return this.slotsBeside(this.#aside);
+    return this.ceiling.mostSlots - this.numReferenced;
   }
 
   /** As `available`, were so many bytes set aside. */
   availableBeside(bytes: number): number {
-    return this.slotsBeside(bytes) - this.numReferenced;
-  }
-
-  /** As maxSlots, beside so many bytes of the store; whole pages, too. */
-  slotsBeside(bytes: number): number {
-    if (bytes === 0) return this.maxSlots;
-    const slots = this.#slotsUnder(this.#limit - bytes);
-    return this.#hasPages ? slots - (slots % WINDOW_STEP) : slots;
-  }
-
-  get #hasPages(): boolean {
-    return this.maxSlots % WINDOW_STEP === 0;
-  }
-
-  /** What is left of the ceiling beside so many slots. */
-  bytesBeside(numSlots: number): number {
-    return this.#limit - (this.#hasPages ? roundUp(numSlots, WINDOW_STEP) : numSlots) * this.bytesPerSlot;
+    return this.ceiling.slotsBeside(bytes) - this.numReferenced;
   }
 
   /** Slots that `allocate` can hand out as long as nothing has to leave the window or the store for them. */
   get spare(): number {
-    const most = Math.min(this.softSlots, this.#mostSlots, this.#slotsUnder(this.#limit - this.store.bytes));
+    const { softSlots, mostSlots, limit } = this.ceiling;
+    const most = Math.min(softSlots, mostSlots, this.ceiling.slotsUnder(limit - this.store.bytes));
     return this.#slots.numFree + Math.max(0, most - this.window.numSlots);
   }
 
@@ -165,7 +115,7 @@ export class KvMemory {
     if (n > this.available) return null;
     while (this.#slots.numFree < n) {
       const missing = n - this.#slots.numFree;
-      const more = this.#grow(missing, this.softSlots) || this.#reclaim(missing, this.window.numSlots) || this.#grow(missing, this.#mostSlots);
+      const more = this.#grow(missing, this.ceiling.softSlots) || this.#reclaim(missing, this.window.numSlots) || this.#grow(missing, this.ceiling.mostSlots);
       if (!more) return null;
     }
     return this.#slots.take(n, after, preferred);
@@ -192,15 +142,15 @@ export class KvMemory {
   /** Whether the store has so many bytes more, older runs gone or not; this run stays. */
   makeRoomInStore(bytes: number, node: TreeNode): boolean {
     this.reference(node);
-    const fits = this.#makeStoreRoom(this.#limit - this.window.bytes - bytes, null);
+    const fits = this.#makeStoreRoom(this.ceiling.limit - this.window.bytes - bytes, null);
     this.unreference(node);
     return fits;
   }
 
-  /** Keeps so many bytes for what a sparse lease will hold. Slots move: `tails`, see #compact. */
+  /** Keeps so many bytes for what a sparse lease will hold. Slots move: `tails`, see SlotPlaces. */
   setAside(bytes: number, tails: Iterable<number[] | Int32Array>): void {
-    this.#aside = bytes;
-    const target = Math.max(this.#mostSlots, roundUp(this.numReferenced, WINDOW_STEP));
+    this.ceiling.aside = bytes;
+    const target = Math.max(this.ceiling.mostSlots, roundUp(this.numReferenced, WINDOW_STEP));
     if (target < this.window.numSlots) this.#shrinkTo(target, tails);
   }
 
@@ -233,7 +183,7 @@ export class KvMemory {
     if (this.store.bytes > before) {
       const path = pathTo(upper);
       for (const each of path) this.reference(each);
-      this.#makeStoreRoom(this.#limit - this.window.bytes, null);
+      this.#makeStoreRoom(this.ceiling.limit - this.window.bytes, null);
       for (const each of path) this.unreference(each);
     }
     return upper;
@@ -247,7 +197,7 @@ export class KvMemory {
     const { bytes } = runOf(blocks);
     const path = pathTo(parent);
     for (const node of path) this.reference(node);
-    const fits = this.#makeStoreRoom(this.#limit - this.window.bytes - bytes, null);
+    const fits = this.#makeStoreRoom(this.ceiling.limit - this.window.bytes - bytes, null);
     // A run in the window has all that stands before it there, too.
     const slots = !fits && path.every((node) => this.promote(node)) ? this.allocate(tokenIds.length, parent.slots?.at(-1)) : null;
     for (const node of path) this.unreference(node);
@@ -278,7 +228,7 @@ export class KvMemory {
       this.#evictable -= rest.length;
       node.slots = node.slots.slice(0, rows.numTokens);
       this.window.write(node.slots, rows, 0, positions);
-    } else node.stored = this.store.add([keptBlock(rows, positions, node.tokenIds.length)]);
+    } else node.stored = this.store.add(keptBlocks(this.window.shape, rows, positions, node.tokenIds.length));
     node.codec = name;
   }
 
@@ -297,15 +247,15 @@ export class KvMemory {
 
   /** Referenced slots beyond what another ceiling would allow; 0 or less when there are none. */
   excess(maxBytes: number): number {
-    return this.numReferenced - this.#slotsUnder(maxBytes - this.#reserve);
+    return this.numReferenced - this.ceiling.slotsWith(maxBytes);
   }
 
-  /** Sets the ceiling and keeps it at once. The caller has seen to it that `excess` is at most 0. `tails`: see #compact. */
+  /** Sets the ceiling and keeps it at once. The caller has seen to it that `excess` is at most 0. `tails`: see SlotPlaces. */
   setMaxBytes(maxBytes: number, tails: Iterable<number[]>): void {
-    this.#maxBytes = maxBytes;
-    const target = Math.min(this.window.numSlots, this.maxSlots);
+    this.ceiling.maxBytes = maxBytes;
+    const target = Math.min(this.window.numSlots, this.ceiling.maxSlots);
     if (target < this.window.numSlots) this.#shrinkTo(target, tails);
-    this.#makeStoreRoom(this.#limit - this.window.bytes, null);
+    this.#makeStoreRoom(this.ceiling.limit - this.window.bytes, null);
   }
 
   /** For quiet moments: demotes stale runs, and gives the memory of free slots back when there are many. */
@@ -316,25 +266,6 @@ export class KvMemory {
     }
     const target = Math.max(this.#initialSlots, roundUp(this.numHeld, WINDOW_STEP));
     if (this.window.numSlots - target >= Math.max(LEAST_SHRINK, this.window.numSlots / 4)) this.#shrinkTo(target, tails);
-  }
-
-  /**
-   * `numTokens` tokens are about to attend to `slots` together: brings these into as few pages as they fill, as far as that pays.
-   * `tails`: all slots in use that are in no run; rewritten where they move.
-   */
-  pack(slots: readonly Int32Array[], numTokens: number, tails: Iterable<number[] | Int32Array>): void {
-    const { numSlots, pageSlots } = this.window;
-    const packing = packingOf(slots, numSlots, pageSlots);
-    this.#inVain = FADING * this.#inVain + numTokens * packing.pagesInVain;
-    if (packing.from.length === 0 || this.#inVain < packing.price) return;
-    this.#inVain -= packing.price;
-    const isIdle = new Uint8Array(numSlots);
-    for (const node of this.tree.nodes()) if (node.refCount === 0) for (const slot of node.slots ?? []) isIdle[slot] = 1;
-    const from = Int32Array.from(packing.from).sort();
-    const to = partnersOf(packing, pageSlots, (slot) => !this.#slots.isHeld(slot), (slot) => isIdle[slot] === 1);
-    this.window.exchange(from, to);
-    this.#slots.exchange(from, to);
-    this.#rewrite(from, to, tails);
   }
 
   /** Unreferenced runs in the window, in the order in which they go. */
@@ -348,18 +279,13 @@ export class KvMemory {
   }
 
   get #initialSlots(): number {
-    return Math.min(INITIAL_SLOTS, this.softSlots, this.maxSlots);
-  }
-
-  #slotsUnder(maxBytes: number): number {
-    const slots = Math.max(0, Math.floor(maxBytes / this.bytesPerSlot));
-    return slots >= 4 * WINDOW_STEP ? slots - (slots % WINDOW_STEP) : slots;
+    return Math.min(INITIAL_SLOTS, this.ceiling.softSlots, this.ceiling.maxSlots);
   }
 
   #grow(missing: number, limit: number): boolean {
     const P = this.window.numSlots;
-    const target = Math.min(P + roundUp(missing, WINDOW_STEP), limit, this.#mostSlots);
-    if (target <= P || !this.#makeStoreRoom(this.#limit - target * this.bytesPerSlot, null)) return false;
+    const target = Math.min(P + roundUp(missing, WINDOW_STEP), limit, this.ceiling.mostSlots);
+    if (target <= P || !this.#makeStoreRoom(this.ceiling.limit - target * this.ceiling.bytesPerSlot, null)) return false;
     this.#resize(target);
     return true;
   }
@@ -367,15 +293,15 @@ export class KvMemory {
   #resize(numSlots: number): void {
     const { pageSlots } = this.window;
     this.#slots.resize(numSlots);
-    this.window.resize(numSlots, this.maxSlots);
-    if (this.window.pageSlots !== pageSlots) this.layout++;
+    this.window.resize(numSlots, this.ceiling.maxSlots);
+    if (this.window.pageSlots !== pageSlots) this.places.layout++;
   }
 
   #shrinkTo(target: number, tails: Iterable<number[] | Int32Array>): void {
     while (this.numHeld > target) {
       if (!this.#reclaim(this.numHeld - target, target)) throw new Error('The window shrinks below the slots in use.');
     }
-    this.#compact(target, tails);
+    this.places.compact(target, tails);
     this.#resize(target);
   }
 
@@ -393,7 +319,7 @@ export class KvMemory {
   /** Moves an unreferenced run to the store; false when the ceiling leaves no room, though older runs were to go. */
   #demote(node: TreeNode, numSlots: number): boolean {
     if (!node.stored) {
-      const limit = this.#limit - numSlots * this.bytesPerSlot - node.slots!.length * (node.pruned ? this.store.bytesPerKeptRow : this.store.bytesPerToken);
+      const limit = this.ceiling.limit - numSlots * this.ceiling.bytesPerSlot - node.slots!.length * (node.pruned ? this.store.bytesPerKeptRow : this.store.bytesPerToken);
       if (!this.#makeStoreRoom(limit, node)) return false;
       node.stored = node.pruned ? this.store.putKept(this.window, node.slots!, node.tokenIds.length) : this.store.put(this.window, node.slots!);
     }
@@ -442,32 +368,5 @@ export class KvMemory {
       order = this.order();
     }
     return true;
-  }
-
-  /** Moves held slots from `target` and above to free ones below. `tails` are slots that are in no run; rewritten too. */
-  #compact(target: number, tails: Iterable<number[] | Int32Array>): void {
-    const from: number[] = [];
-    for (let slot = target; slot < this.window.numSlots; slot++) if (this.#slots.isHeld(slot)) from.push(slot);
-    if (from.length === 0) return;
-    const to = this.#slots.takeLowest(from.length);
-    const movedFrom = Int32Array.from(from);
-    this.window.exchange(movedFrom, to);
-    this.#slots.give(from);
-    this.#rewrite(movedFrom, to, tails);
-  }
-
-  /** What was in slot from[i] is in slot to[i] now, and the other way round. */
-  #rewrite(from: Int32Array, to: Int32Array, tails: Iterable<number[] | Int32Array>): void {
-    const moved = new Int32Array(this.window.numSlots).fill(-1);
-    for (let i = 0; i < from.length; i++) {
-      moved[from[i]!] = to[i]!;
-      moved[to[i]!] = from[i]!;
-    }
-    const rewrite = (slots: Int32Array | number[]): void => {
-      for (let i = 0; i < slots.length; i++) if (moved[slots[i]!]! >= 0) slots[i] = moved[slots[i]!]!;
-    };
-    for (const node of this.tree.nodes()) if (node.slots) rewrite(node.slots);
-    for (const tail of tails) rewrite(tail);
-    this.layout++;
   }
 }

@@ -95,19 +95,19 @@ export class SparseLeases {
 
   /** Slots of chosen blocks: all that sketches leave, but for what is computed, and as much for others; no more than the prefill lane has room for. */
   #chosenFor(numTokens: number): number {
-    return Math.min(Math.max(this.#leastChosen, this.#memory.slotsBeside(this.storeBytes(numTokens)) - 2 * this.#part - BLOCK), this.#mostChosen);
+    return Math.min(Math.max(this.#leastChosen, this.#memory.ceiling.slotsBeside(this.storeBytes(numTokens)) - 2 * this.#part - BLOCK), this.#mostChosen);
   }
 
   get #leastChosen(): number {
-    return Math.min(this.#mostChosen, Math.floor(LEAST_SHARE * this.#memory.maxSlots));
+    return Math.min(this.#mostChosen, Math.floor(LEAST_SHARE * this.#memory.ceiling.maxSlots));
   }
 
   get #mostChosen(): number {
-    return this.prefillTokens > 0 ? Math.max(4 * BLOCK, this.prefillTokens - this.#part - BLOCK) : this.#memory.maxSlots;
+    return this.prefillTokens > 0 ? Math.max(4 * BLOCK, this.prefillTokens - this.#part - BLOCK) : this.#memory.ceiling.maxSlots;
   }
 
   get #part(): number {
-    return Math.max(BLOCK, Math.min(PART, Math.floor(this.#memory.maxSlots / 8 / BLOCK) * BLOCK));
+    return Math.max(BLOCK, Math.min(PART, Math.floor(this.#memory.ceiling.maxSlots / 8 / BLOCK) * BLOCK));
   }
 
   /** Bytes of memory that so many tokens take outside the window. */
@@ -121,7 +121,7 @@ export class SparseLeases {
   get capacity(): number {
     if (!this.#spillFile) return 0;
     const { store, window } = this.#memory;
-    const inMemory = (this.#memory.bytesBeside(this.#leastChosen + 2 * this.#part + BLOCK) - this.storeBytes(0)) / sketchBytes(window.shape, BLOCK);
+    const inMemory = (this.#memory.ceiling.bytesBeside(this.#leastChosen + 2 * this.#part + BLOCK) - this.storeBytes(0)) / sketchBytes(window.shape, BLOCK);
     return BLOCK * Math.max(0, Math.floor(Math.min(inMemory, this.#spillFile.maxBytes / (BLOCK * store.bytesPerToken))));
   }
 

@@ -21,10 +21,12 @@ export interface StoredBlock {
   /** Of the rows, in their context, where not all of them are there; otherwise null: they stand side by side. */
   readonly positions: Int32Array | null;
   readonly bytes: number;
-  /** What its rows have been through; null: they are as the window had them. */
+  /** What its rows are coded with; null: they are as the window had them. */
   readonly codec: KvCodec | null;
   /** Encoded by `codec`; null where that is null. */
   readonly encoded: Uint8Array | null;
+  /** A part of a block that has been through a lossy codec: in another grouping it would lose once more. */
+  readonly isLossy?: boolean;
   /** Of its keys (see keySketch), where that is all of it that is in memory. */
   readonly sketch?: Uint8Array;
   /** Gives back what it has elsewhere. */
@@ -38,8 +40,8 @@ export interface StoredRun {
   readonly numTokens: number;
   readonly numRows: number;
   readonly bytes: number;
-  /** Of its tokens those in memory that no lossy codec has coded, in blocks where none was let go. */
-  readonly numExact: number;
+  /** Of its rows those that may be coded with loss. */
+  readonly numUncoded: number;
   readonly blocks: readonly StoredBlock[];
 }
 
@@ -47,8 +49,22 @@ export function exactBlock(rows: KvRows): StoredBlock {
   return { numTokens: rows.numTokens, numRows: rows.numTokens, positions: null, bytes: bytesOf(rows), codec: null, encoded: null, rows: () => rows };
 }
 
-/** @param rows what is left of so many tokens, at these positions of their context. */
-export function keptBlock(rows: KvRows, positions: Int32Array, numTokens: number): StoredBlock {
+/** Blocks of the usual length. */
+export function exactBlocks(shape: KvShape, rows: KvRows): StoredBlock[] {
+  return Array.from({ length: Math.ceil(rows.numTokens / BLOCK_TOKENS) }, (_, i) => exactBlock(sliceRows(shape, rows, i * BLOCK_TOKENS, Math.min(rows.numTokens, (i + 1) * BLOCK_TOKENS))));
+}
+
+/** @param rows what is left of so many tokens, at these positions of their context. The last block stands for the tokens that have none. */
+export function keptBlocks(shape: KvShape, rows: KvRows, positions: Int32Array, numTokens: number): StoredBlock[] {
+  const blocks: StoredBlock[] = [];
+  for (let from = 0; from < positions.length; from += BLOCK_TOKENS) {
+    const to = Math.min(positions.length, from + BLOCK_TOKENS);
+    blocks.push(keptBlock(sliceRows(shape, rows, from, to), positions.slice(from, to), to === positions.length ? numTokens - from : to - from));
+  }
+  return blocks;
+}
+
+function keptBlock(rows: KvRows, positions: Int32Array, numTokens: number): StoredBlock {
   return { numTokens, numRows: rows.numTokens, positions, bytes: bytesOf(rows) + positions.byteLength, codec: null, encoded: null, rows: () => rows };
 }
 
@@ -56,24 +72,25 @@ function bytesOf(rows: KvRows): number {
   return arraysOf(rows).reduce((bytes, { byteLength }) => bytes + byteLength, 0);
 }
 
-/** @param encoded a run that this codec has encoded, of so many tokens. */
-export function codedBlock(codec: KvCodec, encoded: Uint8Array, numTokens: number): StoredBlock {
-  return { numTokens, numRows: numTokens, positions: null, bytes: encoded.length, codec, encoded, rows: () => codec.decode(encoded).rows };
+/** @param encoded a run that this codec has encoded, of so many tokens. @param positions of its rows, where those are fewer. */
+export function codedBlock(codec: KvCodec, encoded: Uint8Array, numTokens: number, positions: Int32Array | null = null): StoredBlock {
+  const rows = (): KvRows => codec.decode(encoded).rows;
+  return { numTokens, numRows: positions?.length ?? numTokens, positions, bytes: encoded.length + (positions?.byteLength ?? 0), codec, encoded, rows };
 }
 
 export function runOf(blocks: readonly StoredBlock[]): StoredRun {
-  let [numTokens, numRows, bytes, numExact] = [0, 0, 0, 0];
+  let [numTokens, numRows, bytes, numUncoded] = [0, 0, 0, 0];
   for (const block of blocks) {
     numTokens += block.numTokens;
     numRows += block.numRows;
     bytes += block.bytes;
-    if (isExact(block)) numExact += block.numTokens;
+    if (isUncoded(block)) numUncoded += block.numRows;
   }
-  return { numTokens, numRows, bytes, numExact, blocks };
+  return { numTokens, numRows, bytes, numUncoded, blocks };
 }
 
-function isExact({ codec, positions, sketch }: StoredBlock): boolean {
-  return codec === null && positions === null && !sketch;
+function isUncoded({ codec, sketch, isLossy }: StoredBlock): boolean {
+  return codec === null && !sketch && !isLossy;
 }
 
 /** Copies tokens [from, to) of `rows` over those of `target` from `at` on; nothing where to <= from. */
@@ -114,7 +131,7 @@ export class KvStore {
     this.#shape = shape;
     this.#spillFile = spillFile;
     this.bytesPerToken = exactBlock(newKvRows(shape, 1)).bytes;
-    this.bytesPerKeptRow = keptBlock(newKvRows(shape, 1), new Int32Array(1), 1).bytes;
+    this.bytesPerKeptRow = this.bytesPerToken + Int32Array.BYTES_PER_ELEMENT;
   }
 
   /** Copies the rows of `slots` out of the window. */
@@ -131,9 +148,9 @@ export class KvStore {
     return run;
   }
 
-  /** The one block of a run of which not all rows are there. */
+  /** The same of a run of so many tokens that has fewer rows. */
   putKept(window: KvWindow, slots: Int32Array, numTokens: number): StoredRun {
-    return this.add([keptBlock(window.read(slots), window.positionsOf(slots), numTokens)]);
+    return this.add(keptBlocks(this.#shape, window.read(slots), window.positionsOf(slots), numTokens));
   }
 
   /** Copies a run's rows into `slots`; its first token stands at position `startIndex`. The run stays. */
@@ -171,7 +188,9 @@ export class KvStore {
       else if (cut === 0) lower.push(block);
       else {
         const rows = block.rows();
-        const halves = [exactBlock(sliceRows(this.#shape, rows, 0, cut)), exactBlock(sliceRows(this.#shape, rows, cut, block.numTokens))] as const;
+        const isLossy = block.isLossy || (block.codec !== null && !block.codec.lossless);
+        const half = (from: number, to: number): StoredBlock => ({ ...exactBlock(sliceRows(this.#shape, rows, from, to)), isLossy });
+        const halves = [half(0, cut), half(cut, block.numTokens)] as const;
         const [first, second] = block.sketch ? halves.map((half) => this.#spilled(half) ?? half) : halves;
         upper.push(first!);
         lower.push(second!);
@@ -186,15 +205,17 @@ export class KvStore {
 
   /** The run with its next uncompressed blocks as one of `codec`, or null: it has none. `run` is void afterwards. */
   compress(run: StoredRun, codec: KvCodec, { startIndex, contextEnd }: RunPlace): StoredRun | null {
-    const first = run.blocks.findIndex(isExact);
+    const first = run.blocks.findIndex(isUncoded);
     if (first < 0) return null;
     let end = first;
     let numTokens = 0;
-    while (end < run.blocks.length && isExact(run.blocks[end]!) && numTokens < codec.format.blockTokens) numTokens += run.blocks[end++]!.numTokens;
+    // Where rows are missing, each block has positions of its own.
+    const { positions } = run.blocks[first]!;
+    while (end < run.blocks.length && isUncoded(run.blocks[end]!) && numTokens < (positions ? 1 : codec.format.blockTokens)) numTokens += run.blocks[end++]!.numTokens;
     const from = runOf(run.blocks.slice(0, first)).numTokens;
     const rows = joinRows(this.#shape, run.blocks.slice(first, end).map((block) => block.rows()));
     const encoded = codec.encode(rows, { startIndex: startIndex + from, contextEnd });
-    const compressed = runOf([...run.blocks.slice(0, first), codedBlock(codec, encoded, numTokens), ...run.blocks.slice(end)]);
+    const compressed = runOf([...run.blocks.slice(0, first), codedBlock(codec, encoded, numTokens, positions), ...run.blocks.slice(end)]);
     this.bytes += compressed.bytes - run.bytes;
     return compressed;
   }
@@ -220,14 +241,14 @@ export class KvStore {
     this.bytes += by.bytes - (run?.bytes ?? 0);
   }
 
-  #spilled({ numTokens, numRows, positions, codec, ...block }: StoredBlock): StoredBlock | null {
+  #spilled({ numTokens, numRows, positions, codec, isLossy, ...block }: StoredBlock): StoredBlock | null {
     const [shape, file] = [this.#shape, this.#spillFile!];
     const rows = block.rows();
     const piece = file.put(block.encoded ?? rowsToBytes(rows));
     if (!piece) return null;
     const sketch = sketchKeys(shape, rows);
     const read = (): KvRows => (codec ? codec.decode(file.read(piece)).rows : rowsFromBytes(shape, numRows, file.read(piece)));
-    return { numTokens, numRows, positions, codec, encoded: null, sketch, bytes: sketch.length + (positions?.byteLength ?? 0), rows: read, free: () => file.free(piece) };
+    return { numTokens, numRows, positions, codec, isLossy, encoded: null, sketch, bytes: sketch.length + (positions?.byteLength ?? 0), rows: read, free: () => file.free(piece) };
   }
 
   /** Tokens of the longest beginning of a run that is whole blocks and at most `at` tokens. */

@@ -4,13 +4,11 @@
  */
 import { AttentionMeter, inPlace, type MeterPart, probes } from '../attentionMeter.ts';
 import { type CodecName, FORMATS } from '../cache/codecs/registry.ts';
-import { H2O, KEPT_SHARE, keptTokens, KVZIP, pieceLengths, RECENT_TOKENS, rowsOf } from '../cache/keptRows.ts';
+import { H2O, KEPT_CODEC, keptBytesPerToken, KEPT_SHARE, keptTokens, KVZIP, pieceLengths, RECENT_TOKENS, rowsOf } from '../cache/keptRows.ts';
 import type { ComputedContext, KvSubject } from './evaluateSubject.ts';
 
 /** As pruning does: shorter contexts are left whole. */
 const LEAST_PRUNED = 256;
-/** Where each row stood. */
-const PLACE_BYTES = 4;
 
 interface TreatedContext {
   /** That the tokens after it attend to, in order; fewer than tokens where some were dropped. */
@@ -65,25 +63,27 @@ async function metered(subject: KvSubject, { tokenIds, slots }: ComputedContext,
   return meter;
 }
 
-/** Of the first `n` tokens those stay that receive most, in each piece; the ones behind them all do. @param attention [heads, width], width >= n */
+/** Of the first `n` tokens those stay that receive most, in each piece, coded; the ones behind them all do, as they are. @param attention [heads, width], width >= n */
 function pruned(subject: KvSubject, { slots }: ComputedContext, n: number, attention: Float32Array): TreatedContext {
   const { shape } = subject;
   const { window } = subject.runner;
   const numHeads = shape.numLayers * shape.kvHeads;
   const width = attention.length / numHeads;
-  let from = 0;
-  let to = 0;
+  const codec = subject.codec(KEPT_CODEC);
+  let [from, to, bytes] = [0, 0, (slots.length - n) * rowBytes(subject)];
   for (const length of pieceLengths(n)) {
     const own = new Float32Array(numHeads * length);
     for (let h = 0; h < numHeads; h++) own.set(attention.subarray(h * width + from, h * width + from + length), h * length);
     const kept = keptTokens(shape, own, Math.ceil(KEPT_SHARE * length), new Set(subject.model.biased));
     const start = from;
-    window.write(slots.subarray(to, to + kept.count), rowsOf(kept, shape, window.read(slots.subarray(from, from + length))), 0, kept.places.map((place) => start + place));
+    const encoded = codec.encode(rowsOf(kept, shape, window.read(slots.subarray(from, from + length))), { startIndex: start });
+    window.write(slots.subarray(to, to + kept.count), codec.decode(encoded).rows, 0, kept.places.map((place) => start + place));
+    bytes += encoded.length + kept.places.byteLength;
     from += length;
     to += kept.count;
   }
   const left = Int32Array.from([...slots.subarray(0, to), ...slots.subarray(n)]);
-  return { slots: left, bytes: left.length * (rowBytes(subject) + PLACE_BYTES) };
+  return { slots: left, bytes };
 }
 
 const whole = (subject: KvSubject, { slots }: ComputedContext): TreatedContext => ({ slots, bytes: slots.length * rowBytes(subject) });
@@ -91,7 +91,7 @@ const whole = (subject: KvSubject, { slots }: ComputedContext): TreatedContext =
 /** Rows that parts of the context, said again, attend to, as files have them (after KVzip). */
 const kvzip: Treatment = {
   name: KVZIP,
-  bytesPerToken: (subject) => KEPT_SHARE * (rowBytes(subject) + PLACE_BYTES),
+  bytesPerToken: (subject) => keptBytesPerToken(subject.codec(KEPT_CODEC)),
   async apply(subject, context) {
     const { tokenIds } = context;
     const n = tokenIds.length;
@@ -104,7 +104,7 @@ const kvzip: Treatment = {
 /** Rows that the context's own tokens have attended to most, and the recent ones, as long conversations have them (H2O). */
 const h2o: Treatment = {
   name: H2O,
-  bytesPerToken: (subject) => KEPT_SHARE * (rowBytes(subject) + PLACE_BYTES),
+  bytesPerToken: (subject) => keptBytesPerToken(subject.codec(KEPT_CODEC)),
   async apply(subject, context) {
     const n = context.tokenIds.length - RECENT_TOKENS;
     if (n < LEAST_PRUNED) return whole(subject, context);

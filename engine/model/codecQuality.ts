@@ -49,7 +49,7 @@ async function measureCodec(runner: OnnxRunner, ids: readonly number[], codec: K
       const reference = await score();
       for (let at = 0; at < end; at += blockTokens) {
         const part = slots(at, Math.min(end, at + blockTokens));
-        window.write(part, codec.decode(codec.encode(window.read(part), { startIndex: at, contextEnd: end })).rows, 0, at);
+        window.write(part, codec.through(window.read(part), { startIndex: at, contextEnd: end }), 0, at);
       }
       for (const [i, row] of (await score()).entries()) addPosition(result, reference[i]!, row);
       window.write(slots(0, end), exact, 0, 0);

@@ -1,11 +1,11 @@
 /**
  * What letting rows go costs with a model: a text is computed, those rows are left of it that stay of a file that nobody uses, or
- * of a conversation (see pruning), and the next tokens are compared with those over all rows. It decides whether it is done with
+ * of a conversation (see pruning), coded as they are once they are out of the window, and the next tokens are compared with those over all rows. It decides whether it is done with
  * that model; the result lies beside the imported model, so that it is measured once.
  */
 import { AttentionMeter, inPlace, type MeterPart, partSlots, probes, type TurnIds } from '../attentionMeter.ts';
-import { H2O, KEPT_SHARE, keptTokens, KVZIP, pieceLengths, RECENT_TOKENS, rowsOf } from '../cache/keptRows.ts';
-import { KvStore } from '../cache/store.ts';
+import type { KvCodec } from '../cache/codecs/kvCodec.ts';
+import { H2O, keptBytesPerToken, KEPT_SHARE, keptTokens, KVZIP, pieceLengths, RECENT_TOKENS, rowsOf } from '../cache/keptRows.ts';
 import { addPosition, type Divergence, logProbabilities, noDivergence } from '../divergence.ts';
 import type { CodecQuality } from '../protocol.ts';
 import type { ImportedModel } from './importModel.ts';
@@ -13,10 +13,10 @@ import { measuredOnce } from './measuredOnce.ts';
 import type { OnnxRunner } from './runner.ts';
 import { SHIFT_SAMPLE } from './shiftSample.ts';
 
-/** Mean KL divergence, in nats, up to which rows are let go; as for codecs. The built-in model has 0.1 to 0.2, and loses a third of its right answers (docs/compression.md). */
+/** Mean KL divergence, in nats, up to which rows are let go; as for codecs. */
 const PRUNE_BOUND = 5e-2;
 /** Of the file; raised when measuring changes. */
-const FORMAT = 3;
+const FORMAT = 4;
 const CHUNK = 256;
 /** Tokens compared behind each context. */
 const SCORED = 64;
@@ -30,9 +30,9 @@ export interface PruneQuality {
   conversations: CodecQuality;
 }
 
-/** null: the model's context is too short. @param turn see PruningOptions. */
-export function pruneQuality(model: ImportedModel, runner: OnnxRunner, encode: (text: string) => number[], turn: TurnIds, contextTokens: number, onProgress: (fraction: number) => void): Promise<PruneQuality | null> {
-  return measuredOnce(model.dir, `pruning-${KVZIP}.json`, { format: FORMAT, contextTokens, bound: PRUNE_BOUND, share: KEPT_SHARE }, async () => {
+/** null: the model's context is too short. @param codec of what stays. @param turn see PruningOptions. */
+export function pruneQuality(model: ImportedModel, runner: OnnxRunner, encode: (text: string) => number[], codec: KvCodec, turn: TurnIds, contextTokens: number, onProgress: (fraction: number) => void): Promise<PruneQuality | null> {
+  return measuredOnce(model.dir, `pruning-${KVZIP}.json`, { format: FORMAT, contextTokens, bound: PRUNE_BOUND, share: KEPT_SHARE, codec: codec.name }, async () => {
     const text = encode(SHIFT_SAMPLE).slice(0, Math.min(MOST_TOKENS, contextTokens));
     const most = text.length - SCORED - 1;
     if (most * ENDS[0]! < 2 * RECENT_TOKENS) return null;
@@ -62,9 +62,11 @@ export function pruneQuality(model: ImportedModel, runner: OnnxRunner, encode: (
         const rows = window.read(slots(from, from + length));
         const own = new Float32Array(numLayers * kvHeads * length);
         for (let h = 0; h < numLayers * kvHeads; h++) own.set(attention.subarray(h * end + from, h * end + from + length), h * length);
-        const kept = keptTokens(window.shape, own, from + length > end - recent ? length : Math.ceil(KEPT_SHARE * length), new Set(model.biased));
+        const stays = from + length > end - recent;
+        const kept = keptTokens(window.shape, own, stays ? length : Math.ceil(KEPT_SHARE * length), new Set(model.biased));
+        const left = rowsOf(kept, window.shape, rows);
         const start = from;
-        window.write(slots(to, to + kept.count), rowsOf(kept, window.shape, rows), 0, kept.places.map((place) => start + place));
+        window.write(slots(to, to + kept.count), stays ? left : codec.through(left, { startIndex: start }), 0, kept.places.map((place) => start + place));
         from += length;
         to += kept.count;
       }
@@ -94,9 +96,9 @@ export function pruneQuality(model: ImportedModel, runner: OnnxRunner, encode: (
           onProgress((e + (w + 1) / 2) / ENDS.length);
         }
       }
-      const bytesPerToken = KEPT_SHARE * new KvStore(window.shape).bytesPerKeptRow;
-      const quality = (codec: string, { klSum, klMax, agreed, numTokens }: Divergence): CodecQuality => ({
-        codec, klMean: klSum / numTokens, klMax, top1: agreed / numTokens, bound: PRUNE_BOUND, numTokens, bytesPerToken, compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken,
+      const bytesPerToken = keptBytesPerToken(codec);
+      const quality = (name: string, { klSum, klMax, agreed, numTokens }: Divergence): CodecQuality => ({
+        codec: name, klMean: klSum / numTokens, klMax, top1: agreed / numTokens, bound: PRUNE_BOUND, numTokens, bytesPerToken, compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken,
       });
       return { files: quality(KVZIP, sums.files), conversations: quality(H2O, sums.conversations) };
     } finally {

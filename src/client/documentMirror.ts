@@ -16,6 +16,8 @@ interface Mirrored {
   stale: boolean;
   /** Nothing of it may be written to the disk, as the engine knows it. */
   secret: boolean;
+  /** Nothing of it as it is. */
+  unsaved: boolean;
 }
 
 /** Whose paths do not say what language they hold. */
@@ -74,7 +76,8 @@ export class DocumentMirror implements vscode.Disposable {
   #changed({ document, contentChanges }: vscode.TextDocumentChangeEvent): void {
     const docId = document.uri.toString();
     const known = this.#mirrored.get(docId);
-    if (!known || known.stale || this.#epoch !== this.#client.epoch || known.version === document.version) return;
+    if (!known || known.stale || this.#epoch !== this.#client.epoch) return;
+    if (known.version === document.version) return this.#saved(docId, document, known);
     if (isTooLarge(document)) return this.#closed(document);
     // Several undo steps may come as one event: its version then skips, and its changes follow one another.
     const edits = document.version === known.version + 1 && known.eol === document.eol ? toEdits(contentChanges) : null;
@@ -83,7 +86,14 @@ export class DocumentMirror implements vscode.Disposable {
       return;
     }
     this.#remember(docId, document, known.secret);
-    this.#client.notify({ type: 'documentChanged', docId, version: document.version, edits });
+    this.#client.notify({ type: 'documentChanged', docId, version: document.version, edits, ...(document.isDirty ? { unsaved: true } : {}) });
+  }
+
+  /** The editor tells of a text that is saved as of a change of nothing. */
+  #saved(docId: string, document: vscode.TextDocument, known: Mirrored): void {
+    if (!known.unsaved || document.isDirty) return;
+    known.unsaved = false;
+    this.#client.notify({ type: 'documentSaved', docId });
   }
 
   #closed(document: vscode.TextDocument): void {
@@ -94,10 +104,10 @@ export class DocumentMirror implements vscode.Disposable {
   #sendText(docId: string, document: vscode.TextDocument): void {
     const secret = this.#isSecret(document);
     this.#remember(docId, document, secret);
-    this.#client.notify({ type: 'documentChanged', docId, version: document.version, path: document.uri.path, text: document.getText(), ...(WITHOUT_EXTENSION.has(document.uri.scheme) ? { language: document.languageId } : {}), ...(secret ? { secret: true } : {}) });
+    this.#client.notify({ type: 'documentChanged', docId, version: document.version, path: document.uri.path, text: document.getText(), ...(WITHOUT_EXTENSION.has(document.uri.scheme) ? { language: document.languageId } : {}), ...(secret ? { secret: true } : {}), ...(document.isDirty ? { unsaved: true } : {}) });
   }
 
   #remember(docId: string, document: vscode.TextDocument, secret: boolean): void {
-    this.#mirrored.set(docId, { version: document.version, length: lengthOf(document), eol: document.eol, stale: false, secret });
+    this.#mirrored.set(docId, { version: document.version, length: lengthOf(document), eol: document.eol, stale: false, secret, unsaved: document.isDirty });
   }
 }

@@ -130,10 +130,10 @@ export class EngineHost implements vscode.Disposable {
     if (cacheDiskBytes === 0) this.#removeKept();
   }
 
-  /** Everything cached, in memory and on disk. */
-  clearCache(): void {
+  /** Everything cached, in memory and on disk; in memory what is pinned stays, unless that is to go, too. */
+  clearCache({ pinned = false } = {}): void {
     const isReady = this.client.state.kind === 'ready';
-    if (isReady) this.client.notify({ type: 'evict' });
+    if (isReady) this.client.notify({ type: 'evict', pinned });
     if (!isReady || !this.#keeps) this.#removeKept();
   }
 

@@ -383,11 +383,11 @@ test('on battery no file is read ahead; on mains it is, a second after the last 
   await talk.ask(LOAD);
   const edit = (version: number) => talk.post({ type: 'documentChanged', docId: 'd', version, path: 'src/fields.ts', text: SOURCE });
   edit(1);
-  await expect.poll(() => power.asked, { timeout: 20_000 }).toBe(1);
+  await expect.poll(() => power.asked, { timeout: 120_000 }).toBe(1);
   await talk.generate('short', { kind: 'raw', prompt: [300, 301] }, { maxTokens: 1 });
   expect((await talk.stats()).tokens.idleComputed).toBe(0);
   power.onBattery = false;
   edit(2);
-  await expect.poll(async () => (await talk.stats()).tokens.idleComputed, { timeout: 20_000 }).toBeGreaterThan(500);
+  await expect.poll(async () => (await talk.stats()).tokens.idleComputed, { timeout: 120_000 }).toBeGreaterThan(500);
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });

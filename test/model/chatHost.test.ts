@@ -101,7 +101,7 @@ const chat = newChat();
 const measured = async (draft: string) => {
   chat.meter = null;
   chat.draft = draft;
-  await vi.waitFor(() => expect(chat.meter).not.toBeNull(), { timeout: 20_000 });
+  await vi.waitFor(() => expect(chat.meter).not.toBeNull(), { timeout: 120_000 });
   return chat.meter!;
 };
 
@@ -142,7 +142,7 @@ test('what will not fit is said before, and is what the answer then says', async
   open('/w/src/large.ts', Array.from({ length: 600 }, (_, i) => `export const value${i} = compute(${i});\n`).join(''), 300);
   const other = newChat();
   other.watch(true);
-  await vi.waitFor(() => expect(other.meter).not.toBeNull(), { timeout: 20_000 });
+  await vi.waitFor(() => expect(other.meter).not.toBeNull(), { timeout: 120_000 });
   expect(other.meter!.notes).toEqual([expect.stringMatching(/^src\/large\.ts: lines 1-\d+, \d+-601 of 601 left out$/)]);
   expect(other.sizes.get('/w/src/large.ts')?.omitted).toMatch(/^[\d,]+ left out$/);
   await other.ask('What is this?');
@@ -150,7 +150,7 @@ test('what will not fit is said before, and is what the answer then says', async
   expect(lastOf(other).notes).toEqual(expect.arrayContaining(other.meter!.notes));
   // A summary begins at the file's start, wherever the cursor is.
   other.draft = '/summarize';
-  await vi.waitFor(() => expect(other.meter!.notes).toEqual([expect.stringMatching(/^src\/large\.ts: lines \d+-601 of 601 left out$/)]), { timeout: 20_000 });
+  await vi.waitFor(() => expect(other.meter!.notes).toEqual([expect.stringMatching(/^src\/large\.ts: lines \d+-601 of 601 left out$/)]), { timeout: 120_000 });
   const { notes, label } = other.meter!;
   await other.ask('/summarize');
   expect(lastOf(other).notes).toEqual(expect.arrayContaining(notes));

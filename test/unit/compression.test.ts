@@ -23,13 +23,13 @@ test.each<CodecName>(['fp8', 'int4', 'int4-kivi', 'nvfp4', 'kvquant3'])('%s: a r
       let now = rows;
       for (const what of work) {
         const endOf = (i: number): number => runs.slice(0, i + 1).reduce((sum, { numTokens }) => sum + numTokens, 0);
-        const of = runs.findIndex((run, i) => (what < 0 ? run.numExact > 0 : endOf(i) > what));
+        const of = runs.findIndex((run, i) => (what < 0 ? run.numUncoded > 0 : endOf(i) > what));
         if (of < 0) continue;
         const run = runs[of]!;
         const from = runs.slice(0, of).reduce((sum, { numTokens }) => sum + numTokens, 0);
         if (what < 0) {
           const compressed = store.compress(run, codec(name), { startIndex: from })!;
-          expect(compressed.numExact).toBeLessThan(run.numExact);
+          expect(compressed.numUncoded).toBeLessThan(run.numUncoded);
           runs = runs.with(of, compressed);
           // One block is new: the others are as they were.
           const parts = compressed.blocks.map((block) => block.rows());
@@ -52,7 +52,7 @@ test('only what is long out of use is compressed, and only when memory is short 
   const clock = { now: 0 };
   const window = new KvWindow(SHAPE, 0);
   const bytes = kvBytesPerToken(SHAPE);
-  const compression = { codec: codec('int4-kivi'), idleMs: 1000, fullness: 0.75 };
+  const compression = { codec: codec('int4-kivi'), idleMs: 1000, fullness: 0.75, only: null };
   const cache = new KvCache({ window, maxBytes: 800 * bytes, softSlots: 256, clock: () => clock.now, compression });
   const run = (seed: number): number[] => Array.from({ length: 200 }, (_, i) => 1000 * seed + i);
   const compute = (seed: number): void => {

@@ -1,10 +1,10 @@
 /** The disk tier: what is written is found again by whoever has the same tokens, under a cap, privately, and nothing broken is used. */
-import { mkdtemp, readdir, readFile, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, readdir, readFile, rename, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { DiskTier, type FoundSegment } from '../../engine/cache/disk/diskTier.ts';
-import { fileName, rootKey, segmentKey } from '../../engine/cache/disk/segment.ts';
+import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
+import { fileName, type FoundSegment, rootKey, segmentKey } from '../../engine/cache/disk/segment.ts';
 
 const ROOT = rootKey('model');
 const CONTENT = Uint8Array.from({ length: 1000 }, (_, i) => i);
@@ -59,8 +59,10 @@ test('files and folder are for their owner alone', async () => {
   for (const name of await readdir(folder)) expect((await stat(path.join(folder, name))).mode & 0o777).toBe(process.platform === 'win32' ? 0o666 : 0o600);
 });
 
-test('a segment that is damaged, cut short or gone is not used, and is forgotten', async () => {
+test('a segment that is damaged, cut short, gone or another one is not used, and is forgotten', async () => {
+  const other = (file: string): Promise<void> => copyFile(path.join(folder, 'other'), file);
   const damage: ((file: string) => Promise<unknown>)[] = [
+    other,
     async (file) => writeFile(file, (await readFile(file)).with(700, 0)),
     (file) => truncate(file, 500),
     (file) => truncate(file, 0),
@@ -68,6 +70,9 @@ test('a segment that is damaged, cut short or gone is not used, and is forgotten
   ];
   for (const [i, harm] of damage.entries()) {
     const { ids, all } = segments(1000 * (i + 1), 100);
+    const another = segments(77_000, 100).all[0]!;
+    await (await openTier()).write(another, [CONTENT.toReversed()]);
+    await rename(path.join(folder, fileName(another)), path.join(folder, 'other'));
     const disk = await openTier();
     await disk.write(all[0]!, [CONTENT]);
     await harm(path.join(folder, fileName(all[0]!)));
@@ -75,9 +80,9 @@ test('a segment that is damaged, cut short or gone is not used, and is forgotten
     expect(await disk.read(all[0]!)).toBeNull();
     expect(disk.find(ROOT, ids)).toEqual([]);
     expect(disk.bytes).toBe(before - FILE_BYTES);
-    expect(await readdir(folder)).toEqual([]);
+    expect(await readdir(folder)).toEqual(['other']);
   }
-  expect(lines).toHaveLength(3);
+  expect(lines).toHaveLength(4);
   for (const line of lines) expect(line).toContain('is damaged and is not used');
 });
 
@@ -89,6 +94,7 @@ test('what a process left half written is never found, and goes when it is old; 
   const disk = await openTier();
   expect(disk.numSegments).toBe(0);
   expect((await readdir(folder)).sort()).toEqual(['.segment-0123456789ab', 'notes.txt']);
+  await writeFile(path.join(folder, '.spill-0123456789ab'), 'x');
   await disk.clear();
   expect(await readdir(folder)).toEqual(['notes.txt']);
 });
@@ -111,8 +117,18 @@ test('under the cap the least recently used goes first, and never what another s
   expect(await readdir(folder)).toHaveLength(4);
   // A smaller cap holds at once.
   expect((await openTier(2.5 * FILE_BYTES)).numSegments).toBe(2);
-  await disk.write(segments(20_000, 256).all[0]!, [new Uint8Array(5 * FILE_BYTES)]);
-  expect(disk.numSegments).toBe(4);
+  expect(await disk.write(segments(20_000, 256).all[0]!, [new Uint8Array(5 * FILE_BYTES)])).toBe(false);
+  expect(disk.numSegments).toBe(2);
+});
+
+test('a context that alone would exceed the cap is kept as far as there is room, and nothing is written in vain', async () => {
+  const disk = await openTier(4.5 * FILE_BYTES);
+  const { ids, all } = segments(1, 6 * 256);
+  const written = [];
+  for (const segment of all.slice(0, 5)) written.push(await disk.write(segment, [CONTENT]));
+  expect(written).toEqual([true, true, true, true, false]);
+  expect([disk.bytes, (await readdir(folder)).length]).toEqual([4 * FILE_BYTES, 4]);
+  expect(disk.find(ROOT, ids)).toEqual(all.slice(0, 4));
 });
 
 test('processes that share a folder keep one cap, find what the others write, and get over a folder that one of them removes', async () => {

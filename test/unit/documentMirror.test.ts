@@ -23,6 +23,7 @@ class FakeDocument {
   readonly uri = { toString: () => 'file:///a/b.ts', path: '/a/b.ts' };
   text: string;
   version = 1;
+  isDirty = false;
   eol = 1;
 
   constructor(text: string) {
@@ -167,4 +168,23 @@ test('a document that has become secret is sent again at once, and stays so with
   document.change([{ rangeOffset: 0, rangeLength: 5, text: 'let' }]);
   mirror.reviewSecrets();
   expect(sent.slice(2)).toMatchObject([{ type: 'documentChanged', version: 2, edits: [expect.anything()] }]);
+});
+
+test('a text that is not saved is told to be so, and that it is saved once the editor says so', () => {
+  const document = new FakeDocument('let a = 1;');
+  const { sync, sent } = mirrorOf(document);
+  sync();
+  document.isDirty = true;
+  document.change([{ rangeOffset: 0, rangeLength: 3, text: 'var' }]);
+  // The editor tells of other things as of changes of nothing, too.
+  document.change([], 0);
+  expect(sent).toHaveLength(2);
+  expect(sent.map((message) => 'unsaved' in message)).toEqual([false, true]);
+  document.isDirty = false;
+  document.change([], 0);
+  document.change([], 0);
+  expect(sent.slice(2)).toEqual([{ type: 'documentSaved', docId: 'file:///a/b.ts' }]);
+  // Another program has written the file.
+  document.change([{ rangeOffset: 0, rangeLength: 3, text: 'let' }]);
+  expect(sent.slice(3)).toEqual([expect.not.objectContaining({ unsaved: true })]);
 });

@@ -189,7 +189,7 @@ test('what is on the disk goes when keeping it is turned off, and when the cache
     last().say({ type: 'reply', requestId, value: { kind: 'loaded', model: { name: 'm' } as never } });
     await ready;
     host.clearCache();
-    expect(last().sent.at(-1)).toEqual({ type: 'evict' });
+    expect(last().sent.at(-1)).toEqual({ type: 'evict', pinned: false });
     await gone();
   } finally {
     await rm(storage, { recursive: true, force: true });

@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from 'vitest';
-import { DiskTier, type FoundSegment } from '../../engine/cache/disk/diskTier.ts';
+import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
+import type { FoundSegment } from '../../engine/cache/disk/segment.ts';
 import { seededRandom } from '../engine/workload.ts';
 import { CHAIN_ROOT, type ChainSegment, chain, runsOf } from './segmentChain.ts';
 

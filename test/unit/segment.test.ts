@@ -21,18 +21,21 @@ test('names come back, and what is no segment is none', () => {
   for (const other of ['', 'a.kv', `${fileName(name)}.tmp`, fileName({ ...name, numTokens: 257 }), fileName({ ...name, numTokens: 0 }), fileName({ ...name, key: name.key.slice(1) })]) expect(parseName(other)).toBeNull();
 });
 
-test('runs come back; cut short, damaged, of another place or version: null', () => {
+test('runs come back; cut short, damaged, of another segment, place or version: null', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 60 }), { maxLength: 5 }), fc.nat(255), fc.nat(60_000), fc.nat(), fc.integer({ min: 1, max: 255 }), (runs, numTokens, startIndex, at, change) => {
-      const bytes = encodeSegment(runs, numTokens, startIndex);
-      expect(decodeSegment(bytes, numTokens, startIndex)).toEqual(runs);
-      expect(decodeSegment(bytes, numTokens + 1, startIndex)).toBeNull();
-      expect(decodeSegment(bytes, numTokens, startIndex + 1)).toBeNull();
-      expect(decodeSegment(bytes.subarray(0, at % bytes.length), numTokens, startIndex)).toBeNull();
+      const parent = rootKey('model');
+      const segment = { parent, key: segmentKey(parent, [at]), numTokens, startIndex };
+      const bytes = encodeSegment(runs, segment);
+      expect(decodeSegment(bytes, segment)).toEqual(runs);
+      expect(decodeSegment(bytes, { ...segment, numTokens: numTokens + 1 })).toBeNull();
+      expect(decodeSegment(bytes, { ...segment, startIndex: startIndex + 1 })).toBeNull();
+      expect(decodeSegment(bytes, { ...segment, key: segmentKey(parent, [at + 1]) })).toBeNull();
+      expect(decodeSegment(bytes.subarray(0, at % bytes.length), segment)).toBeNull();
       const damaged = bytes.slice();
       damaged[at % bytes.length]! ^= change;
       // Two bytes of the header mean nothing yet.
-      if (![6, 7].includes(at % bytes.length)) expect(decodeSegment(damaged, numTokens, startIndex)).toBeNull();
+      if (![6, 7].includes(at % bytes.length)) expect(decodeSegment(damaged, segment)).toBeNull();
     }),
   );
 });

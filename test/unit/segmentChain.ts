@@ -1,6 +1,5 @@
 /** Segments of one context with contents of their own, for a process that writes them and one that looks for them. */
-import type { FoundSegment } from '../../engine/cache/disk/diskTier.ts';
-import { rootKey, SEGMENT_TOKENS, segmentKey } from '../../engine/cache/disk/segment.ts';
+import { type FoundSegment, rootKey, SEGMENT_TOKENS, segmentKey } from '../../engine/cache/disk/segment.ts';
 import { seededRandom } from '../engine/workload.ts';
 
 export const CHAIN_ROOT = rootKey('chain');

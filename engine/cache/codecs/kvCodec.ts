@@ -98,6 +98,11 @@ export class KvCodec {
     return { rows, startIndex };
   }
 
+  /** What becomes of rows that are encoded. */
+  through(rows: KvRows, place: RunPlace): KvRows {
+    return this.decode(this.encode(rows, place)).rows;
+  }
+
   /** Which tokens at either end are kept exactly: sinks, recent ones, and what is too short for a block. */
   #exact(n: number, { startIndex, contextEnd = Number.POSITIVE_INFINITY }: RunPlace): ExactTokens {
     const { sides, sinkTokens, recentTokens, blockTokens, leastTokens } = this.format;

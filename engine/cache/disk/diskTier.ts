@@ -9,7 +9,8 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import path from 'node:path';
-import { decodeSegment, encodeSegment, fileName, parseName, SEGMENT_TOKENS, segmentKey, type SegmentName } from './segment.ts';
+import { decodeSegment, encodeSegment, fileName, type FoundSegment, parseName, SEGMENT_TOKENS, segmentKey, type SegmentName } from './segment.ts';
+import { SPILL_NAME } from './spillFile.ts';
 
 const TEMPORARY = /^\.segment-[0-9a-f]{12}$/;
 /** A temporary file so old is of a process that died. */
@@ -19,12 +20,6 @@ interface Entry extends SegmentName {
   readonly bytes: number;
   /** Of the file's times: across processes, in ms since 1970. */
   lastUse: number;
-}
-
-/** A segment of a context. */
-export interface FoundSegment extends SegmentName {
-  /** Position of its first token. */
-  readonly startIndex: number;
 }
 
 export class DiskTier {
@@ -85,7 +80,7 @@ export class DiskTier {
     if (!entry) return null;
     const file = path.join(this.folder, fileName(entry));
     try {
-      const runs = decodeSegment(await readFile(file), segment.numTokens, segment.startIndex);
+      const runs = decodeSegment(await readFile(file), segment);
       if (runs) {
         entry.lastUse = Date.now();
         await utimes(file, entry.lastUse / 1000, entry.lastUse / 1000).catch(() => {});
@@ -100,15 +95,14 @@ export class DiskTier {
     return null;
   }
 
-  /** Keeps a segment, for which others may have to go. @throws an error of the file system; nothing is left behind then. */
-  async write(segment: FoundSegment, runs: readonly Uint8Array[]): Promise<void> {
-    if (this.has(segment.key)) return;
-    const bytes = encodeSegment(runs, segment.numTokens, segment.startIndex);
-    if (bytes.length > this.maxBytes) return;
+  /** Keeps a segment, for which others may have to go; false where the cap has no room beside what it goes on from. @throws an error of the file system; nothing is left behind then. */
+  async write(segment: FoundSegment, runs: readonly Uint8Array[]): Promise<boolean> {
+    if (this.has(segment.key)) return true;
+    const bytes = encodeSegment(runs, segment);
     // The cap is for all processes together.
     await this.#look();
-    if (this.has(segment.key)) return;
-    await this.#makeRoom(bytes.length, segment.parent);
+    if (this.has(segment.key)) return true;
+    if (!(await this.#makeRoom(bytes.length, segment.parent))) return false;
     const temporary = path.join(this.folder, `.segment-${randomBytes(6).toString('hex')}`);
     try {
       const file = await open(temporary, 'wx', 0o600);
@@ -124,6 +118,7 @@ export class DiskTier {
     }
     const { parent, key, numTokens } = segment;
     this.#add({ parent, key, numTokens, bytes: bytes.length, lastUse: Date.now() });
+    return true;
   }
 
   /** Removes these, the last ones first: what stands on them is never found again. @throws an error of the file system. */
@@ -139,7 +134,12 @@ export class DiskTier {
   /** Removes everything. @throws an error of the file system. */
   async clear(): Promise<void> {
     await this.#look();
-    for (const name of await readdir(this.folder)) if (parseName(name) || TEMPORARY.test(name)) await rm(path.join(this.folder, name), { force: true });
+    for (const name of await readdir(this.folder)) {
+      const file = path.join(this.folder, name);
+      if (parseName(name) || TEMPORARY.test(name)) await rm(file, { force: true });
+      // Of a process that is alive it cannot be removed, nor must it.
+      if (SPILL_NAME.test(name)) await rm(file, { force: true }).catch(() => {});
+    }
     this.#byParent.clear();
     this.#byKey.clear();
     this.bytes = 0;
@@ -161,16 +161,18 @@ export class DiskTier {
     }));
   }
 
-  /** Removes what was used least recently and nothing goes on from; never the segment `kept`. */
-  async #makeRoom(bytes: number, kept?: string): Promise<void> {
+  /** Removes what was used least recently and nothing goes on from; never the segment `kept`. False where that is not enough. */
+  async #makeRoom(bytes: number, kept?: string): Promise<boolean> {
+    if (bytes > this.maxBytes) return false;
     while (this.bytes + bytes > this.maxBytes) {
       let oldest: Entry | null = null;
       for (const entry of this.#byKey.values()) {
         if (entry.key !== kept && !this.#byParent.get(entry.key)?.length && (!oldest || entry.lastUse < oldest.lastUse)) oldest = entry;
       }
-      if (!oldest) return;
+      if (!oldest) return false;
       await this.#remove(oldest);
     }
+    return true;
   }
 
   async #remove(entry: Entry): Promise<void> {

@@ -3,15 +3,15 @@
  * rows comparable (model, precision, kernels, codec), so that a prefix which several contexts share is one file, and nothing has
  * to be read to know whether a context is there. Its name tells its place: the key of what stands before it, its own, its tokens.
  *
- * A file is: magic "KVSG", version u16, 0 u16, tokens u32, position of the first one u32, SHA-256 of the rest [32], then encoded
- * runs (see KvCodec), each behind its length u32. Little endian.
+ * A file is: magic "KVSG", version u16, 0 u16, tokens u32, position of the first one u32, SHA-256 of its key and of the rest [32],
+ * then encoded runs (see KvCodec), each behind its length u32. Little endian.
  */
 import { createHash } from 'node:crypto';
 
 /** Tokens of a segment; the last one of a context may be shorter. Segments begin at multiples of it. */
 export const SEGMENT_TOKENS = 256;
 /** Raise it whenever rows of the same key would no longer be the same. */
-const VERSION = 1;
+const VERSION = 2;
 const MAGIC = 0x4753564b;
 const HEADER_BYTES = 48;
 /** Hexadecimal digits of a key: 128 bits. */
@@ -45,8 +45,14 @@ export function parseName(name: string): SegmentName | null {
   return key && Number(numTokens) <= SEGMENT_TOKENS ? { parent: parent!, key, numTokens: Number(numTokens) } : null;
 }
 
-/** @param runs encoded, of so many tokens together, the first one at position `startIndex`. */
-export function encodeSegment(runs: readonly Uint8Array[], numTokens: number, startIndex: number): Uint8Array {
+/** A segment of a context. */
+export interface FoundSegment extends SegmentName {
+  /** Position of its first token. */
+  readonly startIndex: number;
+}
+
+/** @param runs encoded, of the segment's tokens together. */
+export function encodeSegment(runs: readonly Uint8Array[], { key, numTokens, startIndex }: FoundSegment): Uint8Array {
   const bytes = new Uint8Array(HEADER_BYTES + runs.reduce((sum, run) => sum + 4 + run.length, 0));
   const view = new DataView(bytes.buffer);
   view.setUint32(0, MAGIC, true);
@@ -59,16 +65,21 @@ export function encodeSegment(runs: readonly Uint8Array[], numTokens: number, st
     bytes.set(run, at + 4);
     at += 4 + run.length;
   }
-  bytes.set(createHash('sha256').update(bytes.subarray(HEADER_BYTES)).digest(), 16);
+  bytes.set(digest(key, bytes), 16);
   return bytes;
 }
 
-/** The encoded runs, as views. null: cut short, damaged, of another version or place. */
-export function decodeSegment(bytes: Uint8Array, numTokens: number, startIndex: number): Uint8Array[] | null {
+/** Of what stands behind the header. */
+function digest(key: string, bytes: Uint8Array): Buffer {
+  return createHash('sha256').update(key).update(bytes.subarray(HEADER_BYTES)).digest();
+}
+
+/** The encoded runs, as views. null: cut short, damaged, of another version or another segment. */
+export function decodeSegment(bytes: Uint8Array, { key, numTokens, startIndex }: FoundSegment): Uint8Array[] | null {
   if (bytes.length < HEADER_BYTES) return null;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   if (view.getUint32(0, true) !== MAGIC || view.getUint16(4, true) !== VERSION || view.getUint32(8, true) !== numTokens || view.getUint32(12, true) !== startIndex) return null;
-  if (createHash('sha256').update(bytes.subarray(HEADER_BYTES)).digest().compare(bytes.subarray(16, HEADER_BYTES)) !== 0) return null;
+  if (digest(key, bytes).compare(bytes.subarray(16, HEADER_BYTES)) !== 0) return null;
   const runs: Uint8Array[] = [];
   for (let at = HEADER_BYTES; at < bytes.length; ) {
     const length = at + 4 <= bytes.length ? view.getUint32(at, true) : Number.POSITIVE_INFINITY;

@@ -8,7 +8,8 @@ import { createCipheriv, randomBytes } from 'node:crypto';
 import { closeSync, ftruncateSync, mkdirSync, openSync, readdirSync, readSync, rmSync, statSync, writeSync } from 'node:fs';
 import path from 'node:path';
 
-const NAME = /^\.spill-[0-9a-f]{12}$/;
+/** Where the system keeps it: what a process that died has left. */
+export const SPILL_NAME = /^\.spill-[0-9a-f]{12}$/;
 /** One so old that is still there is of a process that died. */
 const STALE_MS = 24 * 60 * 60_000;
 
@@ -103,7 +104,7 @@ export class SpillFile {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     for (const name of readdirSync(this.#folder)) {
       const old = path.join(this.#folder, name);
-      if (NAME.test(name) && Date.now() - (statSync(old, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY) > STALE_MS) rmSync(old, { force: true });
+      if (SPILL_NAME.test(name) && Date.now() - (statSync(old, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY) > STALE_MS) rmSync(old, { force: true });
     }
     const name = path.join(this.#folder, `.spill-${randomBytes(6).toString('hex')}`);
     const fd = openSync(name, 'wx+', 0o600);

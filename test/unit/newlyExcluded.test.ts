@@ -1,0 +1,50 @@
+/** Globs that are added to kvasir.completion.exclude: what has been kept of files goes, whenever that was. */
+import { expect, test } from 'vitest';
+import { onNewlyExcluded } from '../../src/client/newlyExcluded.ts';
+
+/** A workspace that is opened, with these globs, again and again. */
+function workspace() {
+  const state = new Map<string, unknown>();
+  let numCleared = 0;
+  const memento = { keys: () => [...state.keys()], get: (key: string, otherwise?: unknown) => (state.has(key) ? state.get(key) : otherwise), update: async (key: string, value: unknown) => void state.set(key, value) };
+  return {
+    cleared: () => numCleared,
+    open(exclude: string[]) {
+      let listener: (change: unknown) => void = () => {};
+      const onDidChange = (heard: (change: never) => void) => {
+        listener = heard as typeof listener;
+        return { dispose: () => {} };
+      };
+      onNewlyExcluded(memento as never, { current: { completion: { exclude } }, onDidChange } as never, () => numCleared++);
+      return (now: string[]) => {
+        listener({ before: { completion: { exclude } }, now: { completion: { exclude: now } } });
+        exclude = now;
+      };
+    },
+  };
+}
+
+test('a new glob clears while the window is open, one less does not', () => {
+  const { open, cleared } = workspace();
+  const change = open(['**/.env']);
+  expect(cleared()).toBe(0);
+  change(['**/.env', '*.key']);
+  expect(cleared()).toBe(1);
+  change(['*.key']);
+  expect(cleared()).toBe(1);
+  change(['*.key', '**/.env']);
+  expect(cleared()).toBe(2);
+});
+
+test('a glob that was added while the window was closed clears when it is open again, once', () => {
+  const { open, cleared } = workspace();
+  open(['**/.env'])(['**/.env', '*.pem']);
+  expect(cleared()).toBe(1);
+  open(['**/.env', '*.pem']);
+  expect(cleared()).toBe(1);
+  open(['**/.env', '*.pem', 'private/']);
+  expect(cleared()).toBe(2);
+  open(['private/']);
+  open(['private/']);
+  expect(cleared()).toBe(2);
+});
