@@ -156,7 +156,8 @@ export class Assistant {
         this.#model?.engine.typed();
         return this.#wake();
       case 'documentSaved':
-        return this.#files.saved(message.docId);
+        this.#files.saved(message.docId, message.saved);
+        return this.#wake();
       case 'documentClosed':
         this.#idle.stop(this.#model, message.docId);
         this.#model?.engine.pin(message.docId, null);
@@ -372,6 +373,7 @@ export class Assistant {
     await this.#stepping;
     await this.#tidying;
     if (!model) return;
+    model.engine.close();
     const blocks = model.engine.tidies ? this.#blocks(model) : [];
     for (const until = performance.now() + SAVE_MS; performance.now() < until && (await model.engine.save(blocks)); );
     await model.dispose();

@@ -388,7 +388,7 @@ export class Engine {
   /** Into the queue once its prompt has been read. What cannot be read is computed. */
   async #fetch(sequence: Sequence, arrivedAt: number): Promise<void> {
     this.#fetching.add(sequence);
-    await this.#snapshots!.fetch(sequence.cacheIds, sequence.numPromptTokens - 1, (action) => this.#betweenSteps(action));
+    await this.#snapshots!.fetch(sequence.cacheIds, sequence.numPromptTokens - 1, (action) => this.#betweenSteps(action), () => this.#fetching.has(sequence));
     this.#betweenSteps(() => {
       // It may have been aborted.
       if (!this.#fetching.delete(sequence)) return;

@@ -37,6 +37,8 @@ export class FileLedger {
   /** The file was opened or edited. One that is `secret` once stays so. */
   changed(docId: string, { secret = false, unsaved = false } = {}): void {
     const entry = this.#of(docId);
+    // What is remembered is of a text that was not saved, and this one may be.
+    if (entry.unsaved) entry.block = undefined;
     entry.secret ||= secret;
     entry.unsaved = unsaved;
     this.touch(docId);
@@ -66,9 +68,10 @@ export class FileLedger {
     this.#of(docId).pinned = pinned;
   }
 
-  saved(docId: string): void {
+  /** Its text has been saved as it is, or turns out not to be. */
+  saved(docId: string, saved: boolean): void {
     const entry = this.#entries.get(docId);
-    if (entry) entry.unsaved = false;
+    if (entry) entry.unsaved = !saved;
   }
 
   /** Whether its block may be written to the disk. */

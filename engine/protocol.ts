@@ -212,7 +212,8 @@ export type HostMessage =
   | { type: 'abort'; requestId: string }
   | { type: 'documentChanged'; docId: string; version: number; /** As the editor shows it; the engine keeps the last two parts. */ path: string; text: string; /** The editor's name of it, where the path does not tell: untitled files, cells of a notebook. */ language?: string; /** Nothing of it is written to the disk, ever. */ secret?: boolean; /** Nothing of this text is, until it is saved. */ unsaved?: boolean }
   | { type: 'documentChanged'; docId: string; version: number; edits: TextEdit[]; unsaved?: boolean }
-  | { type: 'documentSaved'; docId: string }
+  /** Its text has been saved as it is; `saved` false: it turns out that it is not. */
+  | { type: 'documentSaved'; docId: string; saved: boolean }
   | { type: 'documentClosed'; docId: string }
   /** Of a text, or of a mirrored document's file block. */
   | { type: 'countTokens'; requestId: string; text: string }

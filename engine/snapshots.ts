@@ -48,6 +48,10 @@ export class Snapshots {
   /** A write has failed: nothing more is written. */
   #stopped = false;
   #closed = false;
+  #onClose = (): void => {};
+  readonly #whenClosed = new Promise<void>((resolve) => {
+    this.#onClose = resolve;
+  });
 
   constructor({ disk, codec, modelKey, log }: SnapshotOptions, cache: KvCache, clock: () => number) {
     this.disk = disk;
@@ -72,32 +76,36 @@ export class Snapshots {
   }
 
   /**
-   * Brings what the disk has of cacheIds[0 .. limit) into the store, as far as there is room; returns the number of tokens.
-   * `between` runs its argument when no step is under way.
+   * Brings what the disk has of cacheIds[0 .. limit) into the store, as far as there is room and as long as it is wanted; returns the
+   * number of tokens. `between` runs its argument when no step is under way.
    */
-  fetch(cacheIds: readonly number[], limit: number, between: (action: () => void) => void): Promise<number> {
-    return this.#inTurn(() => this.#fetch(cacheIds, limit, between));
-  }
-
-  /** The cache is another's from now on. */
-  close(): void {
-    this.#closed = true;
-  }
-
-  async #fetch(cacheIds: readonly number[], limit: number, between: (action: () => void) => void): Promise<number> {
+  async fetch(cacheIds: readonly number[], limit: number, between: (action: () => void) => void, isWanted = () => true): Promise<number> {
     let numFetched = 0;
     for (const segment of this.disk.find(this.#root, cacheIds.slice(0, limit))) {
       const end = segment.startIndex + segment.numTokens;
       if (this.#cache.lookUp(cacheIds, end).numTokens >= end) continue;
-      const runs = this.#closed ? null : await this.disk.read(segment);
-      const blocks = runs && (await this.#blocks(runs, segment));
-      if (!blocks) break;
-      const taken = await new Promise<number>((resolve) => between(() => resolve(this.#closed ? 0 : this.#cache.runs.takeStored(cacheIds, segment.startIndex, blocks, this.#codec.lossless ? null : this.#codec.name, 'idle'))));
+      // Others who want something read or written come between.
+      const taken = await this.#inTurn(async () => (isWanted() && !this.#closed ? this.#take(cacheIds, segment, between) : 0));
       if (taken === 0) break;
       numFetched += taken;
     }
     this.numFetched += numFetched;
     return numFetched;
+  }
+
+  /** The cache is another's from now on: nothing more comes into it. */
+  close(): void {
+    this.#closed = true;
+    this.#onClose();
+  }
+
+  async #take(cacheIds: readonly number[], segment: FoundSegment, between: (action: () => void) => void): Promise<number> {
+    const runs = await this.disk.read(segment);
+    const blocks = runs && (await this.#blocks(runs, segment));
+    if (!blocks) return 0;
+    const take = (): number => (this.#closed ? 0 : this.#cache.runs.takeStored(cacheIds, segment.startIndex, blocks, this.#codec.lossless ? null : this.#codec.name, 'idle'));
+    // Of an engine that has failed there is no time between steps any more.
+    return Promise.race([new Promise<number>((resolve) => between(() => resolve(take()))), this.#whenClosed.then(() => 0)]);
   }
 
   /**
@@ -150,6 +158,7 @@ export class Snapshots {
   }
 
   async #forget(ids?: readonly number[]): Promise<void> {
+    this.#saved = new WeakMap();
     try {
       await (ids ? this.disk.remove(this.disk.find(this.#root, ids)) : this.disk.clear());
     } catch (error) {

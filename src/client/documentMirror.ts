@@ -16,7 +16,7 @@ interface Mirrored {
   stale: boolean;
   /** Nothing of it may be written to the disk, as the engine knows it. */
   secret: boolean;
-  /** Nothing of it as it is. */
+  /** Nothing of it as it is, nor as it was after other edits, until it is saved. */
   unsaved: boolean;
 }
 
@@ -69,6 +69,7 @@ export class DocumentMirror implements vscode.Disposable {
     if (this.#subscriptions.length) return;
     this.#subscriptions = [
       vscode.workspace.onDidChangeTextDocument((event) => this.#changed(event)),
+      vscode.workspace.onDidSaveTextDocument((document) => this.#saved(document)),
       vscode.workspace.onDidCloseTextDocument((document) => this.#closed(document)),
     ];
   }
@@ -77,7 +78,7 @@ export class DocumentMirror implements vscode.Disposable {
     const docId = document.uri.toString();
     const known = this.#mirrored.get(docId);
     if (!known || known.stale || this.#epoch !== this.#client.epoch) return;
-    if (known.version === document.version) return this.#saved(docId, document, known);
+    if (known.version === document.version) return this.#dirty(docId, document, known);
     if (isTooLarge(document)) return this.#closed(document);
     // Several undo steps may come as one event: its version then skips, and its changes follow one another.
     const edits = document.version === known.version + 1 && known.eol === document.eol ? toEdits(contentChanges) : null;
@@ -85,15 +86,24 @@ export class DocumentMirror implements vscode.Disposable {
       this.#sendText(docId, document);
       return;
     }
-    this.#remember(docId, document, known.secret);
-    this.#client.notify({ type: 'documentChanged', docId, version: document.version, edits, ...(document.isDirty ? { unsaved: true } : {}) });
+    const unsaved = this.#remember(docId, document, known.secret);
+    this.#client.notify({ type: 'documentChanged', docId, version: document.version, edits, ...(unsaved ? { unsaved } : {}) });
   }
 
-  /** The editor tells of a text that is saved as of a change of nothing. */
-  #saved(docId: string, document: vscode.TextDocument, known: Mirrored): void {
-    if (!known.unsaved || document.isDirty) return;
+  /** That a text is not saved any more the editor may tell behind its first edit, as of a change of nothing. */
+  #dirty(docId: string, document: vscode.TextDocument, known: Mirrored): void {
+    if (known.unsaved || !document.isDirty) return;
+    known.unsaved = true;
+    this.#client.notify({ type: 'documentSaved', docId, saved: false });
+  }
+
+  /** Nothing else says so: a text that is given up is not dirty any more either. */
+  #saved(document: vscode.TextDocument): void {
+    const docId = document.uri.toString();
+    const known = this.#mirrored.get(docId);
+    if (!known?.unsaved || known.stale || document.isDirty) return;
     known.unsaved = false;
-    this.#client.notify({ type: 'documentSaved', docId });
+    this.#client.notify({ type: 'documentSaved', docId, saved: true });
   }
 
   #closed(document: vscode.TextDocument): void {
@@ -103,11 +113,14 @@ export class DocumentMirror implements vscode.Disposable {
 
   #sendText(docId: string, document: vscode.TextDocument): void {
     const secret = this.#isSecret(document);
-    this.#remember(docId, document, secret);
-    this.#client.notify({ type: 'documentChanged', docId, version: document.version, path: document.uri.path, text: document.getText(), ...(WITHOUT_EXTENSION.has(document.uri.scheme) ? { language: document.languageId } : {}), ...(secret ? { secret: true } : {}), ...(document.isDirty ? { unsaved: true } : {}) });
+    const unsaved = this.#remember(docId, document, secret);
+    this.#client.notify({ type: 'documentChanged', docId, version: document.version, path: document.uri.path, text: document.getText(), ...(WITHOUT_EXTENSION.has(document.uri.scheme) ? { language: document.languageId } : {}), ...(secret ? { secret: true } : {}), ...(unsaved ? { unsaved } : {}) });
   }
 
-  #remember(docId: string, document: vscode.TextDocument, secret: boolean): void {
-    this.#mirrored.set(docId, { version: document.version, length: lengthOf(document), eol: document.eol, stale: false, secret, unsaved: document.isDirty });
+  /** Returns whether its text counts as not saved. */
+  #remember(docId: string, document: vscode.TextDocument, secret: boolean): boolean {
+    const unsaved = document.isDirty || this.#mirrored.get(docId)?.unsaved === true;
+    this.#mirrored.set(docId, { version: document.version, length: lengthOf(document), eol: document.eol, stale: false, secret, unsaved });
+    return unsaved;
   }
 }

@@ -47,6 +47,7 @@ export class EngineClient {
   #connection: Connection | null = null;
   #loading: Promise<ModelInfo> | null = null;
   #state: EngineState = { kind: 'stopped' };
+  #ended: Promise<unknown> = Promise.resolve();
   #lastCrash = Number.NEGATIVE_INFINITY;
   #numPending = 0;
   #numUses = 0;
@@ -181,7 +182,14 @@ export class EngineClient {
     this.#abandon();
     this.#lastCrash = Number.NEGATIVE_INFINITY;
     this.#setState({ kind: 'stopped' });
-    await connection?.close(reason);
+    const closed = connection?.close(reason);
+    this.#ended = Promise.allSettled([this.#ended, closed]);
+    await closed;
+  }
+
+  /** Settles when all engines that were stopped have ended: what they have computed they may be writing to the disk until then. */
+  get ended(): Promise<unknown> {
+    return this.#ended;
   }
 
   /** Stops for good: later requests end as aborted and start nothing. */

@@ -139,7 +139,9 @@ export class EngineHost implements vscode.Disposable {
 
   /** Nobody else uses the folder, but for other windows, to which files may be gone at any time. */
   #removeKept(): void {
-    rm(this.#keptCacheDir, { recursive: true, force: true }).catch((error) => this.#log.warn(`${this.#keptCacheDir} cannot be removed: ${(error as Error).message}`));
+    const remove = () => rm(this.#keptCacheDir, { recursive: true, force: true }).catch((error) => this.#log.warn(`${this.#keptCacheDir} cannot be removed: ${(error as Error).message}`));
+    // An engine that is just ending writes until it has.
+    void remove().then(() => this.client.ended).then(remove);
   }
 
   async restart(): Promise<void> {

@@ -210,6 +210,6 @@ function besideTheStep(engine: EngineResult | undefined, judge: Judge): Target[]
   const garbage = decode && Math.max(0, decode.allocatedKb!.median - decode.logitsKb!.median);
   return [
     judge('step', 'garbage beside the logits, kB', { value: garbage, unit: '', bound: 200, atMost: true }),
-    judge('step', 'feeds and outputs across the border into native code, ms (profiled)', { value: profile && profile.callMs - profile.runMs, unit: '', bound: 1, atMost: true }),
+    judge('step', `feeds and outputs across the border into native code, ms${profile?.crossingMs === undefined ? ' (profiled)' : ''}`, { value: profile && (profile.crossingMs ?? profile.callMs - profile.runMs), unit: '', bound: 1, atMost: true }),
   ];
 }

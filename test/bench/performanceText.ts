@@ -171,7 +171,7 @@ function profileOf({ profiles }: EngineResult): string[] {
   const tables = profiles.map((profile) => byPart(profile));
   const of = (part: string): number[] => tables.map((rows) => rows.find((row) => row.part === part)?.ms ?? 0);
   const parts = [...new Set(tables.flat().map(({ part }) => part))].sort((a, b) => Math.max(...of(b)) - Math.max(...of(a)));
-  const rows = [...parts.map((part) => [part, ...of(part).map((ms) => (ms ? short(ms) : '–'))]), ['between the operators, profiling included', ...profiles.map(({ runMs, operatorsMs }) => short(runMs - operatorsMs))], ['feeds and outputs across the border', ...profiles.map(({ callMs, runMs }) => short(callMs - runMs))], ['in all', ...profiles.map(({ callMs }) => short(callMs))]];
+  const rows = [...parts.map((part) => [part, ...of(part).map((ms) => (ms ? short(ms) : '–'))]), ['between the operators, profiling included', ...profiles.map(({ runMs, operatorsMs }) => short(runMs - operatorsMs))], ['feeds and outputs across the border', ...profiles.map(({ callMs, runMs }) => short(callMs - runMs))], ...(profiles.some(({ crossingMs }) => crossingMs !== undefined) ? [['the same by themselves, nothing profiled', ...profiles.map(({ crossingMs }) => short(crossingMs ?? Number.NaN))]] : []), ['in all', ...profiles.map(({ callMs }) => short(callMs))]];
   return ['#### Where the time of a step goes, ms', "onnxruntime's profile; profiling itself slows small operators.", table(['', ...profiles.map(({ name }) => name)], rows)];
 }
 

@@ -32,6 +32,8 @@ export interface StepProfile {
   rows: ProfileRow[];
   /** GB/s of the best scan, just before and after. */
   bandwidth?: number;
+  /** Milliseconds that feeds and outputs take by themselves, nothing profiled; results of before 2026-11-23 lack it. */
+  crossingMs?: number;
 }
 
 /** What the profile of one token is called. */
@@ -97,7 +99,7 @@ export function byPart({ rows }: StepProfile): { part: string; ms: number; count
 
 /** @param withoutMs the call when nothing is profiled, where it was measured. */
 export function profileReport(profile: StepProfile, withoutMs?: number, mostOperators = 25): string {
-  const { name, steps, callMs, runMs, operatorsMs, rows } = profile;
+  const { name, steps, callMs, runMs, operatorsMs, rows, crossingMs } = profile;
   const percent = (ms: number): string => `${((100 * ms) / callMs).toFixed(1)}%`;
   const outside = table(
     ['', 'ms', 'of the call'],
@@ -107,6 +109,7 @@ export function profileReport(profile: StepProfile, withoutMs?: number, mostOper
       ['operators', short(operatorsMs), percent(operatorsMs)],
       ['between the operators, profiling included', short(runMs - operatorsMs), percent(runMs - operatorsMs)],
       ['feeds and outputs across the border', short(callMs - runMs), percent(callMs - runMs)],
+      ...(crossingMs === undefined ? [] : [['the same by themselves, nothing profiled', short(crossingMs), percent(crossingMs)]]),
     ],
   );
   const parts = table(['part', 'ms', 'of the call', 'nodes'], byPart(profile).map(({ part, ms, count }) => [part, short(ms), percent(ms), Math.round(count)]));

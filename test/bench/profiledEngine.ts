@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import type { InferenceSession } from 'onnxruntime-node';
 import type { Workload } from './engineCases.ts';
+import { type Call, crossingMs } from './crossing.ts';
 import { EngineUnderTest } from './engineUnderTest.ts';
 import { type GraphNode, partsOf, readGraph } from './graphParts.ts';
 import { oneToken, type ProfileEvent, profileOf, type StepProfile } from './profileTable.ts';
@@ -12,6 +13,7 @@ interface Profiled {
   graph: GraphNode[];
   /** Milliseconds of every call of `run`. */
   calls: number[];
+  last: Call | null;
 }
 
 /** Everything that `open` loads from a graph file is profiled into `prefix`. */
@@ -27,11 +29,12 @@ async function openProfiled<T>(prefix: string, open: () => Promise<T>): Promise<
     const run = session.run.bind(session) as (...args: unknown[]) => Promise<InferenceSession.OnnxValueMapType>;
     session.run = async (...args: unknown[]) => {
       const start = performance.now();
-      const result = await run(...args);
+      const outputs = await run(...args);
       calls.push(performance.now() - start);
-      return result;
+      profiled!.last = { feeds: args[0] as Call['feeds'], outputs };
+      return outputs;
     };
-    profiled = { session, graph: readGraph(readFileSync(model)), calls };
+    profiled = { session, graph: readGraph(readFileSync(model)), calls, last: null };
     return session;
   };
   InferenceSession.create = creating as typeof create;
@@ -105,7 +108,7 @@ export async function profiles(options: ProfileOptions): Promise<StepProfile[]> 
       const before = await options.bandwidth();
       const steps = await run(bench);
       const after = await options.bandwidth();
-      const profile = profileOf(name, stop(profiled.session, options.scratch), profiled.calls.slice(-steps), partsOf(profiled.graph));
+      const profile = { ...profileOf(name, stop(profiled.session, options.scratch), profiled.calls.slice(-steps), partsOf(profiled.graph)), crossingMs: await crossingMs(profiled.last!, bench.threads) };
       results.push(before !== undefined && after !== undefined ? { ...profile, bandwidth: (before + after) / 2 } : profile);
     } finally {
       await bench.dispose();

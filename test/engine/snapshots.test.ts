@@ -132,6 +132,51 @@ test('a request that is aborted while its prompt is read ends once, and so does 
   await sleep(50);
   expect([aborted.numEnds, failed.numEnds, failed.ended]).toEqual([1, 1, 'engineFailed']);
   expect(engine.hasWork() || engine.isFetching).toBe(false);
+  // Rows are none of an engine's that is gone: its window may be another's.
+  expect(engine.describe(block).tokens).toBe(0);
+});
+
+test('what others want of the disk comes between the segments of a long prompt, and a prompt that nobody waits for is read no further', async () => {
+  const [long, short] = [tokens(1500, 3), tokens(200, 4)];
+  const first = await opened(5000);
+  for (const block of [long, short]) question(first.engine, block, 1);
+  await drain(first.engine);
+  await saveAll(first.engine, [long, short]);
+  const { engine } = await opened(5000);
+  const [slow, quick] = [question(engine, long, 1), question(engine, short, 1)];
+  while (engine.isFetching && !engine.hasWork()) await nextTurn();
+  // The short one is there first, though the long one was asked for before.
+  expect(engine.describe(short).tokens).toBe(200);
+  expect(engine.describe(long).tokens).toBeLessThan(1500);
+  engine.abort(slow.sequence.id);
+  await drain(engine);
+  await sleep(50);
+  expect(quick.tokenIds).toEqual(expected(short, 1));
+  expect(engine.describe(long).tokens).toBeLessThan(1500);
+});
+
+test('a context for which the cap has no room is written as far as it has, and not tried again before it is used again', async () => {
+  const { engine, disk } = await opened(4000, 50_000);
+  const block = tokens(1400, 3);
+  question(engine, block, 1);
+  await drain(engine);
+  const numSaved = await saveAll(engine, [block]);
+  expect(numSaved).toBeGreaterThan(0);
+  expect(numSaved).toBeLessThan(6);
+  expect(disk.bytes).toBeLessThanOrEqual(50_000);
+  expect(await saveAll(engine, [block])).toBe(0);
+});
+
+test('what is pinned stays in memory when everything is evicted, unless it is to go, too', async () => {
+  const { engine } = await opened(3000);
+  const block = tokens(300, 3);
+  question(engine, block, 1);
+  await drain(engine);
+  engine.pin('a', block);
+  engine.evict();
+  expect(engine.describe(block).tokens).toBe(300);
+  engine.evict([], { pinned: true });
+  expect(engine.describe(block).tokens).toBe(0);
 });
 
 test('damaged, missing and unreadable files: the rest is computed, with the same tokens', async () => {

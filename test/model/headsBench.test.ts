@@ -20,4 +20,4 @@ test('models that differ in their KV heads alone', async () => {
     expect(prefill.map(({ context, tokensPerSecond }) => [context, tokensPerSecond.median > 0])).toEqual([[32, true], [96, true]]);
   }
   expect(headsReport(result).split('\n').filter((line) => line.startsWith('| '))).toHaveLength(5);
-}, 120_000);
+});

@@ -76,7 +76,7 @@ test.each(models.map((dir) => [path.basename(dir), dir]))('%s: measuring changes
     }
   }
   await runner.dispose();
-}, 60_000);
+});
 
 test.each(models.map((dir) => [path.basename(dir), dir]))('%s: of a context without some rows nothing but those is gone, in every way of a step', async (_, dir) => {
   const runner = await loadRunner(dir, `${folder.dir}/cache`, 'int8');
@@ -108,7 +108,7 @@ test.each(models.map((dir) => [path.basename(dir), dir]))('%s: of a context with
   };
   expect(between('left')).toBeLessThan(2 * between('all'));
   await runner.dispose();
-}, 60_000);
+});
 
 test('built-in model: over what is left of a file, answers are the same alone, side by side, after the store, and under a ceiling that makes them give way', async () => {
   const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
@@ -119,7 +119,7 @@ test('built-in model: over what is left of a file, answers are the same alone, s
   const scratch = scratchRows(1023) * runner.prefillBytesPerToken;
   const bytes = (slots: number): number => slots * kvBytesPerToken(window.shape) + scratch;
   const engine = new Engine({ runner, window, maxContext: 2048, prefillTokens: 1023, prefillBytesPerToken: runner.prefillBytesPerToken, maxBytes: bytes(6000), clock: () => clock.now, pruning: { idleMs: 1000, turn: { before: tokenizer.encode('<|im_start|>user\n'), after: tokenizer.encode('<|im_end|>\n<|im_start|>assistant\n') }, conversations: true } });
-  const tails = ['What does take do?', 'Which classes does this file define?', 'Explain resize.', 'function emptiest'].map((text) => tokenizer.encode(`<|im_start|>user\n${text}<|im_end|>\n<|im_start|>assistant\n`));
+  const tails = ['\n\n/** Takes', '\nexport class ', '\n  resize(', '\nfunction emptiest'].map((text) => tokenizer.encode(text));
   const question = (i: number): Watched => ask(engine, [...block, ...tails[i]!], { prefillTokens: block.length, maxTokens: 24 });
   const exact = question(0);
   await drain(engine);
@@ -138,8 +138,9 @@ test('built-in model: over what is left of a file, answers are the same alone, s
     expect(one.sequence.cachedTokens).toBeGreaterThanOrEqual(block.length);
     alone.push(one.tokenIds);
   }
-  // Of a question that is answered from the file.
-  expect(alone[0]!.slice(0, 3)).toEqual(exact.tokenIds.slice(0, 3));
+  // They do not go round in a circle whatever they read.
+  expect(new Set(alone.map(String)).size).toBe(tails.length);
+  expect(alone[0]).not.toEqual(exact.tokenIds);
   const expectSame = async (): Promise<void> => {
     const all = [...tails.keys()].map(question);
     await drain(engine);
@@ -153,10 +154,10 @@ test('built-in model: over what is left of a file, answers are the same alone, s
   expect(engine.describe(block).tier).toBe('store');
   await expectSame();
   expect(engine.stats().events.promotions).toBeGreaterThan(0);
-  engine.setMaxBytes(bytes(720));
+  engine.setMaxBytes(bytes(660));
   engine.checkIntegrity();
   expect(engine.describe(block).codec).toBe('kvzip');
   await expectSame();
   expect(engine.stats().events.preemptions).toBeGreaterThan(0);
   await runner.dispose();
-}, 120_000);
+});

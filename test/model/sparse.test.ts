@@ -68,7 +68,7 @@ test.each(models)('%s: a query times the keys, and their softmax, is the attenti
     for (let i = 0; i < n; i++) expect(Math.abs(sum[i]! - received.sum[h * n + i]!)).toBeLessThan(0.04);
   }
   await runner.dispose();
-}, 60_000);
+});
 
 test('queries of several tokens, of spans in both lanes, in the order of the spans', async () => {
   const runner = await loadRunner(path.join(MODELS, models[0]!), `${folder.dir}/cache`, 'int8');
@@ -89,7 +89,7 @@ test('queries of several tokens, of spans in both lanes, in the order of the spa
     expect(maxDifference(of.subarray(2 * headSize), alone[1]!.subarray(h * 4 * headSize, (h + 1) * 4 * headSize))).toBe(0);
   }
   await runner.dispose();
-}, 60_000);
+});
 
 test('built-in model: nearly twice the window is read; the question finds what stands in a block that is no recent one; answers are the same beside others', async () => {
   const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
@@ -138,4 +138,4 @@ test('built-in model: nearly twice the window is read; the question finds what s
   engine.setMaxBytes(0);
   spillFile.close();
   await runner.dispose();
-}, 120_000);
+});

@@ -21,4 +21,4 @@ test('two turns of a conversation: the same tokens whatever is kept', async () =
   expect(of('static')[0]!.peakBytes).toBeGreaterThan(of('dynamic')[0]!.peakBytes);
   expect(strategiesCsv(result.records).trim().split('\n')).toHaveLength(9);
   expect(strategiesReport(result)).toMatch(/^\| static \| [\d.]+ \| 0 \| [\d.]+ \| [\d.]+ \|$/m);
-}, 120_000);
+});

@@ -65,7 +65,7 @@ test('after a restart the first question about a file finds more than nine tenth
   await second.close();
   expect(second.lines).toEqual([]);
   expect(await readdir(disk.dir)).toEqual([]);
-}, 120_000);
+});
 
 test('a codec is measured once with the model, and used where it costs little; a folder that cannot be used is one line in the log', async () => {
   const compress = { when: 'always', codec: 'int4-kivi' } as const;
@@ -82,4 +82,4 @@ test('a codec is measured once with the model, and used where it costs little; a
   const again = talk();
   expect((await again.load({ compress })).compressed).toEqual(compressed);
   await again.close();
-}, 120_000);
+});

@@ -6,13 +6,13 @@ import type { HostMessage } from '../../engine/protocol.ts';
 import type { DocumentMirror as Mirror } from '../../src/client/documentMirror.ts';
 import type { EngineClient } from '../../src/client/engineClient.ts';
 
-const listeners = vi.hoisted(() => ({ changed: new Set<(event: unknown) => void>(), closed: new Set<(document: unknown) => void>(), open: [] as unknown[] }));
+const listeners = vi.hoisted(() => ({ changed: new Set<(event: unknown) => void>(), saved: new Set<(document: unknown) => void>(), closed: new Set<(document: unknown) => void>(), open: [] as unknown[] }));
 vi.mock('../../src/vscode.ts', () => {
   const event = (all: Set<(value: unknown) => void>) => (listener: (value: unknown) => void) => {
     all.add(listener);
     return { dispose: () => all.delete(listener) };
   };
-  return { l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) }, workspace: { textDocuments: listeners.open, onDidChangeTextDocument: event(listeners.changed), onDidCloseTextDocument: event(listeners.closed) } };
+  return { l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) }, workspace: { textDocuments: listeners.open, onDidChangeTextDocument: event(listeners.changed), onDidSaveTextDocument: event(listeners.saved), onDidCloseTextDocument: event(listeners.closed) } };
 });
 const { DocumentMirror } = await import('../../src/client/documentMirror.ts');
 
@@ -45,6 +45,7 @@ class FakeDocument {
 
 function mirrorOf(document: FakeDocument, isSecret: () => boolean = () => false) {
   listeners.changed.clear();
+  listeners.saved.clear();
   listeners.closed.clear();
   listeners.open.splice(0, listeners.open.length, document);
   const documents = new Documents();
@@ -170,21 +171,35 @@ test('a document that has become secret is sent again at once, and stays so with
   expect(sent.slice(2)).toMatchObject([{ type: 'documentChanged', version: 2, edits: [expect.anything()] }]);
 });
 
-test('a text that is not saved is told to be so, and that it is saved once the editor says so', () => {
+test('a text that is not saved is told to be so, in whatever order the editor says it, and only saving makes it saved', () => {
   const document = new FakeDocument('let a = 1;');
   const { sync, sent } = mirrorOf(document);
+  const save = (): void => {
+    for (const listener of listeners.saved) listener(document);
+  };
   sync();
-  document.isDirty = true;
+  // The first edit comes before the editor knows that it makes a difference.
   document.change([{ rangeOffset: 0, rangeLength: 3, text: 'var' }]);
-  // The editor tells of other things as of changes of nothing, too.
+  document.isDirty = true;
   document.change([], 0);
-  expect(sent).toHaveLength(2);
-  expect(sent.map((message) => 'unsaved' in message)).toEqual([false, true]);
+  document.change([], 0);
+  expect(sent.slice(1)).toEqual([expect.not.objectContaining({ unsaved: true }), { type: 'documentSaved', docId: 'file:///a/b.ts', saved: false }]);
+  document.change([{ rangeOffset: 0, rangeLength: 3, text: 'let' }]);
+  expect(sent.at(-1)).toMatchObject({ type: 'documentChanged', unsaved: true });
+  // Given up with its window: it is not dirty any more, and not on the disk either.
   document.isDirty = false;
   document.change([], 0);
-  document.change([], 0);
-  expect(sent.slice(2)).toEqual([{ type: 'documentSaved', docId: 'file:///a/b.ts' }]);
+  document.change([{ rangeOffset: 0, rangeLength: 0, text: ' ' }]);
+  expect(sent.slice(4)).toMatchObject([{ type: 'documentChanged', unsaved: true }]);
+  // Edited while it is being written.
+  document.isDirty = true;
+  save();
+  expect(sent).toHaveLength(5);
+  document.isDirty = false;
+  save();
+  save();
+  expect(sent.slice(5)).toEqual([{ type: 'documentSaved', docId: 'file:///a/b.ts', saved: true }]);
   // Another program has written the file.
-  document.change([{ rangeOffset: 0, rangeLength: 3, text: 'let' }]);
-  expect(sent.slice(3)).toEqual([expect.not.objectContaining({ unsaved: true })]);
+  document.change([{ rangeOffset: 0, rangeLength: 1, text: '' }]);
+  expect(sent.slice(6)).toEqual([expect.not.objectContaining({ unsaved: true })]);
 });

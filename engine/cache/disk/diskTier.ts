@@ -114,6 +114,8 @@ export class DiskTier {
       await rename(temporary, path.join(this.folder, fileName(segment)));
     } catch (error) {
       await rm(temporary, { force: true }).catch(() => {});
+      // Another process has cleared the folder meanwhile.
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
       throw error;
     }
     const { parent, key, numTokens } = segment;
@@ -133,16 +135,16 @@ export class DiskTier {
 
   /** Removes everything. @throws an error of the file system. */
   async clear(): Promise<void> {
-    await this.#look();
+    this.#byParent.clear();
+    this.#byKey.clear();
+    this.bytes = 0;
+    await mkdir(this.folder, { recursive: true, mode: 0o700 });
     for (const name of await readdir(this.folder)) {
       const file = path.join(this.folder, name);
       if (parseName(name) || TEMPORARY.test(name)) await rm(file, { force: true });
       // Of a process that is alive it cannot be removed, nor must it.
       if (SPILL_NAME.test(name)) await rm(file, { force: true }).catch(() => {});
     }
-    this.#byParent.clear();
-    this.#byKey.clear();
-    this.bytes = 0;
   }
 
   /** Takes note of what other processes have written and removed, the folder itself for one, and removes what dead ones have left half written. */
@@ -163,7 +165,9 @@ export class DiskTier {
 
   /** Removes what was used least recently and nothing goes on from; never the segment `kept`. False where that is not enough. */
   async #makeRoom(bytes: number, kept?: string): Promise<boolean> {
-    if (bytes > this.maxBytes) return false;
+    let staying = 0;
+    for (let entry = this.#byKey.get(kept ?? ''); entry; entry = this.#byKey.get(entry.parent)) staying += entry.bytes;
+    if (staying + bytes > this.maxBytes) return false;
     while (this.bytes + bytes > this.maxBytes) {
       let oldest: Entry | null = null;
       for (const entry of this.#byKey.values()) {
