@@ -67,3 +67,49 @@ editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(window.problems).toEqual([]);
   });
 });
+
+/** Longer than the memory that it gets below, and shorter than the model's context. */
+const LONG = Array.from({ length: 3 }, (_, i) => INVENTORY.replaceAll(/\b(Article|StockEntry|OutOfStockError|Inventory)\b/g, `$1${i}`)).join('\n');
+
+editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LONG }, (editor) => {
+  const panel = (): FrameLocator => editor().page.frameLocator('iframe.webview').first().frameLocator('iframe#active-frame');
+  const chat = (): FrameLocator => editor().page.frameLocator('iframe.webview').last().frameLocator('iframe#active-frame');
+  const cell = (file: string, column: string) => panel().locator(`[data-file="${file}"] .${column}`);
+  afterAll(() => editor()?.configureMachine({ 'kvasir.cache.codec': undefined, 'kvasir.cache.maxBytes': undefined }));
+
+  test('a codec of the cache is told with what it costs this model', async () => {
+    const window = editor();
+    window.configureMachine({ 'kvasir.cache.codec': 'kvzip' });
+    await window.openFile('src/inventory.ts');
+    await window.runCommand('View: Keep Editor');
+    await window.runCommand('Kvasir: Show Cache');
+    await window.openFile('src/inventory.ts');
+    await window.goTo(62, 1);
+    await window.runCommand('Kvasir: Trigger Completion');
+    await expect.poll(async () => (await cell('src/inventory.ts', 'tokens').textContent()) ?? '', { timeout: 2 * PATIENCE }).toMatch(/^[1-9]/);
+    expect(await cell('src/inventory.ts', 'codec').getAttribute('title')).toBe('As computed: nothing is lost.');
+    await cell('src/inventory.ts', 'codec').hover();
+    await window.screenshot('codec-column');
+    const hover = await window.statusHover();
+    await window.screenshot('codec-hover');
+    await window.unhover();
+    expect(hover).toMatch(/kvzip: 5\.9 times smaller, the same most probable token in 9\d\.\d%/);
+    expect(window.problems).toEqual([]);
+  });
+
+  test('a file that is longer than memory is asked about all the same, and the panel says how it is read', async () => {
+    const window = editor();
+    window.configureMachine({ 'kvasir.cache.codec': undefined, 'kvasir.cache.maxBytes': 3_000_000 });
+    await window.openFile('src/long.ts');
+    await window.runCommand('Kvasir: Open Chat');
+    const input = chat().getByRole('textbox', { name: 'Ask Kvasir' });
+    await input.fill('What does totalValue return?');
+    await input.press('Enter');
+    await chat().locator('[data-role="assistant"] footer').waitFor({ timeout: 2 * PATIENCE });
+    await expect.poll(() => cell('src/long.ts', 'codec').textContent(), { timeout: PATIENCE }).toBe('sketch');
+    expect(await cell('src/long.ts', 'codec').getAttribute('title')).toMatch(/^Longer than the window/);
+    await cell('src/long.ts', 'codec').hover();
+    await window.screenshot('codec-sketch');
+    expect(window.problems).toEqual([]);
+  });
+});

@@ -97,6 +97,9 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await window.screenshot('cache-panel');
     await window.runCommand('View: Toggle Maximized Panel');
     await window.page.waitForTimeout(1500);
+    // From its top, and without what the mouse stands on.
+    await panel().locator('body').evaluate((body) => body.scrollIntoView());
+    await window.page.mouse.move(640, 2);
     await window.screenshotThemes('cache');
     await window.page.setViewportSize({ width: 520, height: 900 });
     await window.page.waitForTimeout(700);
