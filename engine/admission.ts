@@ -99,6 +99,7 @@ export class Admission {
     this.waiting.delete(sequence);
     this.running.set(sequence, lease);
     sequence.status = 'running';
+    if (sparse) sequence.inParts = true;
     return lease;
   }
 

@@ -117,6 +117,7 @@ export class Engine {
     this.#bufferBytes = options.snapshots ? Snapshots.bufferBytes(window.shape) : 0;
     this.#cache = new KvCache({ window, maxBytes: this.#divide(options.maxBytes), softSlots, clock: this.#clock, compression: options.compression, spillFile: options.spillFile, ranks: { ...ALL_POLICIES, ...options.policies }.sketch, biased: options.biased });
     this.#cache.sparse.prefillTokens = this.#mostPrefill;
+    this.#cache.toldBytes = options.maxBytes;
     this.#snapshots = options.snapshots ? new Snapshots(options.snapshots, this.#cache, this.#clock) : null;
     this.#compresses = (options.compression ?? null) !== null;
     this.#pruning = options.pruning ? new Pruning(options.pruning, { cache: this.#cache, runner: this.#runner, shape: window.shape, maxContext: this.#maxContext, clock: this.#clock }) : null;
@@ -216,6 +217,7 @@ export class Engine {
     this.#betweenSteps(() => {
       this.#scheduler.setMaxBytes(this.#divide(maxBytes));
       this.#cache.sparse.prefillTokens = this.#mostPrefill;
+      this.#cache.toldBytes = maxBytes;
       // It may be larger than its new share; what is still needed of it is taken from the window again.
       this.#runner.releaseScratch?.();
     });

@@ -255,6 +255,8 @@ export interface Usage {
   blockTokens: number;
   /** Cached tokens that were taken over from where they stood before an edit, an approximation; left out where there are none. */
   shiftedTokens?: number;
+  /** The context was longer than memory: each token attended to parts of it. */
+  inParts?: boolean;
 }
 
 export interface Timings {

@@ -6,7 +6,7 @@ import type { Documents } from './documents.ts';
 import { RequestError } from './errors.ts';
 import type { FileLedger } from './fileLedger.ts';
 import type { LoadedModel } from './loadedModel.ts';
-import type { ChatTask, EngineMessage, HostMessage, Priority, PromptSize, SamplingParams, SummarizeTask, Task, Usage } from './protocol.ts';
+import type { ChatTask, EngineMessage, HostMessage, Priority, PromptSize, SamplingParams, SummarizeTask, Task } from './protocol.ts';
 import { type Outcome, Request } from './request.ts';
 import { Sequence } from './sequence.ts';
 import { type ChatOptions, measureChat, prepareChat } from './tasks/chat.ts';
@@ -188,7 +188,7 @@ export class Requests {
           if (prepared.docId !== null) this.#files.used(prepared.docId, prepared.blockTokens, cachedTokens);
           // Idle time goes on until no approximation is left.
           if (prepared.docId !== null && shiftedTokens > 0 && this.#documents.find(prepared.docId)) this.#files.touch(prepared.docId);
-          resolve({ finishReason, usage: { promptTokens, cachedTokens, completionTokens, blockTokens: prepared.blockTokens, ...(shiftedTokens > 0 ? { shiftedTokens } : {}) }, timings: sequence.timings() });
+          resolve({ finishReason, usage: { promptTokens, cachedTokens, completionTokens, blockTokens: prepared.blockTokens, ...(sequence.inParts ? { inParts: true } : {}), ...(shiftedTokens > 0 ? { shiftedTokens } : {}) }, timings: sequence.timings() });
         },
         onError: (error) => {
           live.sequenceIds.delete(sequenceId);
@@ -207,7 +207,9 @@ export class Requests {
     const total: Outcome = { finishReason: 'stop', usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0, blockTokens: 0 }, timings: { queueMs: 0, ttftMs: 0, tpotMs: 0 } };
     const started = performance.now();
     const add = (outcome: Outcome) => {
-      for (const key of Object.keys(outcome.usage) as (keyof Usage)[]) total.usage[key] = (total.usage[key] ?? 0) + (outcome.usage[key] ?? 0);
+      const { inParts, ...counts } = outcome.usage;
+      for (const key of Object.keys(counts) as (keyof typeof counts)[]) total.usage[key] = (total.usage[key] ?? 0) + (counts[key] ?? 0);
+      if (inParts) total.usage.inParts = true;
       if (outcome.finishReason === 'abort') total.finishReason = 'abort';
     };
     let numDone = 0;

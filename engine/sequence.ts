@@ -111,6 +111,8 @@ export class Sequence {
   lastServedAt = Number.NaN;
   /** Prompt tokens whose K/V rows this sequence did not have to compute itself. */
   cachedTokens = 0;
+  /** It has had a sparse lease. */
+  inParts = false;
   /** Prompt tokens that have had K/V rows at some time; preemption does not lower it. */
   numReached = 0;
   /** What of the prompt is for the prefill lane, in order and apart. */

@@ -357,11 +357,11 @@ export class StepBuilder {
   }
 
   #tooLarge(numTokens: number): RequestError {
-    const { maxBytes } = this.#cache;
-    const capacity = Math.max(this.#cache.capacity, this.#cache.sparse.capacity);
+    const { toldBytes } = this.#cache;
+    const capacity = Math.max(0, this.#cache.capacity, this.#cache.sparse.capacity);
     return new RequestError(
       'outOfMemory',
-      t('The request has {0} tokens; {1} fit into the KV cache of {2} bytes. Raise the memory limit of the cache or send less text.', numTokens, capacity, maxBytes),
+      t('The request has {0} tokens; {1} fit into the KV cache of {2} bytes. Raise the memory limit of the cache or send less text.', numTokens, capacity, toldBytes),
     );
   }
 }

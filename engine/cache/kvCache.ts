@@ -48,6 +48,8 @@ export class KvCache {
   readonly runs: CachedRuns;
   /** Of contexts that are longer than the window. */
   readonly sparse: SparseLeases;
+  /** The ceiling as users know it: with what is kept for others than this cache. */
+  toldBytes: number;
   readonly #clock: () => number;
   readonly #leases = new Set<Lease>();
   /** Pinned token prefixes by key. */
@@ -56,6 +58,7 @@ export class KvCache {
   constructor({ window, maxBytes, softSlots, clock, compression = null, spillFile = null, ranks = true, biased = new Set(), eviction = new Utility(kvBytesPerToken(window.shape)) }: KvCacheOptions) {
     this.#memory = new KvMemory({ window, maxBytes, softSlots, clock, eviction, compression, spillFile });
     this.#clock = clock;
+    this.toldBytes = maxBytes;
     this.shifted = new ShiftedRuns(this.#memory, clock);
     this.sparse = new SparseLeases(this.#memory, { spillFile, clock, ranks, biased });
     this.runs = new CachedRuns(this.#memory, { clock, compression, biased, onInsert: () => this.#markPins() });

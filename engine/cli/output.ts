@@ -43,5 +43,6 @@ export function footer(done: Done): string {
   const parts = [`${count(usage.cachedTokens)} of ${count(usage.promptTokens)} tokens reused`, `first token ${timings.ttftMs.toFixed(0)} ms`];
   if (timings.tpotMs > 0) parts.push(`${(1000 / timings.tpotMs).toFixed(0)} tok/s`);
   if (usage.shiftedTokens) parts.push(`${count(usage.shiftedTokens)} approximated`);
+  if (usage.inParts) parts.push('read in parts');
   return parts.join(' · ');
 }

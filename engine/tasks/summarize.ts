@@ -71,7 +71,7 @@ export function summarizeFolder(layout: Layout, path: string, files: readonly Fi
 
 function summarizer(layout: Layout): Layout['text']['manifest'] {
   const { manifest } = layout.text;
-  if (!manifest.can.summarize) throw new RequestError('badRequest', t('{0} cannot summarise: {1}', manifest.name, layout.text.faults.chat ?? t('it has no chat template')));
+  if (!manifest.can.summarize) throw new RequestError('badRequest', t('{0} cannot summarize: {1}', manifest.name, layout.text.faults.chat ?? t('it has no chat template')));
   return manifest;
 }
 

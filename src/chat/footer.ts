@@ -7,5 +7,6 @@ export function footerOf({ usage, timings }: { usage: Usage; timings: Timings })
   const parts = [`${formatCount(usage.cachedTokens)} of ${formatCount(usage.promptTokens)} tokens reused`, `first token ${formatCount(timings.ttftMs)} ms`];
   if (timings.tpotMs > 0) parts.push(`${formatCount(1000 / timings.tpotMs)} tok/s`);
   if (usage.shiftedTokens) parts.push(`${formatCount(usage.shiftedTokens)} approximated`);
+  if (usage.inParts) parts.push('read in parts');
   return parts.join(' · ');
 }

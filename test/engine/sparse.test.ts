@@ -51,6 +51,7 @@ test('three quarters more than fits into the window: read, answered, and asked a
   await drain(engine);
   expect(again.ended).toBe('length');
   expect(again.sequence.cachedTokens).toBe(LONG);
+  expect(again.sequence.inParts).toBe(true);
   expect(runner.numComputed - numComputed).toBe(40 + 16 + 4);
   spillFile.close();
 });
@@ -121,6 +122,7 @@ test('what fits stays exact, also over what a long context has read; what was re
   await drain(engine);
   expect(short.tokenIds).toEqual(runAlone(fits, { maxTokens: 6 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds);
   expect(short.sequence.cachedTokens).toBeLessThan(1400);
+  expect(short.sequence.inParts).toBe(false);
   spillFile.close();
 });
 

@@ -124,6 +124,7 @@ describe('conversation', () => {
 test('the footer leaves the rate out for a single token', () => {
   expect(footerOf({ usage: DONE.usage, timings: { ...DONE.timings, tpotMs: 0 } })).toBe('8,112 of 8,164 tokens reused · first token 61 ms');
   expect(footerOf({ usage: { ...DONE.usage, shiftedTokens: 3000 }, timings: { ...DONE.timings, tpotMs: 0 } })).toBe('8,112 of 8,164 tokens reused · first token 61 ms · 3,000 approximated');
+  expect(footerOf({ usage: { ...DONE.usage, inParts: true }, timings: { ...DONE.timings, tpotMs: 0 } })).toBe('8,112 of 8,164 tokens reused · first token 61 ms · read in parts');
 });
 
 test('example questions name what the file defines', () => {

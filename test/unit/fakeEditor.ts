@@ -99,6 +99,7 @@ export class FakeDocument {
 /** The editor's state; `reset` before each test. */
 export const editor = {
   changed: new Emitter<unknown>(),
+  saved: new Emitter<unknown>(),
   closed: new Emitter<unknown>(),
   selected: new Emitter<unknown>(),
   activated: new Emitter<unknown>(),
@@ -114,12 +115,12 @@ export const editor = {
   picks: undefined as unknown,
   messages: [] as string[],
   reset(): void {
-    for (const emitter of [this.changed, this.closed, this.selected, this.activated]) emitter.dispose();
+    for (const emitter of [this.changed, this.saved, this.closed, this.selected, this.activated]) emitter.dispose();
     Object.assign(this, { active: undefined, documents: [], tabs: [], notebooks: [], commands: [], onCommand: () => {}, folders: ['/w'], picks: undefined, messages: [] });
   },
   /** Listeners of all events. */
   get numListeners(): number {
-    return [this.changed, this.closed, this.selected, this.activated].reduce((sum, { listeners }) => sum + listeners.size, 0);
+    return [this.changed, this.saved, this.closed, this.selected, this.activated].reduce((sum, { listeners }) => sum + listeners.size, 0);
   },
   /** Puts the cursors there and tells the listeners. */
   select(document: FakeDocument, ...offsets: number[]): void {
@@ -196,6 +197,7 @@ export const vscodeApi = {
       return editor.notebooks.map(({ uri, cells }) => ({ uri, getCells: () => cells.map((document) => ({ document })) }));
     },
     onDidChangeTextDocument: editor.changed.event,
+    onDidSaveTextDocument: editor.saved.event,
     onDidCloseTextDocument: editor.closed.event,
   },
 };

@@ -105,7 +105,7 @@ editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LO
     const input = chat().getByRole('textbox', { name: 'Ask Kvasir' });
     await input.fill('What does totalValue return?');
     await input.press('Enter');
-    await chat().locator('[data-role="assistant"] footer').waitFor({ timeout: 2 * PATIENCE });
+    await chat().locator('[data-role="assistant"] footer', { hasText: 'read in parts' }).waitFor({ timeout: 2 * PATIENCE });
     await expect.poll(() => cell('src/long.ts', 'codec').textContent(), { timeout: PATIENCE }).toBe('sketch');
     expect(await cell('src/long.ts', 'codec').getAttribute('title')).toMatch(/^Longer than the window/);
     await cell('src/long.ts', 'codec').hover();
