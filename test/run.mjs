@@ -49,7 +49,7 @@ async function check(name, command, args) {
 /** A vitest suite counts test by test; a run that dies without a report, or finds no test, is one failure more. */
 async function suite(name, config, folders = [], beside = false) {
   const report = `${results}/${name}.json`;
-  const ok = await run(name, 'vitest', ['run', '--config', config, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`, ...folders], beside);
+  const ok = await run(name, 'vitest', ['run', '--config', config, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`, ...(beside ? ['--maxWorkers=1'] : []), ...folders], beside);
   let counted = { numPassedTests: 0, numFailedTests: 0, numPendingTests: 0, testResults: [] };
   try {
     counted = JSON.parse(readFileSync(report, 'utf8'));
