@@ -1,10 +1,8 @@
 // All tests, in the order of their cost: types, lint, import directions, dead code, bundles, then the suites (unit, engine,
-// then the packaged extension in a real VS Code, and over the model what needs no editor: in the time that the editor's tests wait).
-// The last line is "N passed, N failed" over everything.
+// model, then the packaged extension in a real VS Code). The last line is "N passed, N failed" over everything.
 // `node test/run.mjs unit` runs the parts whose name starts with "unit", and so on.
-import { spawn } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
-import { constants, setPriority } from 'node:os';
 
 const results = '.cache/test';
 rmSync(results, { recursive: true, force: true });
@@ -13,43 +11,26 @@ const totals = { passed: 0, failed: 0, skipped: 0 };
 /** What failed, told again at the end: the place itself may be thousands of lines up. */
 const failures = [];
 
-/** `beside`: others run meanwhile, which go first; what it prints is shown when it has ended. */
-async function run(name, command, args, beside = false) {
-  if (!beside) console.log(`\n== ${name}`);
+function run(name, command, args) {
+  console.log(`\n== ${name}`);
   const started = performance.now();
   // On Windows the tools are .cmd files, which need a shell.
-  const child = spawn(command, args, { stdio: beside ? ['ignore', 'pipe', 'pipe'] : 'inherit', shell: process.platform === 'win32' });
-  const printed = [];
-  if (beside) {
-    try {
-      setPriority(child.pid, constants.priority.PRIORITY_LOW);
-    } catch {
-      // It could not be started, which is told below, or has ended already.
-    }
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => printed.push(data));
-  }
-  const status = await new Promise((resolve) => {
-    child.on('error', (error) => {
-      console.error(`${name}: ${error.message}`);
-      resolve(null);
-    });
-    child.on('close', resolve);
-  });
-  if (beside) console.log(`\n== ${name}\n${Buffer.concat(printed)}`);
+  const { status, error } = spawnSync(command, args, { stdio: 'inherit', shell: process.platform === 'win32' });
+  if (error) console.error(`${name}: ${error.message}`);
   console.log(`== ${name}: ${status === 0 ? 'passed' : 'FAILED'} in ${((performance.now() - started) / 1000).toFixed(1)} s`);
   return status === 0;
 }
 
-async function check(name, command, args) {
-  const ok = await run(name, command, args);
+function check(name, command, args) {
+  const ok = run(name, command, args);
   totals[ok ? 'passed' : 'failed']++;
   if (!ok) failures.push(name);
 }
 
 /** A vitest suite counts test by test; a run that dies without a report, or finds no test, is one failure more. */
-async function suite(name, config, folders = [], beside = false) {
+function suite(name, config, folders = []) {
   const report = `${results}/${name}.json`;
-  const ok = await run(name, 'vitest', ['run', '--config', config, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`, ...(beside ? ['--maxWorkers=1'] : []), ...folders], beside);
+  const ok = run(name, 'vitest', ['run', '--config', config, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`, ...folders]);
   let counted = { numPassedTests: 0, numFailedTests: 0, numPendingTests: 0, testResults: [] };
   try {
     counted = JSON.parse(readFileSync(report, 'utf8'));
@@ -78,18 +59,11 @@ const steps = {
   build: () => check('bundles', 'node', ['esbuild.mjs', '--quiet']),
   unit: () => suite('unit', 'test/vitest.config.mts', ['test/unit']),
   engine: () => suite('engine', 'test/vitest.config.mts', ['test/engine']),
-  model: () => suite('model', 'test/vitest.config.mts', ['test/model'], isWanted('vscode')),
+  model: () => suite('model', 'test/vitest.config.mts', ['test/model']),
   vscode: () => suite('vscode', 'test/vscode/vitest.config.mts'),
 };
 const wanted = process.argv.slice(2);
-const isWanted = (name) => !wanted.length || wanted.some((w) => name.startsWith(w));
-let beside = Promise.resolve();
-for (const [name, step] of Object.entries(steps)) {
-  if (!isWanted(name)) continue;
-  if (name === 'model' && isWanted('vscode')) beside = step();
-  else await step();
-}
-await beside;
+for (const [name, step] of Object.entries(steps)) if (!wanted.length || wanted.some((w) => name.startsWith(w))) step();
 
 for (const failure of failures) console.log(`\nFAILED ${failure}`);
 console.log(`\n${totals.passed} passed, ${totals.failed} failed${totals.skipped ? `, ${totals.skipped} skipped` : ''}`);
