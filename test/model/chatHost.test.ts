@@ -44,7 +44,7 @@ vi.mock('../../src/vscode.ts', () => {
     workspace: {
       get textDocuments() { return editor.documents; },
       openTextDocument: async ({ path }: { path: string }) => editor.documents.find((document) => String((document as { uri: unknown }).uri) === path),
-      asRelativePath: ({ path }: { path: string }) => path.slice(1), onDidChangeTextDocument: event, onDidCloseTextDocument: event,
+      asRelativePath: ({ path }: { path: string }) => path.slice(1), onDidChangeTextDocument: event, onDidSaveTextDocument: event, onDidCloseTextDocument: event,
     },
   };
 });
