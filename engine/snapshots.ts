@@ -48,10 +48,8 @@ export class Snapshots {
   /** A write has failed: nothing more is written. */
   #stopped = false;
   #closed = false;
-  #onClose = (): void => {};
-  readonly #whenClosed = new Promise<void>((resolve) => {
-    this.#onClose = resolve;
-  });
+  /** Ends the wait of what has been read for a moment between steps; null while nothing waits. */
+  #giveUp: (() => void) | null = null;
 
   constructor({ disk, codec, modelKey, log }: SnapshotOptions, cache: KvCache, clock: () => number) {
     this.disk = disk;
@@ -96,7 +94,8 @@ export class Snapshots {
   /** The cache is another's from now on: nothing more comes into it. */
   close(): void {
     this.#closed = true;
-    this.#onClose();
+    // Of an engine that has failed there is no time between steps any more.
+    this.#giveUp?.();
   }
 
   async #take(cacheIds: readonly number[], segment: FoundSegment, between: (action: () => void) => void): Promise<number> {
@@ -104,8 +103,13 @@ export class Snapshots {
     const blocks = runs && (await this.#blocks(runs, segment));
     if (!blocks) return 0;
     const take = (): number => (this.#closed ? 0 : this.#cache.runs.takeStored(cacheIds, segment.startIndex, blocks, this.#codec.lossless ? null : this.#codec.name, 'idle'));
-    // Of an engine that has failed there is no time between steps any more.
-    return Promise.race([new Promise<number>((resolve) => between(() => resolve(take()))), this.#whenClosed.then(() => 0)]);
+    const taken = await new Promise<number>((resolve) => {
+      if (this.#closed) return resolve(0);
+      this.#giveUp = () => resolve(0);
+      between(() => resolve(take()));
+    });
+    this.#giveUp = null;
+    return taken;
   }
 
   /**

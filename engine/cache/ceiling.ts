@@ -1,6 +1,6 @@
 /**
- * PURE: how many slots a window may have under the cache's ceiling, in bytes, beside what else there is. Whole pages, unless the
- * ceiling allows less than four of them.
+ * How many slots a window may have under the cache's ceiling, in bytes, beside what else there is. Whole pages, unless the
+ * ceiling allows less than four of them. Arithmetic only: what is there, and where, is KvMemory's.
  */
 import { PAGE_SLOTS } from './window.ts';
 

@@ -1,7 +1,8 @@
 /**
  * What letting rows go costs with a model: a text is computed, those rows are left of it that stay of a file that nobody uses, or
- * of a conversation (see pruning), coded as they are once they are out of the window, and the next tokens are compared with those over all rows. It decides whether it is done with
- * that model; the result lies beside the imported model, so that it is measured once.
+ * of a conversation (see pruning), coded as they are once they are out of the window, and the next tokens are compared with those
+ * over all rows. It decides whether it is done with that model; the result lies beside the imported model, so that it is measured
+ * once.
  */
 import { AttentionMeter, inPlace, type MeterPart, partSlots, probes, type TurnIds } from '../attentionMeter.ts';
 import type { KvCodec } from '../cache/codecs/kvCodec.ts';

@@ -3,6 +3,8 @@ import { mkdtemp, readdir, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { codecNamed } from '../../engine/cache/codecs/registry.ts';
 import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
@@ -177,6 +179,33 @@ test('what is pinned stays in memory when everything is evicted, unless it is to
   expect(engine.describe(block).tokens).toBe(300);
   engine.evict([], { pinned: true });
   expect(engine.describe(block).tokens).toBe(0);
+});
+
+test('blocks that were read and that the cache has let go are gone, though the engine goes on', async () => {
+  const block = tokens(700, 3);
+  const first = await opened(3000);
+  question(first.engine, block, 1);
+  await drain(first.engine);
+  await saveAll(first.engine, [block]);
+  const taken: WeakRef<object>[] = [];
+  // As much of a cache as reading needs, which keeps nothing.
+  const runs = {
+    takeStored: (_ids: unknown, _at: number, blocks: object[]): number => {
+      for (const each of blocks) taken.push(new WeakRef(each));
+      return blocks.length;
+    },
+  };
+  const cache = { lookUp: () => ({ numTokens: 0 }), runs } as unknown as ConstructorParameters<typeof Snapshots>[1];
+  const snapshots = new Snapshots({ disk: await DiskTier.open(folder, 1e8, log), codec: codecNamed('int8', fakeShape(), null), modelKey: 'fake', log }, cache, () => 0);
+  expect(await snapshots.fetch(block, block.length, (action) => action())).toBeGreaterThan(0);
+  expect(taken.length).toBeGreaterThan(10);
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  await expect.poll(() => {
+    collect();
+    return taken.filter((each) => each.deref()).length;
+  }).toBe(0);
+  snapshots.close();
 });
 
 test('damaged, missing and unreadable files: the rest is computed, with the same tokens', async () => {
