@@ -2,8 +2,18 @@
 import { writeFileSync } from 'node:fs';
 import type { FrameLocator } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
-import { PATIENCE } from './editor.ts';
+import { type Editor, PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
+
+/** The first request, with the cache panel open. */
+async function completeBesidePanel(window: Editor): Promise<void> {
+  await window.openFile('src/inventory.ts');
+  await window.runCommand('View: Keep Editor');
+  await window.runCommand('Kvasir: Show Cache');
+  await window.openFile('src/inventory.ts');
+  await window.goTo(62, 1);
+  await window.runCommand('Kvasir: Trigger Completion');
+}
 
 editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
   const panel = (): FrameLocator => editor().page.frameLocator('iframe.webview').first().frameLocator('iframe#active-frame');
@@ -16,12 +26,7 @@ editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
   test('weights of 4 bits are loaded and complete; panel and hover say so', async () => {
     const window = editor();
     window.configureMachine({ 'kvasir.engine.precision': 'int4' });
-    await window.openFile('src/inventory.ts');
-    await window.runCommand('View: Keep Editor');
-    await window.runCommand('Kvasir: Show Cache');
-    await window.openFile('src/inventory.ts');
-    await window.goTo(62, 1);
-    await window.runCommand('Kvasir: Trigger Completion');
+    await completeBesidePanel(window);
     await expect.poll(about, { timeout: 2 * PATIENCE }).toMatch(/kvasir-starter · int4 · \d+ threads/);
     await expect.poll(async () => (await cell('tokens').textContent()) ?? '', { timeout: PATIENCE }).toMatch(/^[1-9]/);
     await window.screenshot('engine-int4');
@@ -80,12 +85,7 @@ editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LO
   test('a codec of the cache is told with what it costs this model', async () => {
     const window = editor();
     window.configureMachine({ 'kvasir.cache.codec': 'kvzip' });
-    await window.openFile('src/inventory.ts');
-    await window.runCommand('View: Keep Editor');
-    await window.runCommand('Kvasir: Show Cache');
-    await window.openFile('src/inventory.ts');
-    await window.goTo(62, 1);
-    await window.runCommand('Kvasir: Trigger Completion');
+    await completeBesidePanel(window);
     await expect.poll(async () => (await cell('src/inventory.ts', 'tokens').textContent()) ?? '', { timeout: 2 * PATIENCE }).toMatch(/^[1-9]/);
     expect(await cell('src/inventory.ts', 'codec').getAttribute('title')).toBe('As computed: nothing is lost.');
     await cell('src/inventory.ts', 'codec').hover();
