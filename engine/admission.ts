@@ -88,7 +88,7 @@ export class Admission {
       const { numTokens: numCached, numFree } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
       if (this.#batch.computesFor(sequence, numCached)) return null;
       const room = sparse ? this.#cache.availableBeside(numTokens) : this.#cache.available;
-      const fits = room - this.#reserved() >= (sparse ? this.#cache.sparse.slotsFor(numTokens) : numTokens - numFree);
+      const fits = room - this.#reserved() >= (sparse ? this.#cache.sparse.room.slotsFor(numTokens) : numTokens - numFree);
       if (fits && this.running.size < MAX_RUNNING) break;
       const victim = this.lowest();
       if (!victim || !this.#givesWay(victim, sequence)) return null;
@@ -129,7 +129,7 @@ export class Admission {
     for (const [sequence, lease] of this.running) {
       if (sequence.priority === 'idle') continue;
       if (lease.sparse) {
-        reserved += Math.max(0, this.#cache.sparse.slotsOf(lease.sparse) - numLeased(lease));
+        reserved += Math.max(0, this.#cache.sparse.room.slotsWith(lease.sparse.mostChosen) - numLeased(lease));
         continue;
       }
       reserved += sequence.tokenIds.length - numComputed(lease) - (this.#batch.get(sequence)?.count ?? 0);

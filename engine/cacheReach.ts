@@ -1,7 +1,12 @@
 /** PURE: how far a budget for the KV cache reaches with a model: tokens of one context in the window, tokens of others in the store. */
 import { scratchRows } from './batch.ts';
 import { codecNamed, type CodecName, FORMATS } from './cache/codecs/registry.ts';
+import { Ceiling } from './cache/ceiling.ts';
+import { H2O, KEPT_CODEC, keptBytesPerToken, KVZIP, type PruningName } from './cache/keptRows.ts';
+import { canSketch } from './cache/keySketch.ts';
 import { kvBytesPerToken } from './cache/kvRows.ts';
+import { SparseRoom } from './cache/sparseRoom.ts';
+import { exactBytesPerToken } from './cache/store.ts';
 import { PAGE_SLOTS } from './cache/window.ts';
 import { mostPrefillTokens } from './memory.ts';
 import type { ModelConfig } from './model/hfConfig.ts';
@@ -18,11 +23,14 @@ export interface CacheReach {
   windowTokens: number;
   /** The longest context that both the model and the window take. */
   longestContext: number;
+  /** Tokens of one context that is read in parts, for which there is room with so many bytes on the disk; the model may be made for fewer. 0: none is longer than the window. */
+  sketchedTokens: number;
+  diskBytes: number;
   codecs: CodecReach[];
 }
 
 interface CodecReach {
-  codec: CodecName;
+  codec: CodecName | PruningName;
   /** In the store, of a long context, headers and shared scales included. */
   bytesPerToken: number;
   /** Against two bytes a value. */
@@ -31,21 +39,30 @@ interface CodecReach {
   storedTokens: number;
 }
 
-export function cacheReach(config: ModelConfig, budgetBytes: number): CacheReach {
+/** @param diskBytes that rows may take on the disk for which there is no room in memory. */
+export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: number): CacheReach {
   const shape = kvShape(config, 'int8');
   const { numLayers, kvHeads, headSize } = shape;
   const scratchBytes = kvBytesPerToken(kvShape(config, 'float32'));
-  const workBytes = scratchRows(mostPrefillTokens(budgetBytes, scratchBytes, config.contextTokens)) * scratchBytes + Snapshots.bufferBytes(shape);
+  const prefillTokens = mostPrefillTokens(budgetBytes, scratchBytes, config.contextTokens);
+  const workBytes = scratchRows(prefillTokens) * scratchBytes + Snapshots.bufferBytes(shape);
   const slotBytes = kvBytesPerToken(shape);
   const slots = Math.max(0, Math.floor((budgetBytes - workBytes) / slotBytes));
   const windowTokens = slots - (slots % PAGE_SLOTS);
   const longestContext = Math.min(windowTokens, config.contextTokens);
   const left = Math.max(0, budgetBytes - workBytes - Math.ceil(longestContext / PAGE_SLOTS) * PAGE_SLOTS * slotBytes);
   const rope = new RopeTable(config.rope, headSize);
-  const codecs = FORMATS.map(({ name }) => {
-    const codec = codecNamed(name, shape, rope);
-    const bytesPerToken = codec.bytesPerToken(codec.format.blockTokens);
-    return { codec: name, bytesPerToken, compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken, storedTokens: Math.floor(left / bytesPerToken) };
-  });
-  return { budgetBytes, workBytes, windowTokens, longestContext, codecs };
+  const reach = (codec: CodecName | PruningName, bytesPerToken: number): CodecReach => ({ codec, bytesPerToken, compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken, storedTokens: Math.floor(left / bytesPerToken) });
+  const kept = codecNamed(KEPT_CODEC, shape, rope);
+  const codecs = [
+    ...FORMATS.map(({ name }) => {
+      const codec = codecNamed(name, shape, rope);
+      return reach(name, codec.bytesPerToken(codec.format.blockTokens));
+    }),
+    ...([KVZIP, H2O] as const).map((name) => reach(name, keptBytesPerToken(kept, name))),
+  ];
+  const ceiling = new Ceiling({ maxBytes: Math.max(0, budgetBytes - workBytes), bytesPerSlot: slotBytes, softSlots: 2 * config.contextTokens, reserve: 0 });
+  const room = new SparseRoom({ ceiling, shape, storeBytesPerToken: exactBytesPerToken(shape), diskBytes: canSketch(shape) ? diskBytes : 0 });
+  room.prefillTokens = prefillTokens;
+  return { budgetBytes, workBytes, windowTokens, longestContext, sketchedTokens: room.capacity > windowTokens ? room.capacity : 0, diskBytes, codecs };
 }

@@ -116,7 +116,7 @@ export class Engine {
     this.#givenPrefill = options.prefillTokens;
     this.#bufferBytes = options.snapshots ? Snapshots.bufferBytes(window.shape) : 0;
     this.#cache = new KvCache({ window, maxBytes: this.#divide(options.maxBytes), softSlots, clock: this.#clock, compression: options.compression, spillFile: options.spillFile, ranks: { ...ALL_POLICIES, ...options.policies }.sketch, biased: options.biased });
-    this.#cache.sparse.prefillTokens = this.#mostPrefill;
+    this.#cache.sparse.room.prefillTokens = this.#mostPrefill;
     this.#cache.toldBytes = options.maxBytes;
     this.#snapshots = options.snapshots ? new Snapshots(options.snapshots, this.#cache, this.#clock) : null;
     this.#compresses = (options.compression ?? null) !== null;
@@ -216,7 +216,7 @@ export class Engine {
   setMaxBytes(maxBytes: number): void {
     this.#betweenSteps(() => {
       this.#scheduler.setMaxBytes(this.#divide(maxBytes));
-      this.#cache.sparse.prefillTokens = this.#mostPrefill;
+      this.#cache.sparse.room.prefillTokens = this.#mostPrefill;
       this.#cache.toldBytes = maxBytes;
       // It may be larger than its new share; what is still needed of it is taken from the window again.
       this.#runner.releaseScratch?.();
@@ -428,7 +428,7 @@ export class Engine {
   /** Tokens of a context for which the prefill lane has room: where only parts of it are attended to, all. */
   #laneLimit(numTokens: number): number {
     const { capacity, sparse } = this.#cache;
-    return numTokens > capacity && sparse.slotsFor(numTokens) <= this.#mostPrefill ? numTokens : this.#mostPrefill;
+    return numTokens > capacity && sparse.room.slotsFor(numTokens) <= this.#mostPrefill ? numTokens : this.#mostPrefill;
   }
 
   #contexts(blocks: readonly (readonly number[])[]): Context[] {

@@ -7,7 +7,7 @@
 import { AttentionMeter, inPlace, type MeterPart, partSlots, probes, type TurnIds } from './attentionMeter.ts';
 import type { ModelRunner } from './batch.ts';
 import type { KvCache } from './cache/kvCache.ts';
-import { H2O, KEPT_SHARE, KVZIP, RECENT_TOKENS } from './cache/keptRows.ts';
+import { H2O, KEPT_SHARES, KVZIP, RECENT_TOKENS } from './cache/keptRows.ts';
 import type { KvShape } from './cache/kvRows.ts';
 import { tokenOf } from './laneIds.ts';
 import type { Context } from './snapshots.ts';
@@ -103,8 +103,8 @@ export class Pruning {
 
   #finish({ ids, privateFrom, meter }: Job): void {
     this.#job = null;
-    if (privateFrom === null) this.#cache.runs.prune(ids, 0, meter.sum, { keep: KEPT_SHARE, name: KVZIP });
-    else this.#cache.runs.prune(ids.slice(0, -RECENT_TOKENS), privateFrom, meter.sum, { keep: KEPT_SHARE, name: H2O });
+    if (privateFrom === null) this.#cache.runs.prune(ids, 0, meter.sum, { keep: KEPT_SHARES[KVZIP], name: KVZIP });
+    else this.#cache.runs.prune(ids.slice(0, -RECENT_TOKENS), privateFrom, meter.sum, { keep: KEPT_SHARES[H2O], name: H2O });
   }
 
   /** Long ones, while memory is short; none of them begins before the end of its file. */

@@ -2,9 +2,11 @@
  * Who waits, who runs, and what a step has. Owns the sequences; admission and the building of steps are its parts. Never
  * sees a tensor.
  */
+import { t } from '@vscode/l10n';
 import { Admission } from './admission.ts';
 import type { BatchSpan } from './batch.ts';
 import type { KvCache } from './cache/kvCache.ts';
+import { RequestError } from './errors.ts';
 import { VirtualTokens } from './policies/fairness.ts';
 import type { Policies } from './policies/policies.ts';
 import type { TokenBudget } from './policies/tokenBudget.ts';
@@ -114,14 +116,21 @@ export class Scheduler {
     const sequence = this.#admission.long;
     this.#cache.setAside(sequence?.tokenIds.length ?? 0);
     if (!sequence) return;
-    this.#cache.sparse.rank(this.#admission.running.get(sequence)!);
+    const lease = this.#admission.running.get(sequence)!;
+    this.#cache.sparse.rank(lease);
+    const failure = lease.sparse?.failure;
+    if (!failure) return;
+    this.remove(sequence);
+    // What else of the file is lost is not known: all that nobody uses goes, and is computed anew.
+    this.#cache.evict([], true);
+    this.#ended.push({ sequence, outcome: new RequestError('engineFailed', t('A part of this long text, kept on the disk, could not be read back ({0}). Ask again: it is read anew.', failure.message)) });
   }
 
   /** What the runner gets. Valid until the next `schedule`. */
   span({ sequence, lease, startIndex, count, draft, newSlots, lane, numLogits, numQueries }: Scheduled): BatchSpan {
     const contextSlots = this.#cache.slotsOf(lease);
     // The scratch holds what it attends to, whatever its place.
-    const prefillEnd = lease.sparse ? Math.min(sequence.prefillEnd, Math.max(this.#cache.sparse.slotsOf(lease.sparse), contextSlots.length + count)) : sequence.prefillEnd;
+    const prefillEnd = lease.sparse ? Math.min(sequence.prefillEnd, Math.max(this.#cache.sparse.room.slotsWith(lease.sparse.mostChosen), contextSlots.length + count)) : sequence.prefillEnd;
     return { tokenIds: [...sequence.tokenIds.slice(startIndex, startIndex + count), ...draft], startIndex, contextSlots, newSlots, lane, prefillEnd, numLogits, numQueries };
   }
 

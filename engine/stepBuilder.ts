@@ -271,13 +271,13 @@ export class StepBuilder {
   #admit(sequence: Sequence, budget: TokenBudget): Lease | null {
     if (!this.#joins(sequence, budget) || !this.#admits) return null;
     const isLong = this.#admission.isLong(sequence);
-    if (isLong && (sequence.priority === 'idle' || sequence.tokenIds.length > this.#cache.sparse.capacity)) {
+    if (isLong && (sequence.priority === 'idle' || sequence.tokenIds.length > this.#cache.sparse.room.capacity)) {
       this.#end(sequence, sequence.numGenerated > 0 ? 'length' : this.#tooLarge(sequence.tokenIds.length));
       return null;
     }
     if (isLong && !this.#admission.mayBeLong(sequence)) return null;
     // The ceiling may have been raised since it came.
-    if (!isLong && this.#cache.sparse.prefillTokens > 0) sequence.limitPrefill(this.#cache.sparse.prefillTokens);
+    if (!isLong && this.#cache.sparse.room.prefillTokens > 0) sequence.limitPrefill(this.#cache.sparse.room.prefillTokens);
     const lease = this.#admission.admit(sequence, isLong);
     if (lease) {
       if (!isLong) this.#shifted?.plan(sequence);
@@ -358,7 +358,7 @@ export class StepBuilder {
 
   #tooLarge(numTokens: number): RequestError {
     const { toldBytes } = this.#cache;
-    const capacity = Math.max(0, this.#cache.capacity, this.#cache.sparse.capacity);
+    const capacity = Math.max(0, this.#cache.capacity, this.#cache.sparse.room.capacity);
     return new RequestError(
       'outOfMemory',
       t('The request has {0} tokens; {1} fit into the KV cache of {2} bytes. Raise the memory limit of the cache or send less text.', numTokens, capacity, toldBytes),

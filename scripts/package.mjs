@@ -2,7 +2,7 @@
 // `-- --target win32-x64` for another one, `-- --all` for all; `--out FILE` (or a folder that exists) says where to.
 // .vscodeignore lists what all have in common; the native library's files are added here, and a README without pictures.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -25,21 +25,44 @@ export function nativeFiles(target) {
   return ['onnxruntime_binding.node', LIBRARY[platform]].map((file) => `${BINARIES}/${platform}/${arch}/${file}`);
 }
 
-/** Packages what `dist` holds. @returns the path of the VSIX. */
+/** Files that .vscodeignore, an allow-list, names: only in the last part of a path is there a `*`. */
+function allowedFiles() {
+  const patterns = readFileSync('.vscodeignore', 'utf8').split('\n').filter((line) => line.startsWith('!')).map((line) => line.slice(1).trim());
+  return patterns.flatMap((pattern) => {
+    const [folder, name] = [path.posix.dirname(pattern), path.posix.basename(pattern)];
+    const regex = new RegExp(`^${name.split('*').map((part) => part.replace(/[.+]/g, '\\$&')).join('[^/]*')}$`);
+    const found = readdirSync(folder).filter((file) => regex.test(file));
+    if (found.length === 0) throw new Error(`.vscodeignore names ${pattern}, which is not there`);
+    return found.map((file) => path.posix.join(folder, file));
+  });
+}
+
+/** Of the packages that are needed at run time, what npm wants to see before it says that nothing is missing. */
+function manifests() {
+  const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8'));
+  return Object.entries(packages).filter(([folder, { dev, optional }]) => folder && !dev && !optional).map(([folder]) => `${folder}/package.json`);
+}
+
+/**
+ * Packages what `dist` holds, from a folder with nothing else in it: vsce looks at every file below the one that it is given, which
+ * here may be a hundred thousand in caches. @returns the path of the VSIX.
+ */
 export async function packageTarget(target, out) {
-  for (const file of nativeFiles(target)) statSync(file);
-  const folder = '.cache/package';
-  mkdirSync(folder, { recursive: true });
-  const ignoreFile = path.resolve(folder, `${target}.vscodeignore`);
-  writeFileSync(ignoreFile, [readFileSync('.vscodeignore', 'utf8').trimEnd(), ...nativeFiles(target).map((file) => `!${file}`), ''].join('\n'));
-  const readmePath = path.posix.join(folder, 'README.md');
-  writeFileSync(readmePath, readmeForPackage(readFileSync('README.md', 'utf8')));
   const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
   const name = `kvasir-${target}-${version}.vsix`;
   const isFolder = out !== undefined && statSync(out, { throwIfNoEntry: false })?.isDirectory();
-  const packagePath = out === undefined ? name : isFolder ? path.join(out, name) : out;
-  await createVSIX({ cwd: process.cwd(), target, ignoreFile, readmePath, packagePath, rewriteRelativeLinks: false, allowMissingRepository: true });
-  return packagePath;
+  const packagePath = path.resolve(out === undefined ? name : isFolder ? path.join(out, name) : out);
+  const stage = path.resolve('.cache/package', target);
+  rmSync(stage, { recursive: true, force: true });
+  for (const file of [...allowedFiles(), ...nativeFiles(target), ...manifests()]) {
+    mkdirSync(path.join(stage, path.dirname(file)), { recursive: true });
+    copyFileSync(file, path.join(stage, file));
+  }
+  writeFileSync(path.join(stage, 'README.md'), readmeForPackage(readFileSync('README.md', 'utf8')));
+  writeFileSync(path.join(stage, '.vscodeignore'), [readFileSync('.vscodeignore', 'utf8').trimEnd(), '!README.md', ...nativeFiles(target).map((file) => `!${file}`), ''].join('\n'));
+  await createVSIX({ cwd: stage, target, packagePath, rewriteRelativeLinks: false, allowMissingRepository: true });
+  rmSync(stage, { recursive: true });
+  return path.relative('', packagePath);
 }
 
 async function main() {
@@ -50,10 +73,8 @@ async function main() {
   if (unknown) throw new Error(`there is no package for ${unknown}; there is one for ${TARGETS.join(', ')}`);
   if (targets.length > 1 && values.out && !statSync(values.out, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`--out ${values.out}: several packages need a folder that exists`);
   if (spawnSync(process.execPath, ['esbuild.mjs', '--minify', '--quiet'], { stdio: 'inherit' }).status !== 0) throw new Error('the bundles could not be built');
-  for (const target of targets) {
-    const file = await packageTarget(target, values.out);
-    console.log(`${file}: ${(statSync(file).size / 1e6).toFixed(1)} MB`);
-  }
+  // Compressing takes nearly all of the time, and has threads of its own.
+  for (const file of await Promise.all(targets.map((target) => packageTarget(target, values.out)))) console.log(`${file}: ${(statSync(file).size / 1e6).toFixed(1)} MB`);
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {

@@ -7,10 +7,8 @@ import type { KvMemory } from './kvMemory.ts';
 import type { KvRows } from './kvRows.ts';
 import { firstToGo } from './eviction/eviction.ts';
 import { isUsed, numRows, type TreeNode } from './prefixTree.ts';
+import { SPILLED_TOKENS } from './sparseRoom.ts';
 import { exactBlock, keptBlocks, runOf, type StoredBlock, type StoredRun } from './store.ts';
-
-/** Tokens of a block that leaves memory. */
-export const SPILLED_TOKENS = 32;
 
 export class HeldRuns {
   readonly #memory: KvMemory;

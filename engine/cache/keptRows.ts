@@ -10,11 +10,13 @@ import { type KvRows, type KvShape, newKvRows } from './kvRows.ts';
 /** What the loss is called where codecs are named. */
 export const KVZIP = 'kvzip';
 export const H2O = 'h2o';
+export type PruningName = typeof KVZIP | typeof H2O;
 /**
- * Share of the rows that stays, and what these are coded with later: together a third of the bytes. KVzip keeps 30% as they are,
- * which takes as much; with the built-in model that loses far more right answers (docs/compression.md).
+ * Share of the rows that stays, and what these are coded with later: of files a third of the bytes. KVzip keeps 30% as they are,
+ * which takes as much; with the built-in model that loses far more right answers (docs/compression.md). What a conversation's
+ * own tokens attended to says less of what later ones will, so more of them stay.
  */
-export const KEPT_SHARE = 0.6;
+export const KEPT_SHARES: Readonly<Record<PruningName, number>> = { [KVZIP]: 0.6, [H2O]: 0.7 };
 export const KEPT_CODEC = 'int4';
 /** The end of a conversation, which what comes next refers to most, stays. */
 export const RECENT_TOKENS = 128;
@@ -22,8 +24,8 @@ export const RECENT_TOKENS = 128;
 const MOST_TOGETHER = 512;
 
 /** Bytes per token of a long context of which that share stays, coded: with each row its place. */
-export function keptBytesPerToken(codec: KvCodec): number {
-  return KEPT_SHARE * (codec.bytesPerToken(codec.format.blockTokens) + Int32Array.BYTES_PER_ELEMENT);
+export function keptBytesPerToken(codec: KvCodec, name: PruningName): number {
+  return KEPT_SHARES[name] * (codec.bytesPerToken(codec.format.blockTokens) + Int32Array.BYTES_PER_ELEMENT);
 }
 
 /** Lengths of the pieces of so many tokens, each of which keeps its share. */

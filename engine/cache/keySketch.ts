@@ -10,13 +10,18 @@ import { halfBits, halfValue } from './codecs/float16.ts';
 import { hadamard } from './codecs/hadamard.ts';
 import type { KvRows, KvShape } from './kvRows.ts';
 
-type SketchShape = Pick<KvShape, 'numLayers' | 'kvHeads' | 'headSize'>;
+export type SketchShape = Pick<KvShape, 'numLayers' | 'kvHeads' | 'headSize'>;
 
 /** Of a normal distribution's quarters, those that leave the least squared error (Max, Quantizing for minimum distortion, 1960). */
 const LEVELS = [-1.510, -0.4528, 0.4528, 1.510];
 const BORDER = 0.9816;
 /** So far below the largest score a token counts for nothing: e^-15. */
 const NEGLIGIBLE = 15;
+
+/** A sketch is made of 8-bit rows, and has four values to a byte. */
+export function canSketch({ kv, headSize }: KvShape): boolean {
+  return kv === 'int8' && headSize % 4 === 0;
+}
 
 /** Bytes of the sketch of n tokens. */
 export function sketchBytes({ numLayers, kvHeads, headSize }: SketchShape, n: number): number {

@@ -279,12 +279,12 @@ export class KvCache {
 
   /** Slots that `allocate` could hand out beside what a sparse lease on so many tokens holds. */
   availableBeside(numTokens: number): number {
-    return this.#memory.availableBeside(this.sparse.storeBytes(numTokens));
+    return this.#memory.availableBeside(this.sparse.room.storeBytes(numTokens));
   }
 
   /** Keeps room in the store for what a sparse lease on so many tokens holds; 0: none. Slots move, also those of `inFlight`, which belong to a batch. */
   setAside(numTokens: number, inFlight: readonly Int32Array[] = []): void {
-    this.#memory.setAside(numTokens === 0 ? 0 : this.sparse.storeBytes(numTokens), [...this.#tails(), ...inFlight]);
+    this.#memory.setAside(numTokens === 0 ? 0 : this.sparse.room.storeBytes(numTokens), [...this.#tails(), ...inFlight]);
   }
 
   /** For moments without work: gives back memory that is not needed. Slots move. */

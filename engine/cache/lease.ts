@@ -20,6 +20,8 @@ export interface SparseRows {
   readonly queries: Float32Array[];
   /** Blocks are to be chosen anew before more is computed. */
   isDue: boolean;
+  /** Why rows that it should attend to are not there: they could not be read back. */
+  failure: Error | null;
   /** The last tokens of the prompt have asked for what they attend to. */
   hasAsked: boolean;
 }

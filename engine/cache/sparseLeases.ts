@@ -6,33 +6,18 @@
  * Owns which blocks are there. Where runs lie is KvMemory's, when to choose anew is the scheduler's.
  */
 import type { SpillFile } from './disk/spillFile.ts';
-import { HeldRuns, SPILLED_TOKENS } from './heldRuns.ts';
-import { sketchBytes, sketchedAttention, type SketchedBlock } from './keySketch.ts';
+import { HeldRuns } from './heldRuns.ts';
+import { canSketch, sketchedAttention, type SketchedBlock } from './keySketch.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { type Lease, numComputed, type SparseRows } from './lease.ts';
 import { sketchedId } from '../laneIds.ts';
 import { endIndex, type Match, pathTo, type PrefixTree, type TreeNode } from './prefixTree.ts';
+import { ASKING, chosenBlocks, LAST_PART, queriesByToken, SKETCH, STRIDE } from './sparseChoice.ts';
+import { SparseRoom, SPILLED_TOKENS } from './sparseRoom.ts';
 import type { StoredBlock } from './store.ts';
 
-/** What it is called where codecs are named: rows that were computed from a part of their context. */
-const SKETCH = 'sketch';
 /** Tokens that come and go together. */
 const BLOCK = SPILLED_TOKENS;
-/** Of what the ceiling allows as a window, what chosen blocks take at least. The rest is for sketches, for what is computed, and for others. */
-const LEAST_SHARE = 0.2;
-/** Of the chosen ones, the last of the context. */
-const RECENT_SHARE = 0.5;
-/** Tokens of a prompt between two choices, at most; an eighth of that window. */
-const PART = 512;
-/** The last tokens of a prompt, the question's end as a rule, are computed twice: the first time they ask for what they see the second time. */
-const LAST_PART = 16;
-/** Tokens of an answer between two choices. */
-const STRIDE = 16;
-/**
- * The last tokens before a choice, whose queries make it: of a prompt's end, of a stride. While a prompt is read the newest blocks
- * are there: to ask for others at the end of each part gained nothing that shows (docs/long-contexts.md).
- */
-const ASKING = { last: 8, stride: 1 };
 /** Values of queries times tokens that a choice may take: a third of a second on two slow cores. */
 const MOST_PRODUCTS = 5e8;
 
@@ -61,9 +46,7 @@ interface PlacedBlock {
 export class SparseLeases {
   readonly #memory: KvMemory;
   readonly #held: HeldRuns;
-  readonly #spillFile: SpillFile | null;
-  /** Rows that the prefill lane has room for; 0: there is none. */
-  prefillTokens = 0;
+  readonly room: SparseRoom;
   readonly #clock: () => number;
   readonly #ranks: boolean;
   readonly #biased: ReadonlySet<number>;
@@ -75,59 +58,16 @@ export class SparseLeases {
   constructor(memory: KvMemory, { spillFile, clock, ranks, biased }: { spillFile: SpillFile | null; clock: () => number; ranks: boolean; biased: ReadonlySet<number> }) {
     this.#memory = memory;
     this.#held = new HeldRuns(memory);
-    const { kv, headSize } = memory.window.shape;
-    // A sketch has four values to a byte.
-    this.#spillFile = kv === 'int8' && headSize % 4 === 0 ? spillFile : null;
+    const { shape } = memory.window;
+    this.room = new SparseRoom({ ceiling: memory.ceiling, shape, storeBytesPerToken: memory.store.bytesPerToken, diskBytes: canSketch(shape) ? (spillFile?.maxBytes ?? 0) : 0 });
     this.#clock = clock;
     this.#ranks = ranks;
     this.#biased = biased;
   }
 
-  /** Slots that a lease on so many tokens needs: of chosen blocks, a part of the prompt, and what is not yet a block. */
-  slotsFor(numTokens: number): number {
-    return this.#chosenFor(numTokens) + this.#part + BLOCK;
-  }
-
-  /** The same of one that there is. */
-  slotsOf({ mostChosen }: SparseRows): number {
-    return mostChosen + this.#part + BLOCK;
-  }
-
-  /** Slots of chosen blocks: all that sketches leave, but for what is computed, and as much for others; no more than the prefill lane has room for. */
-  #chosenFor(numTokens: number): number {
-    return Math.min(Math.max(this.#leastChosen, this.#memory.ceiling.slotsBeside(this.storeBytes(numTokens)) - 2 * this.#part - BLOCK), this.#mostChosen);
-  }
-
-  get #leastChosen(): number {
-    return Math.min(this.#mostChosen, Math.floor(LEAST_SHARE * this.#memory.ceiling.maxSlots));
-  }
-
-  get #mostChosen(): number {
-    return this.prefillTokens > 0 ? Math.max(4 * BLOCK, this.prefillTokens - this.#part - BLOCK) : this.#memory.ceiling.maxSlots;
-  }
-
-  get #part(): number {
-    return Math.max(BLOCK, Math.min(PART, Math.floor(this.#memory.ceiling.maxSlots / 8 / BLOCK) * BLOCK));
-  }
-
-  /** Bytes of memory that so many tokens take outside the window. */
-  storeBytes(numTokens: number): number {
-    const { window, store } = this.#memory;
-    // One block is on its way out.
-    return Math.ceil(numTokens / BLOCK) * sketchBytes(window.shape, BLOCK) + BLOCK * store.bytesPerToken;
-  }
-
-  /** The most tokens that fit, with nothing else in the cache. */
-  get capacity(): number {
-    if (!this.#spillFile) return 0;
-    const { store, window } = this.#memory;
-    const inMemory = (this.#memory.ceiling.bytesBeside(this.#leastChosen + 2 * this.#part + BLOCK) - this.storeBytes(0)) / sketchBytes(window.shape, BLOCK);
-    return BLOCK * Math.max(0, Math.floor(Math.min(inMemory, this.#spillFile.maxBytes / (BLOCK * store.bytesPerToken))));
-  }
-
   /** For so many tokens. */
   begin(numTokens: number): SparseRows {
-    return { mostChosen: this.#chosenFor(numTokens), resident: [], attention: new Map(), queries: [], isDue: false, hasAsked: false };
+    return { mostChosen: this.room.chosenFor(numTokens), resident: [], attention: new Map(), queries: [], isDue: false, failure: null, hasAsked: false };
   }
 
   /** Moves a lease on to what the tree holds of tokenIds[.. limit); returns the number of tokens gained. Its tail, if any, is the caller's to let go. */
@@ -182,7 +122,7 @@ export class SparseLeases {
   /** Where the part ends that begins at token `at` of a prompt, or of an answer behind it: then it is chosen anew. */
   partEnd(at: number, numPromptTokens: number): number {
     if (at >= numPromptTokens) return (Math.floor(at / STRIDE) + 1) * STRIDE;
-    const end = (Math.floor(at / this.#part) + 1) * this.#part;
+    const end = (Math.floor(at / this.room.part) + 1) * this.room.part;
     const last = this.lastPart(numPromptTokens);
     return at < last ? Math.min(end, last) : numPromptTokens;
   }
@@ -207,13 +147,7 @@ export class SparseLeases {
 
   /** Queries of n tokens of a lease: [numLayers, numHeads, n, headSize]. */
   saw({ sparse }: Lease, queries: Float32Array, n: number): void {
-    const { headSize } = this.#memory.window.shape;
-    const numHeads = queries.length / (n * headSize);
-    for (let i = 0; i < n; i++) {
-      const token = new Float32Array(numHeads * headSize);
-      for (let h = 0; h < numHeads; h++) token.set(queries.subarray((h * n + i) * headSize, (h * n + i + 1) * headSize), h * headSize);
-      sparse!.queries.push(token);
-    }
+    sparse!.queries.push(...queriesByToken(queries, n, this.#memory.window.shape.headSize));
   }
 
   /** Tokens have been computed up to the lease's end: is it chosen anew before the next ones? */
@@ -257,7 +191,8 @@ export class SparseLeases {
   choose(lease: Lease): void {
     const sparse = lease.sparse!;
     const placed = this.#blocks(lease);
-    const wanted = this.#wanted(placed, sparse);
+    const choosable = placed.map(({ block }) => ({ block, numTokens: block.numRows, attention: sparse.attention.get(block) ?? 0 }));
+    const wanted = new Set(Array.from(chosenBlocks(choosable, sparse.mostChosen), ({ block }) => block));
     const resident = new Map(sparse.resident.map((each) => [each.block, each]));
     for (const each of sparse.resident) {
       if (wanted.has(each.block)) continue;
@@ -268,31 +203,18 @@ export class SparseLeases {
       if (!wanted.has(block) || resident.has(block)) continue;
       const slots = this.#memory.allocate(block.numRows);
       if (!slots) continue;
-      this.#memory.window.write(slots, block.rows(), 0, block.positions ?? startIndex);
+      try {
+        this.#memory.window.write(slots, block.rows(), 0, block.positions ?? startIndex);
+      } catch (error) {
+        this.#memory.free(slots);
+        sparse.failure = error as Error;
+        continue;
+      }
       resident.set(block, { block, slots: [...slots] });
       this.#memory.events.promotions++;
     }
     sparse.resident = placed.flatMap(({ block }) => resident.get(block) ?? []);
     this.#reckon(lease);
-  }
-
-  #wanted(placed: readonly PlacedBlock[], { mostChosen, attention }: SparseRows): Set<StoredBlock> {
-    const wanted = new Set<StoredBlock>();
-    let left = mostChosen;
-    const take = (block: StoredBlock): boolean => {
-      if (wanted.has(block)) return true;
-      if (block.numRows > left) return false;
-      left -= block.numRows;
-      wanted.add(block);
-      return true;
-    };
-    if (placed.length > 0) take(placed[0]!.block);
-    const others = left - Math.floor(RECENT_SHARE * mostChosen);
-    for (let i = placed.length - 1; i >= 0 && left > others; i--) if (!take(placed[i]!.block)) break;
-    const received = ({ block }: PlacedBlock): number => attention.get(block) ?? 0;
-    // What nobody has asked for goes by age.
-    for (const { block } of [...placed].sort((a, b) => received(b) - received(a) || b.startIndex - a.startIndex)) take(block);
-    return wanted;
   }
 
   /** Of its path, in order. */

@@ -117,6 +117,11 @@ export function joinRows(shape: KvShape, parts: readonly KvRows[]): KvRows {
   return all;
 }
 
+/** In the store, as computed. */
+export function exactBytesPerToken(shape: KvShape): number {
+  return exactBlock(newKvRows(shape, 1)).bytes;
+}
+
 export class KvStore {
   readonly #shape: KvShape;
   readonly #spillFile: SpillFile | null;
@@ -130,7 +135,7 @@ export class KvStore {
   constructor(shape: KvShape, spillFile: SpillFile | null = null) {
     this.#shape = shape;
     this.#spillFile = spillFile;
-    this.bytesPerToken = exactBlock(newKvRows(shape, 1)).bytes;
+    this.bytesPerToken = exactBytesPerToken(shape);
     this.bytesPerKeptRow = this.bytesPerToken + Int32Array.BYTES_PER_ELEMENT;
   }
 

@@ -5,7 +5,7 @@
 import { addPosition, type Divergence, noDivergence } from '../divergence.ts';
 import type { Exercise, ExerciseKind } from './evaluateExercises.ts';
 import { argmax, type KvSubject } from './evaluateSubject.ts';
-import type { Treatment } from './evaluateTreatments.ts';
+import type { SlotsFor, Treatment } from './evaluateTreatments.ts';
 
 /** Of answers of one kind. */
 export interface AnswerCounts {
@@ -103,19 +103,21 @@ export async function measureQuality(subject: KvSubject, exercises: readonly Exe
   for (const [e, exercise] of exercises.entries()) {
     const { contextIds, next, prompts } = exercise;
     const context = await subject.compute(contextIds);
-    const go = async (slots: Int32Array): Promise<Continued> => ({
-      rows: next.length ? await subject.follow(context, slots, next.slice(0, -1)) : [],
-      texts: (await subject.answer(context, slots, prompts.map(({ tail }) => tail))).map(decode),
-    });
-    const asItWas = await go(context.slots);
+    const go = async (slotsFor: SlotsFor): Promise<Continued> => {
+      const rows = next.length ? await subject.follow(context, await slotsFor([]), next.slice(0, -1)) : [];
+      const slots: Int32Array[] = [];
+      for (const { tail } of prompts) slots.push(await slotsFor(tail.ids));
+      return { rows, texts: (await subject.answer(context, slots, prompts.map(({ tail }) => tail))).map(decode) };
+    };
+    const asItWas = await go(async () => context.slots);
     reference.addRows(asItWas.rows, asItWas.rows, next);
     reference.addAnswers(exercise, asItWas.texts, asItWas.texts);
     for (const [t, treatment] of treatments.entries()) {
       const tally = tallies[t]!;
-      const { slots, bytes } = await treatment.apply(subject, context);
+      const { slotsFor, bytes } = await treatment.apply(subject, context);
       tally.bytes += bytes;
       tally.contextTokens += contextIds.length;
-      const treated = await go(slots);
+      const treated = await go(slotsFor);
       tally.addRows(asItWas.rows, treated.rows, next);
       tally.addAnswers(exercise, asItWas.texts, treated.texts);
       subject.restore(context);

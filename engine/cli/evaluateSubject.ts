@@ -6,6 +6,7 @@ import type { TurnIds } from '../attentionMeter.ts';
 import { codecNamed } from '../cache/codecs/registry.ts';
 import type { KvCodec } from '../cache/codecs/kvCodec.ts';
 import type { KvRows, KvShape } from '../cache/kvRows.ts';
+import { queriesByToken } from '../cache/sparseChoice.ts';
 import { KvWindow, PAGE_SLOTS } from '../cache/window.ts';
 import { logProbabilities } from '../divergence.ts';
 import { type ImportedModel, importModel, kvShape, readKeyBiases } from '../model/importModel.ts';
@@ -113,29 +114,41 @@ export class KvSubject {
     return ids.map((_, i) => logProbabilities(logits.subarray(i * vocabSize, (i + 1) * vocabSize)));
   }
 
-  /** The most probable continuation of each tail, without the token that ended it. @param slots see follow */
-  async answer(context: ComputedContext, slots: Int32Array, tails: readonly Tail[]): Promise<number[][]> {
+  /**
+   * Queries of the last `count` of these tokens, of each [numLayers * numHeads, headSize].
+   * @param startIndex of the first of them: they come after the context, or are its own last ones once more. @param slots see follow
+   */
+  async ask({ tokenIds }: ComputedContext, slots: Int32Array, startIndex: number, ids: readonly number[], count: number): Promise<Float32Array[]> {
+    const n = tokenIds.length;
+    this.reserve(n + ids.length);
+    await this.runner.run([{ tokenIds: ids, startIndex, contextSlots: slots, newSlots: Int32Array.from(ids, (_, i) => n + i), numLogits: 0, numQueries: count }]);
+    return queriesByToken(this.runner.queries!, count, this.shape.headSize);
+  }
+
+  /** The most probable continuation of each tail, without the token that ended it. @param slots of each tail, see follow */
+  async answer(context: ComputedContext, slots: readonly Int32Array[], tails: readonly Tail[]): Promise<number[][]> {
     const answers: number[][] = [];
-    for (let at = 0; at < tails.length; at += TOGETHER) answers.push(...(await this.#answer(context, slots, tails.slice(at, at + TOGETHER))));
+    for (let at = 0; at < tails.length; at += TOGETHER) answers.push(...(await this.#answer(context, slots.slice(at, at + TOGETHER), tails.slice(at, at + TOGETHER))));
     return answers;
   }
 
-  async #answer({ tokenIds }: ComputedContext, slots: Int32Array, tails: readonly Tail[]): Promise<number[][]> {
+  async #answer({ tokenIds }: ComputedContext, slotsOf: readonly Int32Array[], tails: readonly Tail[]): Promise<number[][]> {
     const n = tokenIds.length;
     let end = n;
-    const running = tails.map((tail) => {
+    const running = tails.map((tail, t) => {
+      const slots = slotsOf[t]!;
       const length = tail.ids.length + tail.maxTokens;
       const all = new Int32Array(slots.length + length);
       all.set(slots);
       for (let i = 0; i < length; i++) all[slots.length + i] = end + i;
       end += length;
       // `all` counts what is attended to, which may be less than there were tokens.
-      return { tail, all, next: [...tail.ids] as number[], done: 0, answer: [] as number[], over: tail.maxTokens === 0 };
+      return { tail, all, numSlots: slots.length, next: [...tail.ids] as number[], done: 0, answer: [] as number[], over: tail.maxTokens === 0 };
     });
     this.reserve(end);
     const { vocabSize } = this.runner;
     const step = async (batch: typeof running): Promise<void> => {
-      const logits = await this.runner.run(batch.map(({ all, next, done }) => ({ tokenIds: next, startIndex: n + done, contextSlots: all.subarray(0, slots.length + done), newSlots: all.subarray(slots.length + done, slots.length + done + next.length), numLogits: 1 })));
+      const logits = await this.runner.run(batch.map(({ all, numSlots, next, done }) => ({ tokenIds: next, startIndex: n + done, contextSlots: all.subarray(0, numSlots + done), newSlots: all.subarray(numSlots + done, numSlots + done + next.length), numLogits: 1 })));
       for (const [i, sequence] of batch.entries()) {
         const tokenId = argmax(logits.subarray(i * vocabSize, (i + 1) * vocabSize));
         sequence.done += sequence.next.length;

@@ -4,18 +4,28 @@
  */
 import { AttentionMeter, inPlace, type MeterPart, probes } from '../attentionMeter.ts';
 import { type CodecName, FORMATS } from '../cache/codecs/registry.ts';
-import { H2O, KEPT_CODEC, keptBytesPerToken, KEPT_SHARE, keptTokens, KVZIP, pieceLengths, RECENT_TOKENS, rowsOf } from '../cache/keptRows.ts';
+import { H2O, KEPT_CODEC, keptBytesPerToken, KEPT_SHARES, keptTokens, KVZIP, pieceLengths, type PruningName, RECENT_TOKENS, rowsOf } from '../cache/keptRows.ts';
+import { canSketch, sketchBytes, sketchedAttention, sketchKeys } from '../cache/keySketch.ts';
+import { ASKING, chosenBlocks, LAST_PART, SKETCH } from '../cache/sparseChoice.ts';
+import { SPILLED_TOKENS } from '../cache/sparseRoom.ts';
 import type { ComputedContext, KvSubject } from './evaluateSubject.ts';
 
+/** Of a context's tokens, those in the window of `sketch`. */
+const CHOSEN_SHARE = 1 / 3;
 /** As pruning does: shorter contexts are left whole. */
 const LEAST_PRUNED = 256;
 
+/** Slots of a context that those attend to who come after it and after these tokens, in order; fewer than tokens where some were dropped. */
+export type SlotsFor = (tokenIds: readonly number[]) => Promise<Int32Array>;
+
 interface TreatedContext {
-  /** That the tokens after it attend to, in order; fewer than tokens where some were dropped. */
-  readonly slots: Int32Array;
+  readonly slotsFor: SlotsFor;
   /** That it takes where it is kept. */
   readonly bytes: number;
 }
+
+/** The same for all. */
+const always = (slots: Int32Array): SlotsFor => async () => slots;
 
 export interface Treatment {
   readonly name: string;
@@ -44,7 +54,7 @@ export function codecTreatment(name: CodecName): Treatment {
         window.write(block, codec.decode(encoded).rows, 0, from);
         bytes += encoded.length;
       }
-      return { slots, bytes };
+      return { slotsFor: always(slots), bytes };
     },
   };
 }
@@ -64,7 +74,7 @@ async function metered(subject: KvSubject, { tokenIds, slots }: ComputedContext,
 }
 
 /** Of the first `n` tokens those stay that receive most, in each piece, coded; the ones behind them all do, as they are. @param attention [heads, width], width >= n */
-function pruned(subject: KvSubject, { slots }: ComputedContext, n: number, attention: Float32Array): TreatedContext {
+function pruned(name: PruningName, subject: KvSubject, { slots }: ComputedContext, n: number, attention: Float32Array): TreatedContext {
   const { shape } = subject;
   const { window } = subject.runner;
   const numHeads = shape.numLayers * shape.kvHeads;
@@ -74,7 +84,7 @@ function pruned(subject: KvSubject, { slots }: ComputedContext, n: number, atten
   for (const length of pieceLengths(n)) {
     const own = new Float32Array(numHeads * length);
     for (let h = 0; h < numHeads; h++) own.set(attention.subarray(h * width + from, h * width + from + length), h * length);
-    const kept = keptTokens(shape, own, Math.ceil(KEPT_SHARE * length), new Set(subject.model.biased));
+    const kept = keptTokens(shape, own, Math.ceil(KEPT_SHARES[name] * length), new Set(subject.model.biased));
     const start = from;
     const encoded = codec.encode(rowsOf(kept, shape, window.read(slots.subarray(from, from + length))), { startIndex: start });
     window.write(slots.subarray(to, to + kept.count), codec.decode(encoded).rows, 0, kept.places.map((place) => start + place));
@@ -82,36 +92,68 @@ function pruned(subject: KvSubject, { slots }: ComputedContext, n: number, atten
     from += length;
     to += kept.count;
   }
-  const left = Int32Array.from([...slots.subarray(0, to), ...slots.subarray(n)]);
-  return { slots: left, bytes };
+  return { slotsFor: always(Int32Array.from([...slots.subarray(0, to), ...slots.subarray(n)])), bytes };
 }
 
-const whole = (subject: KvSubject, { slots }: ComputedContext): TreatedContext => ({ slots, bytes: slots.length * rowBytes(subject) });
+const whole = (subject: KvSubject, { slots }: ComputedContext): TreatedContext => ({ slotsFor: always(slots), bytes: slots.length * rowBytes(subject) });
 
 /** Rows that parts of the context, said again, attend to, as files have them (after KVzip). */
 const kvzip: Treatment = {
   name: KVZIP,
-  bytesPerToken: (subject) => keptBytesPerToken(subject.codec(KEPT_CODEC)),
+  bytesPerToken: (subject) => keptBytesPerToken(subject.codec(KEPT_CODEC), KVZIP),
   async apply(subject, context) {
     const { tokenIds } = context;
     const n = tokenIds.length;
     if (n < LEAST_PRUNED) return whole(subject, context);
     const { sum } = await metered(subject, context, probes(tokenIds, 0, n, subject.turn, subject.model.config.contextTokens));
-    return pruned(subject, context, n, sum);
+    return pruned(KVZIP, subject, context, n, sum);
   },
 };
 
 /** Rows that the context's own tokens have attended to most, and the recent ones, as long conversations have them (H2O). */
 const h2o: Treatment = {
   name: H2O,
-  bytesPerToken: (subject) => keptBytesPerToken(subject.codec(KEPT_CODEC)),
+  bytesPerToken: (subject) => keptBytesPerToken(subject.codec(KEPT_CODEC), H2O),
   async apply(subject, context) {
     const n = context.tokenIds.length - RECENT_TOKENS;
     if (n < LEAST_PRUNED) return whole(subject, context);
     const { sum } = await metered(subject, context, inPlace(context.tokenIds, 0, 0));
-    return pruned(subject, context, n, sum);
+    return pruned(H2O, subject, context, n, sum);
+  },
+};
+
+/**
+ * Rows as they were, but of all blocks only those attended to that a sketch chooses at the end of the prompt, as of a context that is
+ * longer than the window. Of what that costs it is the choice alone: the rows were computed with the whole context in sight, and what
+ * an answer looks for while it is written is not brought back.
+ */
+const sketch: Treatment = {
+  name: SKETCH,
+  bytesPerToken: (subject) => sketchBytes(subject.shape, SPILLED_TOKENS) / SPILLED_TOKENS + CHOSEN_SHARE * rowBytes(subject),
+  async apply(subject, context) {
+    const { tokenIds, slots } = context;
+    const { shape, runner, model } = subject;
+    const n = tokenIds.length;
+    if (n < LEAST_PRUNED || !canSketch(shape)) return whole(subject, context);
+    const mostTokens = Math.floor(CHOSEN_SHARE * n);
+    const blocks = Array.from({ length: Math.ceil(n / SPILLED_TOKENS) }, (_, b) => {
+      const own = slots.subarray(b * SPILLED_TOKENS, (b + 1) * SPILLED_TOKENS);
+      return { slots: own, numTokens: own.length, sketch: sketchKeys(shape, runner.window.read(own)), attention: 0 };
+    });
+    const chosen = (attention?: Float32Array): Int32Array => {
+      const there = chosenBlocks(blocks.map((block, b) => ({ ...block, attention: attention?.[b] ?? 0 })), mostTokens);
+      return Int32Array.from([...there].flatMap((block) => [...block.slots]).sort((a, b) => a - b));
+    };
+    const slotsFor: SlotsFor = async (ids) => {
+      // Of a short prompt the context's end asks, too.
+      const again = Math.max(0, LAST_PART - ids.length);
+      const before = chosen().filter((slot) => slot < n - again);
+      const queries = await subject.ask(context, before, n - again, [...tokenIds.slice(n - again), ...ids], ASKING.last);
+      return chosen(sketchedAttention(shape, blocks, queries, new Set(model.biased)));
+    };
+    return { slotsFor, bytes: blocks.reduce((sum, block) => sum + block.sketch.length, 0) + mostTokens * rowBytes(subject) };
   },
 };
 
 /** All there are, by name. */
-export const TREATMENTS: readonly Treatment[] = [...FORMATS.map(({ name }) => codecTreatment(name)), kvzip, h2o];
+export const TREATMENTS: readonly Treatment[] = [...FORMATS.map(({ name }) => codecTreatment(name)), kvzip, h2o, sketch];

@@ -3,14 +3,14 @@ import { type CacheReach, cacheReach } from '../cacheReach.ts';
 import { inspectFolder } from '../inspection.ts';
 import { memoryReading } from '../memory.ts';
 import { USUAL_SHARE, wantedBytes } from '../memoryBudget.ts';
-import { builtInModelDir, type CommandLine } from './options.ts';
+import { builtInModelDir, type CommandLine, KEPT_BYTES } from './options.ts';
 import { bytes, count, printJson, table } from './output.ts';
 
 export async function inspect(line: CommandLine): Promise<number> {
   const { model, ...found } = await inspectFolder(line.positionals[0] ?? builtInModelDir());
   // As a load would reckon it, which has the weights in memory by then.
   const { availableBytes, ...machine } = memoryReading(0);
-  const cache = cacheReach(model.config, wantedBytes({ maxBytes: 0, share: USUAL_SHARE }, { ...machine, availableBytes: Math.max(0, availableBytes - found.residentBytes.int8) }));
+  const cache = cacheReach(model.config, wantedBytes({ maxBytes: 0, share: USUAL_SHARE }, { ...machine, availableBytes: Math.max(0, availableBytes - found.residentBytes.int8) }), KEPT_BYTES);
   if (line.json) {
     printJson({ type: 'model', ...model, ...found, cache });
     return 0;
@@ -31,13 +31,15 @@ export async function inspect(line: CommandLine): Promise<number> {
   return 0;
 }
 
-function reachText({ budgetBytes, windowTokens, longestContext, codecs }: CacheReach, contextTokens: number): string {
+function reachText({ budgetBytes, windowTokens, longestContext, sketchedTokens, diskBytes, codecs }: CacheReach, contextTokens: number): string {
   const limit = windowTokens >= contextTokens ? `all that the model reads; there is room for ${count(windowTokens)}` : `of the ${count(contextTokens)} that the model reads`;
   return [
     `The cache has ${bytes(budgetBytes)} on this machine now, if the settings name no other figure: 60% of what is available, at most 2 GB.`,
-    `The longest context in it has ${count(longestContext)} tokens, ${limit}. Beside it, tokens of other files kept in the store:`,
+    `The longest context in it has ${count(longestContext)} tokens, ${limit}.`,
+    ...(sketchedTokens > 0 && windowTokens < contextTokens ? [`With ${bytes(diskBytes)} of the disk one of up to ${count(Math.min(sketchedTokens, contextTokens))} tokens is answered too, read in parts: an approximation.`] : []),
+    'Beside the longest context in memory there is room for so many tokens of other files, by what is done with their rows:',
     table([
-      ['codec', 'bytes a token', 'against float16', 'tokens kept'],
+      ['codec', 'bytes a token', 'against float16', 'tokens'],
       ...codecs.map(({ codec, bytesPerToken, compression, storedTokens }) => [codec, bytesPerToken.toFixed(0), `${compression.toFixed(2)}x`, count(storedTokens)]),
     ]),
   ].join('\n');

@@ -92,7 +92,7 @@ export function number(line: CommandLine, name: string, low: number, high: numbe
 }
 
 /** Of what --keep keeps. */
-const KEPT_BYTES = 1e9;
+export const KEPT_BYTES = 1e9;
 
 const MANY = Number.MAX_SAFE_INTEGER;
 

@@ -6,7 +6,7 @@
  */
 import { AttentionMeter, inPlace, type MeterPart, partSlots, probes, type TurnIds } from '../attentionMeter.ts';
 import type { KvCodec } from '../cache/codecs/kvCodec.ts';
-import { H2O, keptBytesPerToken, KEPT_SHARE, keptTokens, KVZIP, pieceLengths, RECENT_TOKENS, rowsOf } from '../cache/keptRows.ts';
+import { H2O, keptBytesPerToken, KEPT_SHARES, keptTokens, KVZIP, pieceLengths, type PruningName, RECENT_TOKENS, rowsOf } from '../cache/keptRows.ts';
 import { addPosition, type Divergence, logProbabilities, noDivergence } from '../divergence.ts';
 import type { CodecQuality } from '../protocol.ts';
 import type { ImportedModel } from './importModel.ts';
@@ -33,7 +33,7 @@ export interface PruneQuality {
 
 /** null: the model's context is too short. @param codec of what stays. @param turn see PruningOptions. */
 export function pruneQuality(model: ImportedModel, runner: OnnxRunner, encode: (text: string) => number[], codec: KvCodec, turn: TurnIds, contextTokens: number, onProgress: (fraction: number) => void): Promise<PruneQuality | null> {
-  return measuredOnce(model.dir, `pruning-${KVZIP}.json`, { format: FORMAT, contextTokens, bound: PRUNE_BOUND, share: KEPT_SHARE, codec: codec.name }, async () => {
+  return measuredOnce(model.dir, `pruning-${KVZIP}.json`, { format: FORMAT, contextTokens, bound: PRUNE_BOUND, shares: KEPT_SHARES, codec: codec.name }, async () => {
     const text = encode(SHIFT_SAMPLE).slice(0, Math.min(MOST_TOKENS, contextTokens));
     const most = text.length - SCORED - 1;
     if (most * ENDS[0]! < 2 * RECENT_TOKENS) return null;
@@ -57,14 +57,14 @@ export function pruneQuality(model: ImportedModel, runner: OnnxRunner, encode: (
       return meter;
     };
     /** Leaves of tokens 0 .. end what stays, in the first slots; `recent` tokens of its end all do. Returns the slots. */
-    const leave = (attention: Float32Array, end: number, recent: number): Int32Array => {
+    const leave = (name: PruningName, attention: Float32Array, end: number, recent: number): Int32Array => {
       let [from, to] = [0, 0];
       for (const length of [...pieceLengths(end - recent), recent]) {
         const rows = window.read(slots(from, from + length));
         const own = new Float32Array(numLayers * kvHeads * length);
         for (let h = 0; h < numLayers * kvHeads; h++) own.set(attention.subarray(h * end + from, h * end + from + length), h * length);
         const stays = from + length > end - recent;
-        const kept = keptTokens(window.shape, own, stays ? length : Math.ceil(KEPT_SHARE * length), new Set(model.biased));
+        const kept = keptTokens(window.shape, own, stays ? length : Math.ceil(KEPT_SHARES[name] * length), new Set(model.biased));
         const left = rowsOf(kept, window.shape, rows);
         const start = from;
         window.write(slots(to, to + kept.count), stays ? left : codec.through(left, { startIndex: start }), 0, kept.places.map((place) => start + place));
@@ -87,8 +87,8 @@ export function pruneQuality(model: ImportedModel, runner: OnnxRunner, encode: (
         };
         const reference = await score(slots(0, end));
         const ways = {
-          files: async (): Promise<Int32Array> => leave((await measure(probes(text.slice(0, end), 0, end, turn, contextTokens), end)).sum, end, 0),
-          conversations: async (): Promise<Int32Array> => leave((await measure(inPlace(text.slice(0, end), 0, 0), end)).sum, end, RECENT_TOKENS),
+          files: async (): Promise<Int32Array> => leave(KVZIP, (await measure(probes(text.slice(0, end), 0, end, turn, contextTokens), end)).sum, end, 0),
+          conversations: async (): Promise<Int32Array> => leave(H2O, (await measure(inPlace(text.slice(0, end), 0, 0), end)).sum, end, RECENT_TOKENS),
         };
         for (const [w, way] of (['files', 'conversations'] as const).entries()) {
           const left = await ways[way]();
@@ -97,10 +97,10 @@ export function pruneQuality(model: ImportedModel, runner: OnnxRunner, encode: (
           onProgress((e + (w + 1) / 2) / ENDS.length);
         }
       }
-      const bytesPerToken = keptBytesPerToken(codec);
-      const quality = (name: string, { klSum, klMax, agreed, numTokens }: Divergence): CodecQuality => ({
-        codec: name, klMean: klSum / numTokens, klMax, top1: agreed / numTokens, bound: PRUNE_BOUND, numTokens, bytesPerToken, compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken,
-      });
+      const quality = (name: PruningName, { klSum, klMax, agreed, numTokens }: Divergence): CodecQuality => {
+        const bytesPerToken = keptBytesPerToken(codec, name);
+        return { codec: name, klMean: klSum / numTokens, klMax, top1: agreed / numTokens, bound: PRUNE_BOUND, numTokens, bytesPerToken, compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken };
+      };
       return { files: quality(KVZIP, sums.files), conversations: quality(H2O, sums.conversations) };
     } finally {
       runner.releaseScratch();

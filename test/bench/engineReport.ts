@@ -1,7 +1,7 @@
 /** The engine suite's result as Markdown tables and charts; the shares of the memory's bandwidth are worked out here. Pure. */
 import type { CaseResult, EngineBench } from './engineBench.ts';
 import type { Group } from './engineCases.ts';
-import { byPart, linearMs, oneToken, profileReport, type StepProfile } from './profileTable.ts';
+import { byPart, linearMs, oneToken, profileReport, type StepProfile, tokensTogether } from './profileTable.ts';
 import { type Figure, short, table, withSpread } from './spread.ts';
 import { type Bar, barChart } from './svgPlot.ts';
 
@@ -60,8 +60,9 @@ export function engineReport(bench: EngineBench): string {
 
 /** The runner's part of the same step, where it was measured. */
 function unprofiledMs(bench: EngineBench, { name }: StepProfile): number | undefined {
-  const decode = of(bench, 'decode').find(({ key }) => name === oneToken(key.context));
-  return decode && decode.figures.ms!.median - decode.figures.outsideMs!.median;
+  const ms = (result: CaseResult | undefined, step: string): number | undefined => result && result.figures[step]!.median - result.figures.outsideMs!.median;
+  const separate = of(bench, 'sequences').find(({ key }) => key.prefix === 'separate' && name === tokensTogether(key.context!, key.count!));
+  return ms(of(bench, 'decode').find(({ key }) => name === oneToken(key.context)), 'ms') ?? ms(separate, 'stepMs');
 }
 
 /** SVG texts by file name. */

@@ -39,6 +39,9 @@ export interface StepProfile {
 /** What the profile of one token is called. */
 export const oneToken = (context: string | number = ''): string => `one token, context ${context}`;
 
+/** What the profile of several sequences with texts of their own is called. */
+export const tokensTogether = (context: string | number, count: string | number): string => `${count} sequences, context ${context} each`;
+
 const KERNEL = /_kernel_time$/;
 
 function outputShape({ args }: ProfileEvent): number[] {

@@ -39,6 +39,11 @@ const suites = {
     options: `[--shape NAME|starter] [--only TOKENS,...] ${ROUNDS} ${THREADS}`,
     run: async (values) => (await import('./shiftedBench.ts')).shiftedSuite(values),
   },
+  products: {
+    what: 'the linear layers of a step, by the form of their weights',
+    options: '',
+    run: async () => (await import('./blockProducts.ts')).productsBench(),
+  },
   kv: {
     what: 'formats of stored keys and values: speed, size and error',
     options: `[--only speed,rows,quality] ${SHAPE} ${ROUNDS} [--requests N: texts] ${THREADS}`,

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { codecNamed } from '../../engine/cache/codecs/registry.ts';
-import { KEPT_CODEC, KEPT_SHARE } from '../../engine/cache/keptRows.ts';
+import { H2O, KEPT_CODEC, KEPT_SHARES, KVZIP } from '../../engine/cache/keptRows.ts';
 import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import { BLOCK_TOKENS } from '../../engine/cache/store.ts';
 import type { Engine } from '../../engine/engine.ts';
@@ -47,7 +47,7 @@ test('of a file that has been quiet six tenths of the rows stay; questions go on
   clock.now += 2000;
   // 900 tokens, 512 at a time.
   expect(await tidyAll(engine, [block])).toBe(2);
-  expect(engine.describe(block)).toMatchObject({ tokens: 900, bytes: 2 * Math.ceil(KEPT_SHARE * 450) * BYTES, codec: 'kvzip' });
+  expect(engine.describe(block)).toMatchObject({ tokens: 900, bytes: 2 * Math.ceil(KEPT_SHARES[KVZIP] * 450) * BYTES, codec: 'kvzip' });
   expect(full).toBe(900 * BYTES);
   expect(runner.batches.at(-1)!.spans).toBe(1);
 
@@ -80,7 +80,7 @@ test('what stays of a file is coded once it is out of the window, and nothing el
   expect(engine.describe(block)).toMatchObject({ tier: 'window', codec: 'kvzip' });
   clock.now += 100_000;
   await tidyAll(engine, [block]);
-  const rows = Math.ceil(KEPT_SHARE * 450);
+  const rows = Math.ceil(KEPT_SHARES[KVZIP] * 450);
   const ofBlock = (n: number): number => CODED.codec.encodedBytes(n, { startIndex: 0 }) + 4 * n;
   const coded = 2 * (Math.floor(rows / BLOCK_TOKENS) * ofBlock(BLOCK_TOKENS) + ofBlock(rows % BLOCK_TOKENS));
   expect(engine.describe(block)).toEqual(expect.objectContaining({ tokens: 900, tier: 'store', codec: 'kvzip', bytes: coded }));
@@ -153,7 +153,7 @@ test('an edited file is computed anew beside what is left of the old text; what 
   await tidyAll(engine, [edited]);
   const { tokens: numTokens, bytes, codec } = engine.describe(chat, [[0, 900]]);
   expect({ numTokens, codec }).toEqual({ numTokens: 1600, codec: 'h2o' });
-  expect(bytes).toBe((900 + 2 * Math.ceil(KEPT_SHARE * 286) + 128) * BYTES);
+  expect(bytes).toBe((900 + 2 * Math.ceil(KEPT_SHARES[H2O] * 286) + 128) * BYTES);
 });
 
 test('files that begin alike lose rows side by side, pinned ones none; what is evicted by its beginning is gone with its rows', async () => {

@@ -191,6 +191,31 @@ test('a disk that fills up while a context is read: it ends with what it has, an
   expect(runner.numComputed).toBeGreaterThan(0);
 });
 
+test('rows that cannot be read back end the request that needs them, no other; asked again, it is read anew', async () => {
+  const { engine, spillFile } = opened();
+  const block = tokens(LONG, 1);
+  const first = ask(engine, [...block, ...tokens(40, 2)], { prefillTokens: block.length, maxTokens: 5 });
+  await drain(engine);
+  expect(first.ended).toBe('length');
+  const read = spillFile.read.bind(spillFile);
+  spillFile.read = () => {
+    throw new Error('input/output error');
+  };
+  const broken = ask(engine, [...block, ...tokens(40, 3)], { prefillTokens: block.length, maxTokens: 5 });
+  const beside = ask(engine, tokens(300, 4), { maxTokens: 5 });
+  await drain(engine);
+  expect(broken).toMatchObject({ numEnds: 1, ended: 'engineFailed' });
+  expect(beside.tokenIds).toEqual(runAlone(tokens(300, 4), { maxTokens: 5 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds);
+  engine.checkIntegrity();
+  expect(spillFile.bytes).toBe(0);
+  spillFile.read = read;
+  const again = ask(engine, [...block, ...tokens(40, 3)], { prefillTokens: block.length, maxTokens: 5 });
+  await drain(engine);
+  expect(again).toMatchObject({ numEnds: 1, ended: 'length' });
+  expect(again.sequence.cachedTokens).toBeLessThan(LONG);
+  spillFile.close();
+});
+
 /** Rows of a context are of its tokens, in order, each once, up to the one before the span; that may end with a draft. */
 function checkContext({ startIndex, tokenIds, contextSlots }: BatchSpan, window: KvWindow, asked: readonly Watched[]): void {
   const of = asked.filter(({ numEnds, sequence }) => numEnds === 0 && startIndex < sequence.tokenIds.length && tokenIds.every((id, i) => (sequence.tokenIds[startIndex + i] ?? id) === id));

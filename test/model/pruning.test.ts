@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { scratchRows, type BatchSpan } from '../../engine/batch.ts';
-import { KEPT_SHARE, keptTokens, rowsOf } from '../../engine/cache/keptRows.ts';
+import { KEPT_SHARES, keptTokens, KVZIP, rowsOf } from '../../engine/cache/keptRows.ts';
 import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import { PAGE_SLOTS } from '../../engine/cache/window.ts';
 import { Engine } from '../../engine/engine.ts';
@@ -128,7 +128,7 @@ test('built-in model: over what is left of a file, answers are the same alone, s
   // In two pieces of equal length, rounded up.
   const { bytes: left, ...described } = engine.describe(block);
   expect(described).toMatchObject({ tokens: block.length, codec: 'kvzip' });
-  expect(left / kvBytesPerToken(window.shape) / block.length).toBeCloseTo(KEPT_SHARE, 2);
+  expect(left / kvBytesPerToken(window.shape) / block.length).toBeCloseTo(KEPT_SHARES[KVZIP], 2);
   engine.checkIntegrity();
 
   const alone: number[][] = [];

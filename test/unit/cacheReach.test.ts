@@ -2,15 +2,19 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { FORMATS } from '../../engine/cache/codecs/registry.ts';
-import { newKvRows } from '../../engine/cache/kvRows.ts';
+import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
+import { KvCache } from '../../engine/cache/kvCache.ts';
+import { kvBytesPerToken, newKvRows } from '../../engine/cache/kvRows.ts';
 import { exactBlock } from '../../engine/cache/store.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import { cacheReach } from '../../engine/cacheReach.ts';
+import { mostPrefillTokens } from '../../engine/memory.ts';
 import { parseConfig } from '../../engine/model/hfConfig.ts';
 import { kvShape } from '../../engine/model/importModel.ts';
 
 const CONFIG = parseConfig(JSON.parse(readFileSync('model/config.json', 'utf8')), null);
 const LONG = { ...CONFIG, contextTokens: 1_000_000 };
+const DISK_BYTES = 1e9;
 const shape = kvShape(CONFIG, 'int8');
 
 /** Bytes of a window of so many slots. */
@@ -22,7 +26,7 @@ function windowBytes(numSlots: number): number {
 
 describe('a model that reads more than there is room for', () => {
   const budget = 20e6;
-  const reach = cacheReach(LONG, budget);
+  const reach = cacheReach(LONG, budget, DISK_BYTES);
 
   test('the longest context is what the window has room for, to a page', () => {
     expect(reach.longestContext).toBe(reach.windowTokens);
@@ -33,6 +37,17 @@ describe('a model that reads more than there is room for', () => {
     expect(reach.workBytes).toBeLessThan(budget / 4 + 1.5e6);
   });
 
+  test('with the disk one is longer, by as much as the engine would take', () => {
+    const spillFile = new SpillFile('unused', DISK_BYTES, () => {});
+    const window = new KvWindow(shape, 0);
+    const cache = new KvCache({ window, maxBytes: budget - reach.workBytes, softSlots: 2 * LONG.contextTokens, clock: () => 0, spillFile });
+    cache.sparse.room.prefillTokens = mostPrefillTokens(budget, kvBytesPerToken(kvShape(LONG, 'float32')), LONG.contextTokens);
+    expect(reach.sketchedTokens).toBe(cache.sparse.room.capacity);
+    expect(reach.sketchedTokens).toBeGreaterThan(3 * reach.longestContext);
+    expect(cacheReach(LONG, budget, 50e6).sketchedTokens).toBeLessThan(reach.sketchedTokens);
+    expect(cacheReach(LONG, budget, 0).sketchedTokens).toBe(0);
+  });
+
   test('what is left for the store is less than a page of the window', () => {
     for (const { storedTokens, bytesPerToken } of reach.codecs) expect(storedTokens * bytesPerToken).toBeLessThan(windowBytes(256));
   });
@@ -40,10 +55,10 @@ describe('a model that reads more than there is room for', () => {
 
 test('a model that reads less: the store has the rest, in every codec, and the more the smaller its tokens are', () => {
   const budget = 100e6;
-  const { workBytes, windowTokens, longestContext, codecs } = cacheReach(CONFIG, budget);
+  const { workBytes, windowTokens, longestContext, codecs } = cacheReach(CONFIG, budget, DISK_BYTES);
   expect(longestContext).toBe(CONFIG.contextTokens);
   expect(windowTokens).toBeGreaterThan(20 * longestContext);
-  expect(codecs.map(({ codec }) => codec)).toEqual(FORMATS.map(({ name }) => name));
+  expect(codecs.map(({ codec }) => codec)).toEqual([...FORMATS.map(({ name }) => name), 'kvzip', 'h2o']);
   const left = budget - workBytes - windowBytes(longestContext);
   for (const { bytesPerToken, storedTokens, compression } of codecs) {
     expect(storedTokens * bytesPerToken).toBeLessThanOrEqual(left);
@@ -57,8 +72,9 @@ test('a model that reads less: the store has the rest, in every codec, and the m
   expect(of('int8').bytesPerToken).toBeLessThan(exact + 2);
   expect(of('kvquant3').storedTokens).toBeGreaterThan(of('int4-kivi').storedTokens);
   expect(of('int4-kivi').compression).toBeGreaterThan(3.5);
+  expect(of('kvzip').storedTokens).toBeGreaterThan(of('h2o').storedTokens);
 });
 
 test('a budget that is too small for anything holds nothing', () => {
-  expect(cacheReach(CONFIG, 1000)).toMatchObject({ windowTokens: 0, longestContext: 0 });
+  expect(cacheReach(CONFIG, 1000, DISK_BYTES)).toMatchObject({ windowTokens: 0, longestContext: 0, sketchedTokens: 0 });
 });

@@ -107,7 +107,7 @@ describe('the program', () => {
   test('inspect tells the bytes of a token in each codec and how far the cache reaches', () => {
     const [model] = lines(run('inspect', 'model', '--json').stdout);
     expect(model).toMatchObject({ type: 'model', name: 'kvasir-starter', cache: { longestContext: 2048 } });
-    expect(model.cache.codecs).toHaveLength(8);
+    expect(model.cache.codecs).toHaveLength(10);
     const { stdout } = run('inspect', 'model');
     for (const { codec, bytesPerToken, compression } of model.cache.codecs) expect(stdout).toMatch(new RegExp(`^${codec} +${bytesPerToken.toFixed(0)} +${compression.toFixed(2)}x +[\\d,]+$`, 'm'));
     expect(stdout).toContain('The longest context in it has 2,048 tokens');

@@ -107,15 +107,15 @@ test('quality: every treatment is measured against the rows as they were, and th
 test('a treatment may leave fewer slots than there were tokens', () => withSubject(async (subject, text) => {
   const context = await subject.compute(text.slice(0, 96));
   const tails = [{ ids: [5], maxTokens: 4, ends: () => false }];
-  const whole = await subject.answer(context, context.slots, tails);
-  expect(await subject.answer(context, context.slots, tails)).toEqual(whole);
+  const whole = await subject.answer(context, [context.slots], tails);
+  expect(await subject.answer(context, [context.slots], tails)).toEqual(whole);
   const half = context.slots.filter((slot) => slot % 2 === 0);
   const [rows] = [await subject.follow(context, half, [5, 6])];
   const [exact] = [await subject.follow(context, context.slots, [5, 6])];
   expect(rows.map((row) => row.length)).toEqual(exact.map((row) => row.length));
   expect(rows[0]).not.toEqual(exact[0]);
   // The same rows of a half through the evaluation.
-  const dropping: Treatment = { name: 'half', bytesPerToken: ({ float16Bytes }) => float16Bytes / 4, apply: async ({ float16Bytes }, { slots }) => ({ slots: slots.filter((slot) => slot % 2 === 0), bytes: (slots.length * float16Bytes) / 4 }) };
+  const dropping: Treatment = { name: 'half', bytesPerToken: ({ float16Bytes }) => float16Bytes / 4, apply: async ({ float16Bytes }, { slots }) => ({ slotsFor: async () => slots.filter((slot) => slot % 2 === 0), bytes: (slots.length * float16Bytes) / 4 }) };
   const { treatments: [dropped] } = await measureQuality(subject, textExercises([text], { contextTokens: 400, scoredTokens: 16, numTexts: 1 }), [dropping]);
   expect(dropped).toMatchObject({ treatment: 'half', compression: 4, bytesPerTokenHere: subject.float16Bytes / 4 });
   expect(dropped!.klMean).toBeGreaterThan(0);

@@ -235,10 +235,10 @@ export class Editor {
   /** Text of the status bar item's hover. The mouse stays on it until `unhover`. */
   async statusHover(): Promise<string> {
     const hover = this.page.locator('.monaco-hover:visible', { hasText: /\S/ });
-    // VS Code closes a hover whose item changes under it, also between waiting for it and reading it: then the mouse comes anew.
+    // VS Code closes a hover whose item changes under it, also before it is shown, and between waiting for it and reading it: then the mouse comes anew.
     for (let attempt = 0; attempt < 5; attempt++) {
       await this.statusItem.hover();
-      await hover.last().waitFor();
+      await hover.last().waitFor({ timeout: PATIENCE / 5 }).catch(() => {});
       const texts = await hover.allInnerTexts();
       if (texts.length > 0) return texts.join('\n');
       await this.unhover();

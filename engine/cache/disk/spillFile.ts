@@ -69,7 +69,7 @@ export class SpillFile {
   /** @throws Error when it cannot be read. */
   read({ at, bytes, serial }: SpilledPiece): Uint8Array {
     const data = new Uint8Array(bytes);
-    if (!this.#file || readSync(this.#file.fd, data, 0, bytes, at) < bytes) throw new Error(`Rows of a long context cannot be read back from ${this.#folder}.`);
+    if (!this.#file || readSync(this.#file.fd, data, 0, bytes, at) < bytes) throw new Error(`${this.#folder}: the temporary file is shorter than it was`);
     return this.#turned(data, serial);
   }
 

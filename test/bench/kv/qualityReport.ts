@@ -5,7 +5,7 @@ import { answersOf, type QualityResult, type TreatmentQuality } from '../../../e
 import { answerCell, baseline, percent, qualityCells } from '../../../engine/cli/evaluateReport.ts';
 import { table } from '../spread.ts';
 import { barChart } from '../svgPlot.ts';
-import { PUBLISHED, SPECACHE } from './published.ts';
+import { PUBLISHED } from './published.ts';
 import type { QualityBench } from './qualityBench.ts';
 
 const of = (result: QualityResult, treatment: string): TreatmentQuality => result.treatments.find((each) => each.treatment === treatment)!;
@@ -51,10 +51,10 @@ export function fixtureTable({ fixtures }: QualityBench): string {
   return table(['KL mean (top-1)', ...fixtures.map(({ model }) => model)], (first?.treatments ?? []).map(({ treatment }) => [treatment, ...fixtures.map((result) => divergence(of(result, treatment)))]));
 }
 
-export const differences = (treatments: readonly { treatment: string }[]): string => [...treatments.flatMap(({ treatment }) => {
+export const differences = (treatments: readonly { treatment: string }[]): string => treatments.flatMap(({ treatment }) => {
   const published = PUBLISHED[treatment];
   return published ? [`- **${treatment}**: ${published.reported} (${published.source}). ${published.difference}`] : [];
-}), `- ${SPECACHE}`].join('\n');
+}).join('\n');
 
 export const READING = 'Against the context as it was: int8 rows, as the window holds them. `vs float16` is of a long context; `here` of the contexts measured, with what is kept exactly of them. KL in nats, top-1: the same most probable next token. `right (same)`: right answers, and answers that are the same text as without compression.';
 

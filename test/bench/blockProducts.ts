@@ -1,0 +1,123 @@
+/**
+ * Suite `products`: how long the linear layers of one step take in each form that the runtime has a kernel for, on the shape of
+ * qwen2.5-0.5b without its head: what int4 weights could gain on a processor, and what was tried for them. Forms take turns.
+ */
+import { MS } from '../../engine/model/graphOps.ts';
+import { isNarrow, loadOnnxruntime, openSession } from '../../engine/model/onnxSession.ts';
+import { OnnxWriter } from '../../engine/model/onnxWriter.ts';
+import { type Figure, figure, table, withSpread } from './spread.ts';
+
+const LAYERS = 24;
+const HIDDEN = 896;
+const INNER = 4864;
+const THREADS = 2;
+const ROWS = [1, 4];
+const ROUNDS = 5;
+const RUNS = 15;
+
+type Session = Awaited<ReturnType<typeof openSession>>;
+type Product = (g: OnnxWriter, x: string, width: number, outputs: number) => string;
+
+let numTensors = 0;
+/** Others at every call: equal ones might be kept once, and then be read from the processor's cache. */
+function bytes(count: number): Uint8Array {
+  const start = 7919 * numTensors++;
+  return Uint8Array.from({ length: count }, (_, i) => Math.imul(i + start, 2_654_435_761) >>> 24);
+}
+
+
+/** @param accuracy 0: products of float32, 4: of codes of 8 bits. @param zeroPoints whether the codes have them, or 2 ** (bits - 1) stands for zero. */
+function blocks(bits: number, block: number, accuracy: number, zeroPoints = false): Product {
+  return (g, x, width, outputs) => {
+    const count = outputs * Math.ceil(width / block);
+    const codes = g.constant('uint8', [outputs, Math.ceil(width / block), (block * bits) / 8], bytes((count * block * bits) / 8));
+    const scales = g.constant('float32', [count], new Float32Array(count).fill(1 / (2 ** (bits - 1) * Math.sqrt(width))));
+    const zeros = zeroPoints ? [g.constant('uint8', [outputs * Math.ceil((Math.ceil(width / block) * bits) / 8)], bytes(outputs * Math.ceil((Math.ceil(width / block) * bits) / 8)))] : [];
+    return g.node('MatMulNBits', [x, codes, scales, ...zeros], 1, { K: width, N: outputs, bits, block_size: block, accuracy_level: accuracy }, MS)[0]!;
+  };
+}
+
+/** As the step graph has it: codes by row, and one scale for each output. @param narrow codes of 7 bits, where those of 8 would saturate. */
+function byRow(narrow: boolean): Product {
+  const most = narrow ? 63 : 127;
+  return (g, x, width, outputs) => {
+    const op = (name: string, inputs: string[], attributes = {}, domain = ''): string => g.node(name, inputs, 1, attributes, domain)[0]!;
+    const step = g.float(1 / most);
+    const zero = g.constant('uint8', [], Uint8Array.of(most + 1));
+    const rowMax = op('ReduceMax', [op('Abs', [x]), g.ints(-1)], { keepdims: 1 });
+    const codes = op('QuantizeLinear', [op('Div', [x, rowMax]), step, zero]);
+    const weights = g.constant('int8', [width, outputs], new Int8Array(bytes(width * outputs).buffer));
+    const scales = g.constant('float32', [outputs], new Float32Array(outputs).fill(1 / (128 * Math.sqrt(width))));
+    return op('Mul', [op('MatMulIntegerToFloat', [codes, weights, step, scales, zero], {}, MS), rowMax]);
+  };
+}
+
+function stack(product: Product): Uint8Array {
+  const g = new OnnxWriter();
+  g.input('x', 'float32', ['T', HIDDEN]);
+  let x = 'x';
+  for (let l = 0; l < LAYERS; l++) {
+    // Queries, keys and values would be a little wider than this.
+    const mixed = product(g, product(g, x, HIDDEN, HIDDEN), HIDDEN, HIDDEN);
+    const inner = g.node('Add', [product(g, mixed, HIDDEN, INNER), product(g, mixed, HIDDEN, INNER)], 1)[0]!;
+    x = product(g, inner, INNER, HIDDEN);
+  }
+  g.node('Identity', [x], ['y']);
+  g.output('y', 'float32', ['T', HIDDEN]);
+  return g.finish();
+}
+
+/** Milliseconds of all layers, by form and rows; null: the runtime has no such kernel. */
+export interface ProductsBench {
+  rows: readonly number[];
+  forms: { name: string; ms: Figure[] | null }[];
+}
+
+export async function productsBench(): Promise<{ result: ProductsBench; report: string }> {
+  const ort = await loadOnnxruntime();
+  const narrow = await isNarrow(ort);
+  const products: [name: string, product: Product][] = [
+    [`int8 by row, codes of ${narrow ? 7 : 8} bits (precision int8)`, byRow(narrow)],
+    ['int4, blocks of 128, 8-bit codes (precision int4)', blocks(4, 128, 4)],
+    ['int4, blocks of 32, 8-bit codes', blocks(4, 32, 4)],
+    ['int4, blocks of 64, 8-bit codes', blocks(4, 64, 4)],
+    ['int4, blocks of 256, 8-bit codes', blocks(4, 256, 4)],
+    ['int4, blocks of 128, zero points, 8-bit codes', blocks(4, 128, 4, true)],
+    ['int4, blocks of 128, float32', blocks(4, 128, 0)],
+    ['int2, blocks of 128, 8-bit codes', blocks(2, 128, 4)],
+    ['int8, blocks of 128, 8-bit codes', blocks(8, 128, 4)],
+  ];
+  const forms: { name: string; session: Session | null; ms: number[][] }[] = [];
+  for (const [name, product] of products) {
+    const session = await openSession(ort, stack(product), THREADS).catch((error: Error) => {
+      console.error(`${name}: ${error.message.split('\n', 1)[0]}`);
+      return null;
+    });
+    forms.push({ name, session, ms: ROWS.map(() => []) });
+  }
+  // The first round warms up, and so do the first runs of each turn.
+  for (let round = 0; round <= ROUNDS; round++) {
+    for (const { session, ms } of forms) {
+      for (const [r, count] of ROWS.entries()) {
+        const feeds = { x: new ort.Tensor('float32', Float32Array.from({ length: count * HIDDEN }, (_, i) => Math.sin(i)), [count, HIDDEN]) };
+        for (let run = 0; session && run < RUNS; run++) {
+          const start = performance.now();
+          await session.run(feeds);
+          if (round > 0 && run >= RUNS / 3) ms[r]!.push(performance.now() - start);
+        }
+      }
+    }
+    console.error(`round ${round} of ${ROUNDS}`);
+  }
+  for (const { session } of forms) await session?.release();
+  const result = { rows: ROWS, forms: forms.map(({ name, session, ms }) => ({ name, ms: session && ms.map(figure) })) };
+  return { result, report: productsReport(result) };
+}
+
+function productsReport({ rows, forms }: ProductsBench): string {
+  return [
+    '## The linear layers of a step, by the form of their weights',
+    `${LAYERS} layers in the shape of qwen2.5-0.5b, without the head, ${THREADS} threads; medians (least–most) of ${ROUNDS} rounds in turns, ms.`,
+    table(['form of the weights', ...rows.map((count) => `${count} row${count > 1 ? 's' : ''}`)], forms.map(({ name, ms }) => [name, ...(ms?.map(withSpread) ?? rows.map(() => '–'))])),
+  ].join('\n\n');
+}
