@@ -157,11 +157,10 @@ function together(mixed: MixedBench | undefined, judge: Judge): Target[] {
     const found = figures.find((one) => one.scene === 'rush' && one.way === way);
     return found && CLASSES.filter((priority) => found.classes[priority].ttft.count > 0).map((priority) => [priority, found.classes[priority].ttft.most]);
   };
-  const [waits, single] = [rush('continuous'), rush('one by one')];
-  const longest = (of: [string, number][]): number => Math.max(...of.map(([, ms]) => ms));
+  const [waits, single] = [rush('continuous'), new Map(rush('one by one'))];
   const seconds = (ms: number): string => `${short(ms / 1000)} s`;
-  const fair = waits?.length && single?.length ? longest(waits) <= longest(single) : null;
-  const asked = `≤ the longest one by one${single?.length ? `, ${seconds(longest(single))}` : ''}`;
+  const fair = waits?.length && single.size ? waits.every(([priority, ms]) => ms <= single.get(priority)!) : null;
+  const asked = `≤ the same class's one by one${single.size ? `: ${[...single].map(([priority, ms]) => `${priority} ${seconds(ms)}`).join(', ')}` : ''}`;
   return [
     judge('mixed', 'throughput of the rush, over one by one', { value: throughput, unit: 'x', bound: 2.5 }),
     judge('mixed', 'P95 of a completion with chat and summaries running, over alone', { value: total, unit: 'x', bound: 2, atMost: true }),

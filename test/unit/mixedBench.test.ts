@@ -158,7 +158,7 @@ const run = (scene: Run['scene'], way: string, round: number, ms: number): Run =
   way,
   round,
   makespanMs: 10 * ms,
-  background: way === 'with chat and summaries' ? { chat: { tokens: 30, ended: 2 } } : {},
+  background: way === 'with chat and summaries' ? { chat: { promptTokens: 60, tokens: 30, ended: 2 } } : {},
   busyMs: 5 * ms,
   records: [
     { id: 'c1', priority: 'completion', due: 100, tokens: [100 + ms, 100 + 2 * ms, 100 + 4 * ms], ended: 100 + 4 * ms, unseen: false },
@@ -190,7 +190,7 @@ test('the report and the charts show what was measured, and nothing else', () =>
   const bench = { model: 'tiny' as const, threads: 2, parameters: 1e6, contextTokens: 512, seed: 1, rush: 50, speed: 2, batchSize: 8, batchTimeoutMs: 100, counts: { completion: 1, chat: 1, summary: 0 }, promptTokens: 99, runs: RUNS };
   const report = mixedReport(bench);
   expect(report).not.toMatch(/NaN|undefined|null/);
-  for (const part of ['| continuous | 2 | 0.150 | 33.3 | 66.7 | 2.00x |', '| without ageing |', 'Live', '2.00x | ≥ 2.5x', '1.50x | ≤ 2x']) expect(report).toContain(part);
+  for (const part of ['| continuous | 2 | 0.150 | 33.3 | 66.7 | 2.00x |', '| without ageing |', 'Live', 'chat 400 tokens/s of prompts, 200 tokens/s of answers, 2 ended', '2.00x | ≥ 2.5x', '1.50x | ≤ 2x']) expect(report).toContain(part);
   expect(Object.keys(mixedCharts(bench)).sort()).toEqual(['mixed-first-token.svg', 'mixed-live.svg', 'mixed-policies.svg', 'mixed-throughput.svg']);
   for (const svg of Object.values(mixedCharts(bench))) expect(svg).not.toMatch(/NaN|undefined|null/);
   const live = { ...bench, runs: RUNS.slice(4) };

@@ -8,7 +8,7 @@
  */
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ALL_POLICIES, type Policies } from '../../../engine/policies/policies.ts';
+import type { Policies } from '../../../engine/policies/policies.ts';
 import { seededRandom } from '../../engine/workload.ts';
 import { EngineUnderTest } from '../engineUnderTest.ts';
 import { readSession } from '../session.ts';
@@ -32,7 +32,7 @@ export interface MixedBenchOptions {
   model?: ModelName;
   /** 0 chooses as the engine does. */
   threads?: number;
-  /** `policies` is the rush with each of them switched off. */
+  /** `policies`: the rush and the live scene with each of those switched off that they show. */
   only?: readonly Scene[];
   /** Of the rush and of the live scene; each policy is switched off in one round. */
   rounds?: number;
@@ -113,20 +113,25 @@ export async function mixedBench(options: MixedBenchOptions = {}): Promise<Mixed
   }
 }
 
+/** What the policies that a scene shows are about: who gets how much done, and who waits how long while somebody types. */
+const SHOWN: { [scene in Run['scene']]: readonly (keyof Policies)[] } = {
+  rush: ['firstTokenFirst', 'fairness', 'stepTarget', 'grouping', 'microBatch'],
+  live: ['classes', 'ageing', 'firstTokenFirst', 'stepTarget', 'grouping', 'preemption'],
+};
+
 /** Ways that stay in their order, in groups that take turns. */
 function waysOf(only: readonly Scene[], round: number): Way[][] {
   const continuous: Way = { scene: 'rush', name: 'continuous', policies: {} };
+  const loaded: Way = { scene: 'live', name: 'with chat and summaries', policies: {}, loaded: true };
   const compared: Way[] = [];
+  const groups: Way[][] = [];
   if (only.includes('rush')) compared.push({ ...continuous, name: 'one by one', policies: { batching: 'single' } }, { ...continuous, name: 'padded batches', padded: true });
-  if (only.includes('policies') && round === 0) for (const name of switches()) compared.push({ ...continuous, name: `without ${name}`, policies: { [name]: false } });
-  const groups: Way[][] = compared.length ? [[continuous, ...compared.flatMap((way) => [way, continuous])]] : [];
-  if (only.includes('live')) groups.push([{ scene: 'live', name: 'alone', policies: {} }], [{ scene: 'live', name: 'with chat and summaries', policies: {}, loaded: true }]);
-  return groups;
-}
-
-/** The policies that can be switched off. */
-function switches(): (keyof Policies)[] {
-  return (Object.keys(ALL_POLICIES) as (keyof Policies)[]).filter((name) => typeof ALL_POLICIES[name] === 'boolean');
+  const without = (way: Way): Way[] => (only.includes('policies') && round === 0 ? SHOWN[way.scene].map((name) => ({ ...way, name: `without ${name}`, policies: { [name]: false } })) : []);
+  compared.push(...without(continuous));
+  if (compared.length) groups.push([continuous, ...compared.flatMap((way) => [way, continuous])]);
+  if (only.includes('live')) groups.push([{ scene: 'live', name: 'alone', policies: {} }], [loaded]);
+  groups.push(without(loaded));
+  return groups.filter(({ length }) => length > 0);
 }
 
 async function measure(bench: EngineUnderTest, way: Way, { requests, blocks }: MixedWorkload, { seed, rush, speed }: { seed: number; rush: number; speed: number }): Promise<Omit<Run, 'round'>> {

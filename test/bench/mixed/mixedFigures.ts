@@ -36,8 +36,8 @@ export interface WayFigures {
   /** Completions that nobody would have seen; not in the figures by class. */
   unseen: number;
   classes: { [priority in Class]: ClassFigures };
-  /** Of what always ran beside it, by class: tokens a second, and how many ended. */
-  background: { [priority: string]: { perSecond: number; ended: number } };
+  /** Of what always ran beside it, by class: tokens of prompts and of answers a second, and how many ended. Results of before 2026-11-23 lack the first. */
+  background: { [priority: string]: { promptPerSecond?: number; perSecond: number; ended: number } };
 }
 
 export interface Targets {
@@ -73,7 +73,9 @@ export function figuresOf({ runs }: Pick<MixedBench, 'runs'>): WayFigures[] {
       background: Object.fromEntries(
         [...new Set(ofWay.flatMap((run) => Object.keys(run.background ?? {})))].map((priority) => {
           const had = ofWay.map((run) => run.background?.[priority] ?? { tokens: 0, ended: 0 });
-          return [priority, { perSecond: (1000 * had.reduce((total, { tokens }) => total + tokens, 0)) / sum(({ makespanMs }) => makespanMs), ended: had.reduce((total, { ended }) => total + ended, 0) }];
+          const perSecond = (tokens: readonly number[]): number => (1000 * tokens.reduce((total, of) => total + of, 0)) / sum(({ makespanMs }) => makespanMs);
+          const prompts = had.flatMap(({ promptTokens }) => promptTokens ?? []);
+          return [priority, { ...(prompts.length && { promptPerSecond: perSecond(prompts) }), perSecond: perSecond(had.map(({ tokens }) => tokens)), ended: had.reduce((total, { ended }) => total + ended, 0) }];
         }),
       ),
     };

@@ -22,8 +22,8 @@ export interface Replay {
   records: Record[];
   /** From the first request's time to the last one's end. */
   makespanMs: number;
-  /** What those had that always ran, by class: tokens of their answers, and how many have ended. */
-  background: { [priority: string]: { tokens: number; ended: number } };
+  /** What those had that always ran, by class: tokens of their prompts computed and of their answers, and how many have ended. */
+  background: { [priority: string]: { promptTokens?: number; tokens: number; ended: number } };
 }
 
 export interface ReplayOptions {
@@ -66,11 +66,12 @@ export async function replay(server: Server, requests: readonly MixedRequest[], 
   const keepRunning = (list: readonly MixedRequest[], round: number): void => {
     const { priority, promptIds, prefill, numTokens } = list[round % list.length]!;
     const id = `background ${priority} ${round}`;
-    const had = got[priority] ?? { tokens: 0, ended: 0 };
+    const had = got[priority] ?? { promptTokens: 0, tokens: 0, ended: 0 };
     got[priority] = had;
     const onEnd = (): void => {
       running.delete(id);
       if (numOpen === 0) return;
+      had.promptTokens! += server.computed(id);
       had.ended++;
       keepRunning(list, round + 1);
     };
@@ -91,7 +92,10 @@ export async function replay(server: Server, requests: readonly MixedRequest[], 
     await nextTurn();
   }
   const makespanMs = Math.max(0, ...records.map(({ ended }) => ended));
-  for (const id of running) server.abort(id);
+  for (const id of running) {
+    got[id.split(' ')[1]!]!.promptTokens! += server.computed(id);
+    server.abort(id);
+  }
   while (server.hasWork()) await server.step();
 
   const wanted = new Map(requests.map((request) => [request.id, request.numTokens]));

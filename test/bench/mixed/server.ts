@@ -1,6 +1,7 @@
 /**
  * Who answers the requests of the suite `mixed`: the engine under some policies, or the engine fed with padded batches as
- * a server without continuous batching runs them. All of them run the same steps over the same prefix cache.
+ * a server without continuous batching runs them. All of them run the same steps over the same prefix cache, without drafts:
+ * what random weights say goes round in circles, which drafts would foresee as no text of a trained model is foreseen.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Engine } from '../../../engine/engine.ts';
@@ -26,23 +27,37 @@ export interface Server {
   /** Unknown and ended ones are ignored. */
   abort(id: string): void;
   hasWork(): boolean;
+  /** Tokens of a request's prompt that have been computed for it; 0 of one that is not known any more. */
+  computed(id: string): number;
   /** One step of the engine, or a short wait for more requests. */
   step(): Promise<void>;
 }
 
 export class EngineServer implements Server {
   readonly #engine: Engine;
+  readonly #sequences = new Map<string, Sequence>();
 
   constructor(engine: Engine) {
     this.#engine = engine;
   }
 
   add(job: Job): void {
-    this.#engine.add(sequenceOf(job));
+    const onEnd = (): void => {
+      job.onEnd();
+      this.#sequences.delete(job.id);
+    };
+    const sequence = sequenceOf({ ...job, onEnd });
+    this.#sequences.set(job.id, sequence);
+    this.#engine.add(sequence);
   }
 
   abort(id: string): void {
     this.#engine.abort(id);
+  }
+
+  computed(id: string): number {
+    const sequence = this.#sequences.get(id);
+    return sequence ? sequence.numReached - sequence.cachedTokens : 0;
   }
 
   hasWork(): boolean {
@@ -103,6 +118,10 @@ export class PaddedBatches implements Server {
     return this.#queue.length > 0 || this.#engine.hasWork();
   }
 
+  computed(): number {
+    return 0;
+  }
+
   async step(): Promise<void> {
     if (!this.#engine.hasWork()) {
       const { size, timeoutMs, now, sleep } = this.#padding;
@@ -155,6 +174,7 @@ function sequenceOf({ id, priority, promptIds, prefill, numTokens, onToken, onEn
     sampling: { maxTokens: numTokens, ignoreEos: true, seed: 1 },
     eosIds: [],
     detokenizer: { push: () => '', flush: () => '' },
+    draftSources: null,
     onToken,
     onFinish: onEnd,
     onError: (error) => {
