@@ -139,6 +139,8 @@ export class Engine {
     this.#planner.arrived(sequence, !this.hasWork(false));
     this.#sequences.set(sequence.id, sequence);
     const now = this.#clock();
+    // Also of one that waits for the disk first.
+    sequence.arrivedAt = now;
     const error = this.#refusal(sequence);
     if (!error && this.#isOnDisk(sequence)) void this.#fetch(sequence, now);
     else this.#scheduler.add(sequence, now);
@@ -215,7 +217,8 @@ export class Engine {
   /** Changes the ceiling of all of it. Sequences that no longer fit are preempted. */
   setMaxBytes(maxBytes: number): void {
     this.#betweenSteps(() => {
-      this.#scheduler.setMaxBytes(this.#divide(maxBytes));
+      const forCache = this.#divide(maxBytes);
+      this.#scheduler.setMaxBytes(forCache, this.#mostPrefill);
       this.#cache.sparse.room.prefillTokens = this.#mostPrefill;
       this.#cache.toldBytes = maxBytes;
       // It may be larger than its new share; what is still needed of it is taken from the window again.

@@ -1,15 +1,17 @@
 /**
  * File blocks computed while nothing else runs, so that the first question about a file, or the next after an edit,
- * finds it read. At most one at a time, one per edit, capped in cost; the scheduler lets it wait while there is any
- * request, an edit of its file ends it.
+ * finds it read. At most one at a time, in parts with a pause between them, capped in cost for each version of a text; the
+ * scheduler lets it wait while there is any request, an edit of its file ends it.
  */
 import type { Documents } from './documents.ts';
 import type { FileLedger } from './fileLedger.ts';
 import type { LoadedModel } from './loadedModel.ts';
 import { Sequence } from './sequence.ts';
 
-/** Per edit, in multiply-adds: about a second of two laptop cores in int8; a large model gets the block's beginning only. */
-const MAX_MULTIPLY_ADDS = 1e12;
+/** Of a part, in multiply-adds: some seconds of two laptop cores in int8. */
+const PART_MULTIPLY_ADDS = 1e12;
+/** Of a version of a text: 8,000 tokens of a model of 1.5 billion parameters take half of it, a larger one gets the block's beginning only. */
+const MOST_MULTIPLY_ADDS = 25e12;
 
 export class IdleWork {
   /** Without request or edit for this long, the machine counts as idle. */
@@ -20,6 +22,8 @@ export class IdleWork {
   #numStarted = 0;
   /** The sequence under way and its document. */
   #running: { sequenceId: string; docId: string } | null = null;
+  /** By document: the version that was computed last, and what that has cost. */
+  readonly #spent = new Map<string, { version: number; multiplyAdds: number }>();
 
   constructor(documents: Documents, files: FileLedger) {
     this.#documents = documents;
@@ -41,12 +45,20 @@ export class IdleWork {
       if (this.#files.isPinned(docId)) model.engine.pin(docId, block);
       const { tokens, diskTokens } = model.engine.describe(block);
       const cached = tokens + diskTokens;
-      const promptIds = block.slice(0, cached + Math.floor(MAX_MULTIPLY_ADDS / model.info.parameters));
+      const known = this.#spent.get(docId);
+      const spent = known?.version === document.version ? known.multiplyAdds : 0;
+      const promptIds = block.slice(0, cached + Math.floor(Math.min(PART_MULTIPLY_ADDS, MOST_MULTIPLY_ADDS - spent) / model.info.parameters));
       if (tokens >= promptIds.length || promptIds.length < 2) continue;
+      this.#spent.set(docId, { version: document.version, multiplyAdds: spent + (promptIds.length - cached) * model.info.parameters });
       const sequenceId = `idle ${++this.#numStarted}`;
       const ended = () => {
         model.engine.dropShifted(promptIds);
         if (this.#running?.sequenceId === sequenceId) this.#running = null;
+      };
+      const finished = () => {
+        ended();
+        // The next part, after a pause; not of a file that was closed meanwhile.
+        if (promptIds.length < block.length && this.#documents.find(docId)) this.#files.touch(docId);
       };
       this.#running = { sequenceId, docId };
       model.engine.add(
@@ -59,7 +71,7 @@ export class IdleWork {
           eosIds: [],
           detokenizer: model.text.tokenizer.createDetokenizer(),
           onToken: () => {},
-          onFinish: ended,
+          onFinish: finished,
           // Does not fit: requests for this file will say so themselves.
           onError: ended,
         }),
@@ -80,6 +92,7 @@ export class IdleWork {
   /** The engine was replaced: nothing of the old one's is running, and nothing is computed. */
   forget(): void {
     this.#running = null;
+    this.#spent.clear();
     this.#files.touchAll();
   }
 }

@@ -67,7 +67,8 @@ export class Journal {
     const { tokens, requests } = this.#metrics;
     const isError = outcome instanceof RequestError;
     if (sequence.priority !== 'idle') {
-      tokens.prompt += sequence.numPromptTokens;
+      // Of one that was given up while it waited nothing was looked for.
+      tokens.prompt += isError || outcome === 'abort' ? sequence.numReached : sequence.numPromptTokens;
       tokens.promptCached += sequence.cachedTokens;
       requests[isError ? 'failed' : outcome === 'abort' ? 'aborted' : 'done']++;
     }

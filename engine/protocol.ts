@@ -20,6 +20,7 @@ export type ErrorCode =
   | 'badRequest'
   | 'contextTooLong'
   | 'outOfMemory'
+  | 'readFailed'
   | 'unknownDocument'
   | 'modelInvalid'
   | 'modelUnsupported'

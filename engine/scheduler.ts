@@ -2,11 +2,10 @@
  * Who waits, who runs, and what a step has. Owns the sequences; admission and the building of steps are its parts. Never
  * sees a tensor.
  */
-import { t } from '@vscode/l10n';
 import { Admission } from './admission.ts';
 import type { BatchSpan } from './batch.ts';
 import type { KvCache } from './cache/kvCache.ts';
-import { RequestError } from './errors.ts';
+import { numComputed } from './cache/lease.ts';
 import { VirtualTokens } from './policies/fairness.ts';
 import type { Policies } from './policies/policies.ts';
 import type { TokenBudget } from './policies/tokenBudget.ts';
@@ -56,7 +55,6 @@ export class Scheduler {
 
   add(sequence: Sequence, now: number): void {
     sequence.arrivalIndex = this.#numAdded++;
-    sequence.arrivedAt = now;
     sequence.lastServedAt = now;
     this.#admission.waiting.add(sequence);
     this.#served.arrive(sequence.clientId);
@@ -80,8 +78,10 @@ export class Scheduler {
     this.#admission.remove(sequence);
   }
 
-  /** Sets the cache's ceiling, preempting what no longer fits under it. */
-  setMaxBytes(maxBytes: number): void {
+  /** Sets the cache's ceiling, preempting what no longer fits under it. @param mostPrefill tokens of a prompt for the prefill lane */
+  setMaxBytes(maxBytes: number, mostPrefill: number): void {
+    // What has not been computed yet goes through the other lane where the scratch has no room for it any more.
+    for (const [sequence, lease] of this.#admission.running) if (!lease.sparse) sequence.limitPrefill(mostPrefill, numComputed(lease));
     // What a sparse lease holds in the store is not among what could be let go.
     for (const [sequence, { sparse }] of this.#admission.running) if (sparse) this.#admission.preempt(sequence);
     this.#cache.setAside(0);
@@ -92,6 +92,11 @@ export class Scheduler {
   /** Puts the next step together and takes slots for it. */
   schedule(budget: TokenBudget, now: number): Schedule {
     this.#ended = [];
+    if (this.#cache.sparse.hasLost) {
+      // Whoever needed them has ended. All that nobody uses goes, and is computed anew when it is asked about.
+      this.#cache.sparse.hasLost = false;
+      this.#cache.evict([], true);
+    }
     this.#attendToLong();
     const all = [...this.sequences()];
     const idleToo = all.every((s) => s.priority === 'idle');
@@ -116,14 +121,7 @@ export class Scheduler {
     const sequence = this.#admission.long;
     this.#cache.setAside(sequence?.tokenIds.length ?? 0);
     if (!sequence) return;
-    const lease = this.#admission.running.get(sequence)!;
-    this.#cache.sparse.rank(lease);
-    const failure = lease.sparse?.failure;
-    if (!failure) return;
-    this.remove(sequence);
-    // What else of the file is lost is not known: all that nobody uses goes, and is computed anew.
-    this.#cache.evict([], true);
-    this.#ended.push({ sequence, outcome: new RequestError('engineFailed', t('A part of this long text, kept on the disk, could not be read back ({0}). Ask again: it is read anew.', failure.message)) });
+    this.#cache.sparse.rank(this.#admission.running.get(sequence)!);
   }
 
   /** What the runner gets. Valid until the next `schedule`. */

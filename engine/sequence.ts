@@ -139,10 +139,11 @@ export class Sequence {
     this.#events = options;
   }
 
-  /** The engine's bound on the tokens for the prefill lane. Before the sequence is scheduled. */
-  limitPrefill(most: number): void {
-    if (this.prefillEnd <= most) return;
-    this.#prefill = clipped(this.#prefill, most);
+  /** The engine's bound on the tokens for the prefill lane; the first `computed`, which are there already, stay what they are. Between steps. */
+  limitPrefill(most: number, computed = 0): void {
+    const end = Math.max(most, computed);
+    if (this.prefillEnd <= end) return;
+    this.#prefill = clipped(this.#prefill, end);
     for (const [i, id] of laneIds(this.tokenIds, this.#prefill).entries()) this.cacheIds[i] = id;
   }
 

@@ -277,7 +277,7 @@ export class StepBuilder {
     }
     if (isLong && !this.#admission.mayBeLong(sequence)) return null;
     // The ceiling may have been raised since it came.
-    if (!isLong && this.#cache.sparse.room.prefillTokens > 0) sequence.limitPrefill(this.#cache.sparse.room.prefillTokens);
+    if (!isLong) sequence.limitPrefill(this.#cache.sparse.room.prefillTokens, this.#admission.lookUp(sequence));
     const lease = this.#admission.admit(sequence, isLong);
     if (lease) {
       if (!isLong) this.#shifted?.plan(sequence);
@@ -323,6 +323,15 @@ export class StepBuilder {
   #take(sequence: Sequence, lease: Lease, most: number, { wanted = most, perToken = 1 } = {}): boolean {
     const lane = sequence.laneAt(numComputed(lease));
     const { running } = this.#admission;
+    if (lease.sparse?.failure) {
+      this.#end(sequence, new RequestError('readFailed', t('A part of this long text, kept on the disk, could not be read back ({0}). Ask again: it is read anew.', lease.sparse.failure.message)));
+      return false;
+    }
+    // What it computes has no room outside the window: its scratch would grow with what stays there.
+    if (lease.sparse && lease.tail.length + most > this.#cache.sparse.room.slotsWith(0)) {
+      this.#end(sequence, sequence.numGenerated > 0 ? 'length' : this.#tooLarge(sequence.tokenIds.length));
+      return false;
+    }
     for (; running.has(sequence); ) {
       const count = Math.min(most, this.#cache.available);
       // Where all attend together a single token in a page of its own would be a page more for everybody; many begin one of theirs.

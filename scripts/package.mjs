@@ -2,7 +2,7 @@
 // `-- --target win32-x64` for another one, `-- --all` for all; `--out FILE` (or a folder that exists) says where to.
 // .vscodeignore lists what all have in common; the native library's files are added here, and a README without pictures.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -52,16 +52,19 @@ export async function packageTarget(target, out) {
   const name = `kvasir-${target}-${version}.vsix`;
   const isFolder = out !== undefined && statSync(out, { throwIfNoEntry: false })?.isDirectory();
   const packagePath = path.resolve(out === undefined ? name : isFolder ? path.join(out, name) : out);
-  const stage = path.resolve('.cache/package', target);
-  rmSync(stage, { recursive: true, force: true });
-  for (const file of [...allowedFiles(), ...nativeFiles(target), ...manifests()]) {
-    mkdirSync(path.join(stage, path.dirname(file)), { recursive: true });
-    copyFileSync(file, path.join(stage, file));
+  mkdirSync('.cache', { recursive: true });
+  const stage = mkdtempSync(path.resolve('.cache/package-'));
+  try {
+    for (const file of [...allowedFiles(), ...nativeFiles(target), ...manifests()]) {
+      mkdirSync(path.join(stage, path.dirname(file)), { recursive: true });
+      copyFileSync(file, path.join(stage, file));
+    }
+    writeFileSync(path.join(stage, 'README.md'), readmeForPackage(readFileSync('README.md', 'utf8')));
+    writeFileSync(path.join(stage, '.vscodeignore'), [readFileSync('.vscodeignore', 'utf8').trimEnd(), '!README.md', ...nativeFiles(target).map((file) => `!${file}`), ''].join('\n'));
+    await createVSIX({ cwd: stage, target, packagePath, rewriteRelativeLinks: false, allowMissingRepository: true });
+  } finally {
+    rmSync(stage, { recursive: true, force: true });
   }
-  writeFileSync(path.join(stage, 'README.md'), readmeForPackage(readFileSync('README.md', 'utf8')));
-  writeFileSync(path.join(stage, '.vscodeignore'), [readFileSync('.vscodeignore', 'utf8').trimEnd(), '!README.md', ...nativeFiles(target).map((file) => `!${file}`), ''].join('\n'));
-  await createVSIX({ cwd: stage, target, packagePath, rewriteRelativeLinks: false, allowMissingRepository: true });
-  rmSync(stage, { recursive: true });
   return path.relative('', packagePath);
 }
 

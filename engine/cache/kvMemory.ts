@@ -334,8 +334,8 @@ export class KvMemory {
   #cut(node: TreeNode, length: number): void {
     const at = node.tokenIds.length - length;
     if (at <= 0 || node.pruned) return;
-    // A compressed block goes as a whole.
-    const whole = node.slots || !node.stored ? at : this.store.wholeBlocks(node.stored, at);
+    // A stored block goes as a whole, its halves might take more than it does: compressed, or with a sketch each.
+    const whole = node.stored ? this.store.wholeBlocks(node.stored, at) : at;
     if (whole > 0) this.tree.split(node, whole);
   }
 

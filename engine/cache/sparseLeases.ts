@@ -47,6 +47,8 @@ export class SparseLeases {
   readonly #memory: KvMemory;
   readonly #held: HeldRuns;
   readonly room: SparseRoom;
+  /** Rows could not be read back since this was last set to false. */
+  hasLost = false;
   readonly #clock: () => number;
   readonly #ranks: boolean;
   readonly #biased: ReadonlySet<number>;
@@ -75,7 +77,7 @@ export class SparseLeases {
     const match = matchSketched(this.#memory.tree, tokenIds, limit, lease.node);
     if (match.numTokens === 0) return 0;
     const before = endIndex(lease.node);
-    const nodes = this.#memory.runsOf(match);
+    const nodes = this.#runsOf(match, lease.sparse!);
     // Room for one must not cost another.
     for (const node of nodes) this.#memory.reference(node);
     for (const node of nodes) {
@@ -87,6 +89,22 @@ export class SparseLeases {
     this.choose(lease);
     this.#touch(lease);
     return endIndex(lease.node) - before;
+  }
+
+  /** The run that a match ends in is cut there, for which a block of it is read. */
+  #runsOf(match: Match, sparse: SparseRows): TreeNode[] {
+    try {
+      return this.#memory.runsOf(match);
+    } catch (error) {
+      this.#lose(sparse, error as Error);
+      return [];
+    }
+  }
+
+  /** Rows could not be read back. Which others are lost with them is not known. */
+  #lose(sparse: SparseRows, error: Error): void {
+    sparse.failure = error;
+    this.hasLost = true;
   }
 
   /** Puts whole blocks of a lease's tail into the tree. What another one has computed of the same tokens is gone on with instead. */
@@ -207,7 +225,7 @@ export class SparseLeases {
         this.#memory.window.write(slots, block.rows(), 0, block.positions ?? startIndex);
       } catch (error) {
         this.#memory.free(slots);
-        sparse.failure = error as Error;
+        this.#lose(sparse, error as Error);
         continue;
       }
       resident.set(block, { block, slots: [...slots] });

@@ -87,3 +87,37 @@ test('the ceiling counts window, store, scratch and the disk tier’s buffers, t
   engine.setMaxBytes(maxBytes - 1500 * BYTES);
   expect(engine.cacheBytes).toBeLessThanOrEqual(maxBytes - 1500 * BYTES);
 });
+
+/** As the real one: memory for all that a prompt has in the prefill lane, from its first part on. */
+class GrowingRunner extends FakeRunner {
+  scratchBytes = 0;
+
+  override async run(batch: Parameters<FakeRunner['run']>[0]): Promise<Float32Array> {
+    for (const { lane, prefillEnd } of batch) if (lane === 'prefill') this.scratchBytes = Math.max(this.scratchBytes, scratchRows(prefillEnd!) * 4 * BYTES);
+    return super.run(batch);
+  }
+
+  releaseScratch(): void {
+    this.scratchBytes = 0;
+  }
+}
+
+test.each([1, 5])('a ceiling that falls while prompts are read, after step %i: what has been computed stays, the rest takes the other lane, no byte more', async (at) => {
+  const window = new KvWindow(SHAPE, 0);
+  const runner = new GrowingRunner(window);
+  const ceilings = [20_000 * BYTES, 6000 * BYTES];
+  const engine = new Engine({ runner, window, maxContext: 4096, tokenBudget: 256, clock: () => 0, prefillBytesPerToken: 4 * BYTES, maxBytes: ceilings[0]!, policies: { speculation: false } });
+  const first = ask(engine, tokens(2500, 1), { maxTokens: 20, prefillTokens: 2500 });
+  let ceiling = ceilings[0]!;
+  const second = ask(engine, tokens(900, 2), { maxTokens: 20, prefillTokens: 900 });
+  for (let steps = 0; engine.hasWork(); steps++) {
+    await engine.step();
+    if (steps === at) engine.setMaxBytes((ceiling = ceilings[1]!));
+    expect(engine.cacheBytes).toBeLessThanOrEqual(ceiling);
+    engine.checkIntegrity();
+  }
+  expect([first.ended, second.ended]).toEqual(['length', 'length']);
+  // Nothing is computed twice for it.
+  expect(runner.numComputed).toBe(2500 + 900 + 2 * 19);
+  for (const [i, one] of [first, second].entries()) expect(one.tokenIds).toEqual(runAlone(tokens(i === 0 ? 2500 : 900, i + 1), { maxTokens: 20 }, { maxContext: 4096, capacity: 20_000 }).tokenIds);
+});

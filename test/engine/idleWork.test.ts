@@ -8,12 +8,12 @@ import { drain, harness, numberDetokenizer, tokens } from './harness.ts';
 import { VOCAB_SIZE } from './fakeRunner.ts';
 
 /** A model whose file block is a token for each character. */
-function setUp() {
+function setUp(parameters = 1) {
   const h = harness({ slots: 4096, tokenBudget: 32 });
   const documents = new Documents();
   const files = new FileLedger();
   const layout = { fileBlock: ({ lf }: { lf: string }) => ({ tokenIds: [...lf].map((c) => c.charCodeAt(0) % VOCAB_SIZE), numHeaderTokens: 0 }) };
-  const model = { engine: h.engine, layout, info: { parameters: 1 }, text: { tokenizer: { createDetokenizer: numberDetokenizer } } } as unknown as LoadedModel;
+  const model = { engine: h.engine, layout, info: { parameters }, text: { tokenizer: { createDetokenizer: numberDetokenizer } } } as unknown as LoadedModel;
   const text = tokens(1000, 1).map((id) => String.fromCharCode(0x4000 + id)).join('');
   documents.open('d', 1, 'd.ts', text);
   files.touch('d');
@@ -69,5 +69,34 @@ test('a request that stops idle work finds what it has done', async () => {
   expect(idle.due).toBe(true);
   idle.start(model);
   await drain(engine);
+  expect(computed()).toBe(1000);
+});
+
+test('a model that takes long reads a file in parts, with a pause between them', async () => {
+  // 200 tokens to a part.
+  const { engine, model, idle, computed, files } = setUp(5e9);
+  for (let parts = 1; parts <= 5; parts++) {
+    expect(idle.start(model)).toBe(true);
+    expect(idle.due).toBe(false);
+    await drain(engine);
+    expect(computed()).toBe(200 * parts);
+  }
+  expect(idle.due).toBe(false);
+  // A file that is closed meanwhile is left.
+  const other = setUp(5e9);
+  other.idle.start(other.model);
+  await drain(other.engine);
+  other.files.close('d');
+  expect(other.idle.due).toBe(false);
+  expect(files.hasStale).toBe(false);
+});
+
+test('what a version of a text costs is bounded, and an edit begins anew', async () => {
+  // 20 tokens to a part, 500 in all.
+  const { engine, model, idle, edit, computed } = setUp(5e10);
+  while (idle.start(model)) await drain(engine);
+  expect(computed()).toBe(500);
+  edit(2, 10, 10, '\u4003');
+  while (idle.start(model)) await drain(engine);
   expect(computed()).toBe(1000);
 });

@@ -130,6 +130,11 @@ test('a request that is aborted while its prompt is read ends once, and so does 
   const [aborted, failed] = [question(engine, block, 1), question(engine, block, 2)];
   engine.abort(aborted.sequence.id);
   expect([aborted.ended, aborted.numEnds]).toEqual(['abort', 1]);
+  // It has waited, and nothing of its prompt was looked for.
+  const { classes, tokens: counted } = engine.stats();
+  expect(classes.chat.queueMs.count).toBe(1);
+  expect(classes.chat.queueMs.sum).toBeGreaterThanOrEqual(0);
+  expect(counted.prompt).toBe(0);
   engine.failAll(new RequestError('engineFailed', 'a test'));
   await sleep(50);
   expect([aborted.numEnds, failed.numEnds, failed.ended]).toEqual([1, 1, 'engineFailed']);

@@ -191,9 +191,9 @@ test('a disk that fills up while a context is read: it ends with what it has, an
   expect(runner.numComputed).toBeGreaterThan(0);
 });
 
-test('rows that cannot be read back end the request that needs them, no other; asked again, it is read anew', async () => {
+test.each([0, 13])('rows that cannot be read back end the request that needs them, no other; asked again, it is read anew: %i tokens behind a block', async (rest) => {
   const { engine, spillFile } = opened();
-  const block = tokens(LONG, 1);
+  const block = tokens(LONG + rest, 1);
   const first = ask(engine, [...block, ...tokens(40, 2)], { prefillTokens: block.length, maxTokens: 5 });
   await drain(engine);
   expect(first.ended).toBe('length');
@@ -204,15 +204,14 @@ test('rows that cannot be read back end the request that needs them, no other; a
   const broken = ask(engine, [...block, ...tokens(40, 3)], { prefillTokens: block.length, maxTokens: 5 });
   const beside = ask(engine, tokens(300, 4), { maxTokens: 5 });
   await drain(engine);
-  expect(broken).toMatchObject({ numEnds: 1, ended: 'engineFailed' });
+  expect(broken).toMatchObject({ numEnds: 1, ended: 'readFailed' });
   expect(beside.tokenIds).toEqual(runAlone(tokens(300, 4), { maxTokens: 5 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds);
   engine.checkIntegrity();
-  expect(spillFile.bytes).toBe(0);
   spillFile.read = read;
   const again = ask(engine, [...block, ...tokens(40, 3)], { prefillTokens: block.length, maxTokens: 5 });
   await drain(engine);
   expect(again).toMatchObject({ numEnds: 1, ended: 'length' });
-  expect(again.sequence.cachedTokens).toBeLessThan(LONG);
+  expect(again.sequence.cachedTokens).toBeLessThan(1000);
   spillFile.close();
 });
 

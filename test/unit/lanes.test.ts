@@ -44,6 +44,9 @@ test('a sequence keeps its lanes while it grows, and takes the engine\'s bound',
   expect([0, 1, 2, 3].map((i) => sequence.laneEnd(i))).toEqual([1, 2, 4, 4]);
   sequence.limitPrefill(6);
   expect(sequence.prefillEnd).toBe(4);
+  // What is computed stays of its lane.
+  sequence.limitPrefill(3, 4);
+  expect(sequence.prefillEnd).toBe(4);
   sequence.limitPrefill(3);
   expect([sequence.prefillEnd, sequence.laneEnd(3)]).toEqual([3, 4]);
   sequence.append({ tokenId: 7, logprob: null, topLogprobs: [] }, 0);

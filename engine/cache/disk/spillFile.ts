@@ -89,8 +89,12 @@ export class SpillFile {
     if (!last || last.at + last.bytes < this.#end) return;
     this.#end = last.at;
     this.#holes.pop();
-    // The disk has it back.
-    if (this.bytes === 0 && this.#file) ftruncateSync(this.#file.fd, 0);
+    // The disk has it back; one that fails keeps it a while longer.
+    try {
+      if (this.bytes === 0 && this.#file) ftruncateSync(this.#file.fd, 0);
+    } catch (error) {
+      this.#log(`${this.#folder}: ${(error as Error).message}`);
+    }
   }
 
   close(): void {
