@@ -148,6 +148,8 @@ export class Assistant {
         return this.#wake();
       case 'abort':
         return this.#model ? this.#requests.abort(message.requestId, this.#model) : undefined;
+      case 'prioritise':
+        return this.#model ? this.#requests.prioritise(message.requestId, message.priority, this.#model) : undefined;
       case 'documentChanged':
         if ('text' in message) this.#documents.open(message.docId, message.version, message.path, message.text, message.language);
         else this.#documents.edit(message.docId, message.version, message.edits);

@@ -19,7 +19,7 @@ import { clipped, laneIds, type TokenRange } from './laneIds.ts';
 import { mostPrefillTokens } from './memory.ts';
 import { ALL_POLICIES, type Policies } from './policies/policies.ts';
 import { StepCost, TYPICAL_PREFILL } from './policies/stepCost.ts';
-import type { EngineStats, FinishReason, Tier, TreeNode } from './protocol.ts';
+import type { EngineStats, FinishReason, Priority, Tier, TreeNode } from './protocol.ts';
 import { sample } from './sampler.ts';
 import { numTokensOf, type Scheduled } from './schedule.ts';
 import { Scheduler } from './scheduler.ts';
@@ -160,6 +160,14 @@ export class Engine {
   /** Ends a sequence with `stop`, after the step under way, without further tokens: its shown text is complete. */
   stop(id: string): void {
     this.#endBetweenSteps(id, 'stop');
+  }
+
+  /** From the next step on it is of another class. Unknown and finished ids are ignored. */
+  prioritise(id: string, priority: Priority): void {
+    this.#betweenSteps(() => {
+      const sequence = this.#sequences.get(id);
+      if (sequence) sequence.priority = priority;
+    });
   }
 
   /** Someone is typing: steps are kept short for a while. */

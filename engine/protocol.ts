@@ -211,6 +211,8 @@ export type HostMessage =
   | { type: 'configure'; /** 0 lets the engine choose. */ maxBytes?: number; /** Of the available memory, then. */ memoryShare?: number; /** Whether file blocks may be computed while idle. */ idleWork?: boolean }
   | { type: 'generate'; requestId: string; task: Task; priority: Priority; sampling?: SamplingParams }
   | { type: 'abort'; requestId: string }
+  /** Somebody waits for it now, or nobody any more. */
+  | { type: 'prioritise'; requestId: string; priority: Priority }
   | { type: 'documentChanged'; docId: string; version: number; /** As the editor shows it; the engine keeps the last two parts. */ path: string; text: string; /** The editor's name of it, where the path does not tell: untitled files, cells of a notebook. */ language?: string; /** Nothing of it is written to the disk, ever. */ secret?: boolean; /** Nothing of this text is, until it is saved. */ unsaved?: boolean }
   | { type: 'documentChanged'; docId: string; version: number; edits: TextEdit[]; unsaved?: boolean }
   /** Its text has been saved as it is; `saved` false: it turns out that it is not. */

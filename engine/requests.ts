@@ -40,7 +40,7 @@ export class Requests {
   readonly #syntax: Syntax;
   readonly #emit: (message: EngineMessage) => void;
   /** Completions that wait for their document's syntax. */
-  readonly #waiting = new Map<string, { aborted: boolean }>();
+  readonly #waiting = new Map<string, { aborted: boolean; priority: Priority }>();
 
   constructor(documents: Documents, files: FileLedger, syntax: Syntax, emit: (message: EngineMessage) => void) {
     this.#documents = documents;
@@ -76,14 +76,14 @@ export class Requests {
     const parsing = this.#syntax.prepare(document);
     if (!parsing) return this.#begin(requestId, prepare(document), priority, model);
 
-    const waiting = { aborted: false };
+    const waiting = { aborted: false, priority };
     this.#waiting.set(requestId, waiting);
     const { path, text, version, language } = document;
     void parsing.then(() => {
       if (!this.#waiting.delete(requestId)) return;
       try {
         // What has been typed in between belongs to the next request.
-        this.#begin(requestId, prepare(document.text === text ? document : new SourceDocument(task.docId, path, text, version, language)), priority, model);
+        this.#begin(requestId, prepare(document.text === text ? document : new SourceDocument(task.docId, path, text, version, language)), waiting.priority, model);
         if (waiting.aborted) this.abort(requestId, model);
       } catch (error) {
         const { code, message } = toRequestError(error);
@@ -97,6 +97,12 @@ export class Requests {
     const waiting = this.#waiting.get(requestId);
     if (waiting) waiting.aborted = true;
     for (const id of this.#live.get(requestId)?.sequenceIds ?? []) model.engine.abort(id);
+  }
+
+  prioritise(requestId: string, priority: Priority, model: LoadedModel): void {
+    const waiting = this.#waiting.get(requestId);
+    if (waiting) waiting.priority = priority;
+    for (const id of this.#live.get(requestId)?.sequenceIds ?? []) model.engine.prioritise(id, priority);
   }
 
   /** Ends every request with this error; the caller drops their sequences with the engine. */

@@ -89,7 +89,8 @@ export function resolveSampling(sampling: SamplingParams = {}): Required<Samplin
 export class Sequence {
   readonly id: string;
   readonly clientId: string;
-  readonly priority: Priority;
+  /** Changes where somebody begins to wait for what was computed ahead. Between steps. */
+  priority: Priority;
   /** Prompt, then generated tokens. */
   readonly tokenIds: number[];
   readonly numPromptTokens: number;

@@ -11,6 +11,11 @@ export type Done = Extract<EngineMessage, { type: 'done' }>;
 export type Generate = Omit<Extract<HostMessage, { type: 'generate' }>, 'type' | 'requestId'>;
 export type LoadStage = Extract<EngineMessage, { type: 'loadProgress' }>['stage'];
 
+export interface GenerateSignals {
+  signal?: AbortSignal;
+  hurry?: AbortSignal;
+}
+
 /** A request's end without a result; `message` is one sentence for the user. */
 export class EngineError extends Error {
   readonly code: ErrorCode;
@@ -85,13 +90,18 @@ export class Connection {
     return this.#request<ReplyValue>(requestId, message(requestId), { onProgress });
   }
 
-  /** Streams through `listeners`; after an abort by `signal` resolves with finishReason `abort`. */
-  generate(request: Generate, listeners: Listeners = {}, signal?: AbortSignal): Promise<Done> {
+  /** Streams through `listeners`; after an abort by `signal` resolves with finishReason `abort`. Once `hurry` has fired somebody waits for it: it is a completion then. */
+  generate(request: Generate, listeners: Listeners = {}, { signal, hurry }: GenerateSignals = {}): Promise<Done> {
     const requestId = `g${++this.#numRequests}`;
     const abort = () => this.notify({ type: 'abort', requestId });
-    const done = this.#request<Done>(requestId, { type: 'generate', requestId, ...request }, listeners);
+    const raise = () => this.notify({ type: 'prioritise', requestId, priority: 'completion' });
+    const done = this.#request<Done>(requestId, { type: 'generate', requestId, ...request, ...(hurry?.aborted ? { priority: 'completion' as const } : {}) }, listeners);
     signal?.addEventListener('abort', abort);
-    return done.finally(() => signal?.removeEventListener('abort', abort));
+    if (request.priority !== 'completion') hurry?.addEventListener('abort', raise);
+    return done.finally(() => {
+      signal?.removeEventListener('abort', abort);
+      hurry?.removeEventListener('abort', raise);
+    });
   }
 
   /** Rejects what is pending, lets the engine finish its step and free its memory, then ends the channel. */

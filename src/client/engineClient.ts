@@ -4,7 +4,7 @@
  * engine; engineHost.ts gives it settings, folders and a way to tell the user.
  */
 import type { ChatTask, EngineStats, HostMessage, InspectedModel, LoadOptions, MachineInfo, ModelInfo, PromptSize, ReplyValue, SamplingParams, SummarizeTask } from '../../engine/protocol.ts';
-import { Connection, type Done, EngineError, type Generate, type LoadStage } from './connection.ts';
+import { Connection, type Done, EngineError, type Generate, type GenerateSignals, type LoadStage } from './connection.ts';
 import type { Translate } from '../translate.ts';
 import type { Transport } from './transport.ts';
 
@@ -15,13 +15,12 @@ export type EngineState =
   /** `retry`: the next request tries again (a model that cannot be loaded); otherwise only `restart` helps. */
   | { kind: 'failed'; message: string; retry: boolean };
 
-export interface GenerateRequest extends Omit<Generate, 'task'> {
+export interface GenerateRequest extends Omit<Generate, 'task'>, GenerateSignals {
   /** Built when the message is sent, so that it describes the documents as they are then. */
   task: () => Generate['task'];
   onChunk?: (text: string) => void;
   /** For a request made of several sequences: how many have ended. */
   onParts?: (numDone: number, numTotal: number) => void;
-  signal?: AbortSignal;
 }
 
 export interface EngineClientOptions {
@@ -85,7 +84,7 @@ export class EngineClient {
 
   /** Resolves with finishReason `abort` after `signal`, also when that came before the model was loaded. */
   async generate(request: GenerateRequest): Promise<Done> {
-    const { task, onChunk, onParts, signal, ...rest } = request;
+    const { task, onChunk, onParts, signal, hurry, ...rest } = request;
     this.#count(1);
     this.#used(1);
     try {
@@ -94,7 +93,7 @@ export class EngineClient {
       const send = () => {
         const built = task();
         // Building it may find that nobody needs it any more.
-        return signal?.aborted ? ABORTED : this.#connected().generate({ ...rest, task: built }, { onChunk, onParts }, signal);
+        return signal?.aborted ? ABORTED : this.#connected().generate({ ...rest, task: built }, { onChunk, onParts }, { ...(signal && { signal }), ...(hurry && { hurry }) });
       };
       const { epoch } = this;
       try {

@@ -21,6 +21,7 @@ export class Run {
   readonly purpose: Purpose;
   readonly #eol: '\n' | '\r\n';
   readonly #abort = new AbortController();
+  readonly #hurry = new AbortController();
   readonly #listeners = new Set<() => void>();
   #raw = '';
   #done: Done | undefined;
@@ -48,6 +49,11 @@ export class Run {
 
   get signal(): AbortSignal {
     return this.#abort.signal;
+  }
+
+  /** Fires when the editor begins to wait for it. */
+  get hurry(): AbortSignal {
+    return this.#hurry.signal;
   }
 
   get aborted(): boolean {
@@ -110,6 +116,7 @@ export class Run {
   /** Waits until it has ended or cannot serve `place`, at most `ms`. Throws what the request failed with. */
   async settle(place: Place, ms: number, signal: AbortSignal): Promise<Outcome> {
     this.numWaiting++;
+    this.#hurry.abort();
     try {
       return await new Promise<Outcome>((resolve, reject) => {
         const leave = (outcome: Outcome) => {

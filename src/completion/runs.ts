@@ -73,6 +73,7 @@ export class Runs implements vscode.Disposable {
           if (!this.#fits(run)) run.abort();
         },
         signal: run.signal,
+        hurry: run.hurry,
       })
       .finally(() => {
         this.#live.delete(run);

@@ -22,6 +22,33 @@ test('classes go in order, whatever the order of arrival', async () => {
   expect(order).toEqual(['completion', 'chat', 'summary', 'idle']);
 });
 
+test('what was computed ahead is a completion from the moment when somebody waits for it', async () => {
+  const ended = async (raised: boolean): Promise<string[]> => {
+    const { engine, runner, clock } = harness({ slots: 2048, tokenBudget: 16 });
+    runner.beforeRun = () => {
+      clock.now += 10;
+    };
+    const ahead = ask(engine, tokens(200, 1), { priority: 'summary', maxTokens: 4 });
+    const chat = ask(engine, tokens(200, 2), { priority: 'chat', maxTokens: 4 });
+    await engine.step();
+    // In the midst of a step, too.
+    const step = engine.step();
+    if (raised) engine.prioritise(ahead.sequence.id, 'completion');
+    engine.prioritise('nobody', 'completion');
+    await step;
+    const order: string[] = [];
+    while (engine.hasWork()) {
+      await engine.step();
+      for (const [name, one] of [['ahead', ahead], ['chat', chat]] as const) if (one.ended && !order.includes(name)) order.push(name);
+    }
+    expect([ahead.tokenIds, chat.tokenIds]).toEqual([alone(tokens(200, 1), 4), alone(tokens(200, 2), 4)]);
+    expect(engine.stats().classes.completion.ttftMs.count).toBe(raised ? 1 : 0);
+    return order;
+  };
+  expect(await ended(false)).toEqual(['chat', 'ahead']);
+  expect(await ended(true)).toEqual(['ahead', 'chat']);
+});
+
 test('idle work waits for every request and goes on afterwards', async () => {
   const { engine } = harness({ slots: 2048, tokenBudget: 16 });
   const idle = ask(engine, tokens(100), { priority: 'idle', maxTokens: 0 });

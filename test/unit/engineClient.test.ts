@@ -168,6 +168,24 @@ describe('requests', () => {
     expect(aborted).toEqual({ type: 'abort', requestId: (generate as { requestId: string }).requestId });
   });
 
+  test('what somebody begins to wait for is a completion from then on, and at once where that was before it was sent', async () => {
+    const { client, engines } = clientOf(SLOW);
+    const [hurry, abort] = [new AbortController(), new AbortController()];
+    const pending = client.generate({ ...ASK, priority: 'summary', hurry: hurry.signal, signal: abort.signal });
+    await client.ready();
+    await settle();
+    hurry.abort();
+    const late = client.generate({ ...ASK, priority: 'summary', hurry: hurry.signal, signal: abort.signal });
+    await settle();
+    abort.abort();
+    await Promise.all([pending, late]);
+    const [, first, raised, second] = engines[0]!.sent;
+    expect(first).toMatchObject({ type: 'generate', priority: 'summary' });
+    expect(raised).toEqual({ type: 'prioritise', requestId: (first as { requestId: string }).requestId, priority: 'completion' });
+    expect(second).toMatchObject({ type: 'generate', priority: 'completion' });
+    expect(engines[0]!.sent.filter(({ type }) => type === 'prioritise')).toHaveLength(1);
+  });
+
   test('an abort while the model loads ends the request at once and sends nothing', async () => {
     const { client, engines } = clientOf(() => {});
     const abort = new AbortController();
