@@ -12,6 +12,7 @@ import { memoryReading } from './memory.ts';
 import { type BudgetChange, MemoryBudget, USUAL_SHARE } from './memoryBudget.ts';
 import { codecQuality } from './model/codecQuality.ts';
 import { importModel, kvShape, usualKv } from './model/importModel.ts';
+import { laneCrossover } from './model/laneCrossover.ts';
 import { RopeTable } from './model/rope.ts';
 import { pruneQuality } from './model/pruneQuality.ts';
 import { OnnxRunner } from './model/runner.ts';
@@ -70,6 +71,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   progress('session', 0);
   const window = new KvWindow(shape, 0);
   const runner = await OnnxRunner.create(imported, window, { threads: options.threads });
+  const fewestPrefill = await laneCrossover(imported.dir, runner, { parameters: imported.parameters, contextTokens });
   const encode = (source: string): number[] => text.tokenizer.encode(source);
   const shifted = options.reuseShifted && kv === 'int8' ? await shiftQuality(imported, runner, encode, contextTokens, (fraction) => progress('session', fraction)) : null;
   const reuseShifted = shifted !== null && shifted.klMean <= shifted.bound;
@@ -79,10 +81,10 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   const onMeasured = (fraction: number): void => progress('session', fraction);
   const { turn } = text;
   const pruned = prunes ? await pruneQuality(imported, runner, encode, codec!, turn, contextTokens, onMeasured) : null;
-  const compressed = prunes
+  const ofFiles = prunes
     ? (pruned?.files ?? null)
     : codec && !codec.lossless ? await codecQuality(imported, runner, encode, codec, contextTokens, onMeasured) : null;
-  const isGood = compressed !== null && compressed.klMean <= compressed.bound;
+  const isGood = ofFiles !== null && ofFiles.klMean <= ofFiles.bound;
   const compression = codec && isGood ? compressionOf(options.compress!.when, codec, prunes ? 'kept' : null) : null;
   const pruning = pruned && isGood ? { idleMs: PRUNED_MS, turn, conversations: pruned.conversations.klMean <= pruned.conversations.bound } : null;
   progress('session', 1);
@@ -120,10 +122,10 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
       readsSnippets: text.manifest.completion.snippets,
       note: text.manifest.note,
       ...(shifted ? { shifted } : {}),
-      ...(compressed ? { compressed } : {}),
+      ...(ofFiles ? { compressed: pruned && isGood ? [ofFiles, pruned.conversations] : [ofFiles] } : {}),
     },
     text,
-    layout: new Layout(text, { contextTokens, numParameters: imported.parameters }),
+    layout: new Layout(text, { contextTokens, numParameters: imported.parameters, fewestPrefill }),
     engine: makeEngine(),
     setBudget(change: BudgetChange) {
       budget.configure(change, memoryReading(model.engine.cacheBytes), performance.now());

@@ -199,8 +199,8 @@ export interface ModelInfo {
   note: string;
   /** Left out where position-shifted reuse was not asked for, or this precision has none; it is in use where `klMean` is within the bound. */
   shifted?: ShiftQuality;
-  /** Left out where nothing is compressed; in use where `klMean` is within the bound. */
-  compressed?: CodecQuality;
+  /** Left out where nothing is compressed: of files, then of long conversations where those are another way; each is in use where its `klMean` is within the bound. */
+  compressed?: readonly CodecQuality[];
 }
 
 export type HostMessage =

@@ -35,7 +35,7 @@ export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: Sa
   return {
     promptIds: prompt.promptIds,
     blockTokens: prompt.numBlockTokens,
-    prefill: prefillRanges(prompt.numBlockTokens, prompt.userTexts()),
+    prefill: prefillRanges(prompt.numBlockTokens, prompt.userTexts(), layout.fewestPrefill),
     docId: options.docs[0]?.docId ?? null,
     sampling: samplingFor(sampling, defaults, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.chatStopIds,

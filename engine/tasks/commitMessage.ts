@@ -40,7 +40,7 @@ export function prepareCommitMessage(layout: Layout, { diff, subjects = [] }: Co
   return {
     promptIds: ids,
     blockTokens: 0,
-    prefill: prefillRanges(0, [[0, ids.length]]),
+    prefill: prefillRanges(0, [[0, ids.length]], layout.fewestPrefill),
     docId: null,
     sampling: samplingFor(sampling, { maxTokens: MAX_TOKENS, temperature: 0 }, ids.length, layout.contextTokens),
     stopTokenIds: layout.text.chatStopIds,

@@ -34,7 +34,7 @@ export function prepareComplete(layout: Layout, doc: SourceDocument, options: Co
     promptIds: prompt.promptIds,
     blockTokens: prompt.numBlockTokens,
     // Behind a block there is little new at a time, over many rows that the prefill lane would have to be given first.
-    prefill: prefillRanges(prompt.numBlockTokens, prompt.numBlockTokens > 0 ? [] : [[0, prompt.promptIds.length]]),
+    prefill: prefillRanges(prompt.numBlockTokens, prompt.numBlockTokens > 0 ? [] : [[0, prompt.promptIds.length]], layout.fewestPrefill),
     docId: doc.docId,
     sampling: samplingFor(sampling, { maxTokens, temperature: 0 }, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.completionStopIds,

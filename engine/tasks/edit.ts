@@ -49,7 +49,7 @@ export function prepareEdit(layout: Layout, doc: SourceDocument, { range, instru
   return {
     promptIds,
     blockTokens: prompt.numBlockTokens,
-    prefill: prefillRanges(prompt.numBlockTokens, [[0, promptIds.length - prompt.numBlockTokens]]),
+    prefill: prefillRanges(prompt.numBlockTokens, [[0, promptIds.length - prompt.numBlockTokens]], layout.fewestPrefill),
     docId: doc.docId,
     sampling: samplingFor(sampling, { maxTokens: wanted, temperature: 0 }, promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.chatStopIds,

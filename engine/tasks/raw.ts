@@ -19,7 +19,7 @@ export function prepareRaw(layout: Layout, prompt: string | readonly number[], s
   return {
     promptIds,
     blockTokens: 0,
-    prefill: prefillRanges(0, [[0, promptIds.length]]),
+    prefill: prefillRanges(0, [[0, promptIds.length]], layout.fewestPrefill),
     docId: null,
     sampling: samplingFor(sampling, { maxTokens: 128, temperature: 0 }, promptIds.length, layout.contextTokens),
     stopTokenIds: [...endTokenIds],

@@ -42,15 +42,18 @@ export class Layout {
   readonly contextTokens: number;
   /** The model's parameters, or 0 when unknown: decides whether a completion can afford the block. */
   readonly numParameters: number;
+  /** Tokens of a text that is read in the prefill lane, at least; undefined: as many as usual. */
+  readonly fewestPrefill: number | undefined;
   readonly #whole = new WeakMap<SourceDocument, IncrementalEncoding>();
   readonly #part = new WeakMap<SourceDocument, IncrementalEncoding>();
   readonly #sectionTokens = new Map<string, number>();
   readonly #headers = new Map<string, number[]>();
 
-  constructor(text: ModelText, options: { contextTokens: number; numParameters: number }) {
+  constructor(text: ModelText, options: { contextTokens: number; numParameters: number; fewestPrefill?: number }) {
     this.text = text;
     this.contextTokens = options.contextTokens;
     this.numParameters = options.numParameters;
+    this.fewestPrefill = options.fewestPrefill;
   }
 
   /** Tokens that the block leaves to the tail and the answer. */

@@ -4,13 +4,14 @@ import type { Translate } from '../translate.ts';
 
 /** Of the loaded model with the codec that is set, as measured with it. */
 export function compressionText({ codec, klMean, bound, top1, compression }: CodecQuality, t: Translate): string {
-  if (klMean > bound) return t('Nothing is compressed: with this model and {0} the mean KL divergence would be {1}, more than {2}', codec, klMean.toExponential(1), bound.toExponential(0));
+  if (klMean > bound) return t('{0} is not used: with this model its mean KL divergence would be {1}, more than {2}', codec, klMean.toExponential(1), bound.toExponential(0));
   return t('{0}: {1} times smaller, the same most probable token in {2}, measured with this model', codec, compression.toFixed(1), `${(100 * top1).toFixed(1)}%`);
 }
 
 /** Of a file's codec, as its statistics name it; empty where there is nothing to say. */
 export function codecNote(codec: string, model: ModelInfo | null, t: Translate): string {
   if (codec === 'sketch') return t('Longer than the window: the rows are on the disk, and a request reads those that it attends to most.');
-  if (codec === model?.compressed?.codec) return compressionText(model.compressed, t);
+  const quality = model?.compressed?.find((each) => each.codec === codec);
+  if (quality) return compressionText(quality, t);
   return codec === 'int8' ? t('As computed: nothing is lost.') : '';
 }

@@ -24,7 +24,7 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
     else lines.push(t('Nothing is approximated behind edits: with this model the mean KL divergence would be {0}, more than {1}', klMean.toExponential(1), bound.toExponential(0)), '');
   }
   if (stats.diskMaxBytes) lines.push(t('On disk: {0} of {1}', formatBytes(stats.diskBytes), formatBytes(stats.diskMaxBytes)), '');
-  if (model?.compressed) lines.push(compressionText(model.compressed, t), '');
+  for (const quality of model?.compressed ?? []) lines.push(compressionText(quality, t), '');
   const speed = stats.tokensPerSecond > 0 ? `${formatCount(stats.tokensPerSecond)} tok/s · ` : '';
   lines.push(speed + t('Requests: {0} running, {1} waiting, {2} done', requests.running, requests.waiting, formatCount(requests.done)), '');
   lines.push(t('Memory: weights {0}, process {1}, {2} of {3} available', formatBytes(model?.residentBytes ?? 0), formatBytes(memory.processBytes), formatBytes(memory.availableBytes), formatBytes(memory.totalBytes)), '');

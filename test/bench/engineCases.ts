@@ -6,7 +6,7 @@ import { getHeapStatistics } from 'node:v8';
 import type { EngineUnderTest, Watched } from './engineUnderTest.ts';
 import { median } from './spread.ts';
 
-export const GROUPS = ['bandwidth', 'decode', 'prefill', 'sequences', 'whole', 'questions', 'sampling', 'speculation'] as const;
+export const GROUPS = ['bandwidth', 'decode', 'growth', 'prefill', 'sequences', 'whole', 'questions', 'sampling', 'speculation'] as const;
 export type Group = (typeof GROUPS)[number];
 
 /** Named numbers of one repetition. */
@@ -23,6 +23,8 @@ export interface Case {
 
 export interface Workload {
   contexts: readonly number[];
+  /** At which a window grows by a page. */
+  growthContexts: readonly number[];
   /** Chunks of a prompt: tokens before them, and tokens in them. */
   chunkContexts: readonly number[];
   chunks: readonly number[];
@@ -41,6 +43,7 @@ export interface Workload {
 
 export const WORKLOAD: Workload = {
   contexts: [512, 2048, 8192],
+  growthContexts: [512, 8192],
   chunkContexts: [0, 2048, 7680],
   chunks: [32, 128, 512],
   sequenceContexts: [512, 2048],
@@ -57,6 +60,7 @@ export const WORKLOAD: Workload = {
 /** For tests: everything happens, nothing takes long. */
 export const TINY_WORKLOAD: Workload = {
   contexts: [32, 96],
+  growthContexts: [256],
   chunkContexts: [0, 64],
   chunks: [16, 32],
   sequenceContexts: [32],
@@ -77,13 +81,16 @@ const LONG_PRODUCT = 2e6;
 const SPARE_TOKENS = 4;
 /** Tokens that an engine computes before a whole prompt is measured, so that it knows what a step costs. */
 const ACQUAINTANCE_TOKENS = 256;
+/** Steps up to which a window has grown: it does so by 256 slots. */
+const MOST_BEFORE_GROWTH = 300;
 /** Above any context: filling one is a single step. */
 const WHOLE_CONTEXT = 1 << 16;
 
 export function engineCases(bench: EngineUnderTest, workload: Workload): Case[] {
-  const { contexts, chunkContexts, chunks, sequenceContexts, sequenceCounts, prompts } = workload;
+  const { contexts, growthContexts, chunkContexts, chunks, sequenceContexts, sequenceCounts, prompts } = workload;
   return [
     ...contexts.map((context): Case => ({ group: 'decode', key: { context }, measure: () => decode(bench, context, workload.decodeSteps) })),
+    ...growthContexts.map((context): Case => ({ group: 'growth', key: { context }, measure: () => growth(bench, context) })),
     ...chunkContexts.flatMap((context) => chunks.map((chunk): Case => ({ group: 'prefill', key: { context, chunk }, long: context * chunk > LONG_PRODUCT, measure: () => prefillChunk(bench, context, chunk) }))),
     ...sequenceContexts.flatMap((context) =>
       sequenceCounts.flatMap((count) =>
@@ -125,6 +132,24 @@ async function decode(bench: EngineUnderTest, context: number, steps: number): P
   const answer = bench.add(bench.tokens(context), WARM_UP_STEPS + steps + SPARE_TOKENS);
   await bench.pretend(() => answer.sequence.numGenerated > 0);
   return { ...(await timedSteps(bench, steps)), windowSlots: bench.windowSlots };
+}
+
+/** One sequence whose rows outgrow the window: the step in which it grows, and those around it. */
+async function growth(bench: EngineUnderTest, context: number): Promise<Sample> {
+  bench.renew({ tokenBudget: WHOLE_CONTEXT });
+  const answer = bench.add(bench.tokens(context - MOST_BEFORE_GROWTH / 4), 2 * MOST_BEFORE_GROWTH);
+  await bench.pretend(() => answer.sequence.numGenerated > 0);
+  for (let i = 0; i < WARM_UP_STEPS; i++) await bench.step();
+  const times: number[] = [];
+  let growthMs = Number.NaN;
+  for (let after = 0; after < WARM_UP_STEPS && times.length < MOST_BEFORE_GROWTH; ) {
+    const { windowSlots } = bench;
+    const ms = await bench.step();
+    if (bench.windowSlots > windowSlots && Number.isNaN(growthMs)) growthMs = ms;
+    else times.push(ms);
+    if (!Number.isNaN(growthMs)) after++;
+  }
+  return { ms: median(times), growthMs, windowSlots: bench.windowSlots };
 }
 
 /** Several sequences, one token each per step. */

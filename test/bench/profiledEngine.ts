@@ -78,7 +78,8 @@ export async function profiles(options: ProfileOptions): Promise<StepProfile[]> 
   const chunk = Math.max(...chunks);
   const decode = (context: number, count: number) => async (bench: EngineUnderTest) => {
     bench.renew({ tokenBudget: 1 << 16 });
-    const answers = Array.from({ length: count }, () => bench.add(bench.tokens(context), DECODE_STEPS + 4));
+    // The first ones write while the last ones are read.
+    const answers = Array.from({ length: count }, () => bench.add(bench.tokens(context), DECODE_STEPS + 4 + 2 * count));
     await bench.pretend(() => answers.every(({ sequence }) => sequence.numGenerated > 0));
     for (let i = 0; i < DECODE_STEPS + 2; i++) await bench.step();
     return DECODE_STEPS;

@@ -112,7 +112,10 @@ test.each([1, 5])('a ceiling that falls while prompts are read, after step %i: w
   const second = ask(engine, tokens(900, 2), { maxTokens: 20, prefillTokens: 900 });
   for (let steps = 0; engine.hasWork(); steps++) {
     await engine.step();
-    if (steps === at) engine.setMaxBytes((ceiling = ceilings[1]!));
+    if (steps === at) {
+      [, ceiling] = ceilings as [number, number];
+      engine.setMaxBytes(ceiling);
+    }
     expect(engine.cacheBytes).toBeLessThanOrEqual(ceiling);
     engine.checkIntegrity();
   }

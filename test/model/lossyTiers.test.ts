@@ -2,12 +2,13 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, expect, test } from 'vitest';
 import { scratchRows } from '../../engine/batch.ts';
-import { codecNamed } from '../../engine/cache/codecs/registry.ts';
+import { type CodecName, codecNamed } from '../../engine/cache/codecs/registry.ts';
 import type { KvCodec } from '../../engine/cache/codecs/kvCodec.ts';
 import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
-import { BLOCK_TOKENS } from '../../engine/cache/store.ts';
 import { PAGE_SLOTS } from '../../engine/cache/window.ts';
 import { Engine } from '../../engine/engine.ts';
+import { parseConfig } from '../../engine/model/hfConfig.ts';
+import { RopeTable } from '../../engine/model/rope.ts';
 import type { OnnxRunner } from '../../engine/model/runner.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { ask, drain, type Watched } from '../engine/harness.ts';
@@ -26,8 +27,9 @@ async function coded(runner: OnnxRunner, codec: KvCodec, block: readonly number[
   const n = block.length;
   window.resize(8 * PAGE_SLOTS);
   await runner.run([{ tokenIds: [...block], startIndex: 0, contextSlots: range(0, 0), newSlots: range(0, n), lane: 'prefill', prefillEnd: n, numLogits: 0 }]);
-  for (let at = 0; at < n; at += BLOCK_TOKENS) {
-    const slots = range(at, Math.min(n, at + BLOCK_TOKENS));
+  const { blockTokens } = codec.format;
+  for (let at = 0; at < n; at += blockTokens) {
+    const slots = range(at, Math.min(n, at + blockTokens));
     window.write(slots, codec.through(window.read(slots), { startIndex: at, contextEnd: n }), 0, at);
   }
   const answers: number[][] = [];
@@ -46,10 +48,11 @@ async function coded(runner: OnnxRunner, codec: KvCodec, block: readonly number[
   return answers;
 }
 
-test('built-in model: over a file that was coded, demoted, promoted and cut, answers are those over rows coded in place', async () => {
+test.each<CodecName>(['nvfp4', 'int4-kivi', 'kvquant3'])('built-in model, %s: over a file that was coded, demoted, promoted and cut, answers are those over rows coded in place', async (name) => {
   const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
   const { window } = runner;
-  const codec = codecNamed('nvfp4', window.shape, null);
+  const config = parseConfig(JSON.parse(await readFile('model/config.json', 'utf8')), null);
+  const codec = codecNamed(name, window.shape, new RopeTable(config.rope, config.headSize));
   const tokenizer = await Tokenizer.load('model');
   const block = tokenizer.encode(`<|file_sep|>slots.ts\n${await readFile('engine/cache/slots.ts', 'utf8')}`).slice(0, 900);
   const tails = ['\n\n/** Takes', '\nexport class ', '\n  resize(', '\nfunction emptiest'].map((text) => tokenizer.encode(text));
@@ -77,11 +80,12 @@ test('built-in model: over a file that was coded, demoted, promoted and cut, ans
   ask(engine, block, { prefillTokens: block.length, maxTokens: 1 });
   await drain(engine);
   await rest();
-  expect(engine.describe(block)).toMatchObject({ tokens: block.length, tier: 'store', codec: 'nvfp4' });
+  expect(engine.describe(block)).toMatchObject({ tokens: block.length, tier: 'store', codec: name });
   expect(await answers()).toEqual(expected);
   expect(engine.stats().events.promotions).toBeGreaterThan(0);
   // Under a ceiling that has no room for the copies, and for two of them at a time.
-  engine.setMaxBytes(bytes(980));
+  // What coding a block takes meanwhile is beside them.
+  engine.setMaxBytes(bytes(950 + codec.format.blockTokens));
   expect(await answers()).toEqual(expected);
   expect(engine.stats().events.preemptions).toBeGreaterThan(0);
   await runner.dispose();

@@ -1,0 +1,76 @@
+/**
+ * From how many tokens on a text is read faster in the prefill lane than in the window lane: that depends on the processor and on
+ * the model, so it is measured once for each model on a machine, and kept beside the imported one, unless the model is small.
+ */
+import { cpus } from 'node:os';
+import { FEWEST_PREFILL } from '../batch.ts';
+import { PAGE_SLOTS } from '../cache/window.ts';
+import { measuredOnce } from './measuredOnce.ts';
+import type { OnnxRunner } from './runner.ts';
+
+/** Tokens of texts that are read in both lanes, ascending. */
+const LENGTHS = [16, 32, 64, 128];
+/** Tokens before them: a short text is behind a file as a rule, whose rows the prefill lane has to be given first. */
+const BEHIND = 2 * PAGE_SLOTS;
+/** The prefill lane must be faster by so much. */
+const WORTH = 0.05;
+/** A smaller model reads a short text in some milliseconds either way. */
+const LEAST_PARAMETERS = 1e8;
+const RUNS = 2;
+/** Of the file; raised when measuring changes. */
+const FORMAT = 1;
+
+export interface LaneTimes {
+  readonly tokens: number;
+  /** ms. */
+  readonly window: number;
+  readonly prefill: number;
+}
+
+/** The shortest of the lengths, ascending, that the prefill lane reads faster; twice the longest where it reads none faster. */
+export function crossoverOf(times: readonly LaneTimes[]): number {
+  return times.find(({ window, prefill }) => prefill < (1 - WORTH) * window)?.tokens ?? 2 * times.at(-1)!.tokens;
+}
+
+/** Reads texts of each length in both lanes. The runner's window and scratch are used and given back empty; nothing else may hold slots. */
+async function measureLanes(runner: OnnxRunner): Promise<LaneTimes[]> {
+  const { window } = runner;
+  // How long a step takes does not depend on what the rows before it are.
+  window.resize(2 * BEHIND + 2 * PAGE_SLOTS);
+  const slots = (from: number, count: number): Int32Array => Int32Array.from({ length: count }, (_, i) => from + i);
+  let numRuns = 0;
+  const once = async (tokens: number, lane: 'window' | 'prefill'): Promise<number> => {
+    // Behind another text at every run, so that its rows are to be given as in use.
+    const contextSlots = slots((numRuns++ % 2) * BEHIND, BEHIND);
+    const start = performance.now();
+    await runner.run([{ tokenIds: Array.from({ length: tokens }, (_, i) => i % runner.vocabSize), startIndex: BEHIND, contextSlots, newSlots: slots(2 * BEHIND, tokens), lane, ...(lane === 'prefill' ? { prefillEnd: BEHIND + tokens } : {}), numLogits: 0 }]);
+    return performance.now() - start;
+  };
+  const best = async (tokens: number, lane: 'window' | 'prefill'): Promise<number> => {
+    let least = Number.POSITIVE_INFINITY;
+    // Others on the machine can only make a run slower.
+    for (let run = 0; run < RUNS; run++) least = Math.min(least, await once(tokens, lane));
+    return least;
+  };
+  try {
+    // The first runs warm up.
+    for (const lane of ['window', 'prefill'] as const) await best(LENGTHS[0]!, lane);
+    const times: LaneTimes[] = [];
+    for (const tokens of LENGTHS) times.push({ tokens, window: await best(tokens, 'window'), prefill: await best(tokens, 'prefill') });
+    return times;
+  } finally {
+    runner.releaseScratch();
+    window.resize(0);
+  }
+}
+
+/** @param dir of the imported model. */
+export async function laneCrossover(dir: string, runner: OnnxRunner, { parameters, contextTokens }: { parameters: number; contextTokens: number }): Promise<number> {
+  if (runner.prefillBytesPerToken === 0 || parameters < LEAST_PARAMETERS || contextTokens < BEHIND + LENGTHS.at(-1)!) return FEWEST_PREFILL;
+  const key = { format: FORMAT, cpu: cpus()[0]?.model ?? '', threads: runner.threads };
+  const measured = await measuredOnce(dir, 'crossover.json', key, async () => {
+    const times = await measureLanes(runner);
+    return { fewest: crossoverOf(times), times };
+  });
+  return measured!.fewest;
+}

@@ -1,0 +1,32 @@
+/** Which lane reads short texts faster, measured with a real runner. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { KvWindow } from '../../engine/cache/window.ts';
+import { importModel, kvShape } from '../../engine/model/importModel.ts';
+import { crossoverOf, laneCrossover, type LaneTimes } from '../../engine/model/laneCrossover.ts';
+import { OnnxRunner } from '../../engine/model/runner.ts';
+
+const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-crossover-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test('both lanes are measured once, and nothing is left behind; a small model keeps the usual number', async () => {
+  const model = await importModel({ modelDir: 'model', cacheDir: folder, precision: 'int8' });
+  const window = new KvWindow(kvShape(model.config, 'int8'), 0);
+  const runner = await OnnxRunner.create(model, window, { threads: 2 });
+  try {
+    const choose = (parameters: number, contextTokens = 2048): Promise<number> => laneCrossover(model.dir, runner, { parameters, contextTokens });
+    expect([await choose(model.parameters), await choose(1e9, 500)]).toEqual([32, 32]);
+    const chosen = await choose(1e9);
+    const { result } = JSON.parse(readFileSync(path.join(model.dir, 'crossover.json'), 'utf8')) as { result: { fewest: number; times: LaneTimes[] } };
+    expect(result.times.map(({ tokens }) => tokens)).toEqual([16, 32, 64, 128]);
+    for (const { window, prefill } of result.times) expect(Math.min(window, prefill)).toBeGreaterThan(0);
+    expect([chosen, result.fewest]).toEqual([crossoverOf(result.times), crossoverOf(result.times)]);
+    expect([window.numSlots, runner.scratchBytes]).toEqual([0, 0]);
+    runner.run = () => Promise.reject(new Error('measured again'));
+    expect(await choose(1e9)).toBe(chosen);
+  } finally {
+    await runner.dispose();
+  }
+});

@@ -1,0 +1,15 @@
+/** From how many tokens on a text is for the prefill lane. */
+import { expect, test } from 'vitest';
+import { crossoverOf } from '../../engine/model/laneCrossover.ts';
+
+const times = (...prefill: number[]) => [16, 32, 64, 128].map((tokens, i) => ({ tokens, window: tokens, prefill: prefill[i]! }));
+
+test('the shortest text that the prefill lane reads faster, by more than noise', () => {
+  expect(crossoverOf(times(20, 31, 50, 90))).toBe(64);
+  expect(crossoverOf(times(15, 30, 50, 90))).toBe(16);
+  expect(crossoverOf(times(15.5, 30, 50, 90))).toBe(32);
+});
+
+test('none is read faster: only long ones go there', () => {
+  expect(crossoverOf(times(20, 40, 80, 130))).toBe(256);
+});
