@@ -181,10 +181,16 @@ test('a disk that fills up while a context is read: it ends with what it has, an
   let numPuts = 0;
   const put = spillFile.put.bind(spillFile);
   spillFile.put = (data) => (++numPuts > 12 ? null : put(data));
+  let most = 0;
+  runner.beforeRun = (batch) => {
+    for (const { contextSlots, tokenIds } of batch) most = Math.max(most, contextSlots.length + tokenIds.length);
+  };
   const long = ask(engine, tokens(3000, 1), { maxTokens: 4 });
   await drain(engine);
   expect(long.numEnds).toBe(1);
   expect(long.ended).toBe('outOfMemory');
+  // What it could not give away does not pile up in the window, and in the scratch.
+  expect(most).toBeLessThanOrEqual(736 + 256 + 32);
   const short = ask(engine, tokens(500, 3), { maxTokens: 4 });
   await drain(engine);
   expect(short.tokenIds).toEqual(runAlone(tokens(500, 3), { maxTokens: 4 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds);
