@@ -162,6 +162,7 @@ export class Assistant {
         return this.#wake();
       case 'documentClosed':
         this.#idle.stop(this.#model, message.docId);
+        this.#idle.closed(message.docId);
         this.#model?.engine.pin(message.docId, null);
         this.#documents.close(message.docId);
         this.#syntax.forget(message.docId);

@@ -166,7 +166,10 @@ export class Engine {
   prioritise(id: string, priority: Priority): void {
     this.#betweenSteps(() => {
       const sequence = this.#sequences.get(id);
-      if (sequence) sequence.priority = priority;
+      if (!sequence) return;
+      sequence.priority = priority;
+      // Before its first token nobody has waited for it until now.
+      if (sequence.numGenerated === 0) sequence.arrivedAt = this.#clock();
     });
   }
 

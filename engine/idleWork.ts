@@ -22,8 +22,8 @@ export class IdleWork {
   #numStarted = 0;
   /** The sequence under way and its document. */
   #running: { sequenceId: string; docId: string } | null = null;
-  /** By document: the version that was computed last, and what that has cost. */
-  readonly #spent = new Map<string, { version: number; multiplyAdds: number }>();
+  /** By document: the version that was computed last, what that has cost, and the tokens that the last part that ended began behind. */
+  readonly #spent = new Map<string, { version: number; multiplyAdds: number; from: number }>();
 
   constructor(documents: Documents, files: FileLedger) {
     this.#documents = documents;
@@ -46,10 +46,12 @@ export class IdleWork {
       const { tokens, diskTokens } = model.engine.describe(block);
       const cached = tokens + diskTokens;
       const known = this.#spent.get(docId);
-      const spent = known?.version === document.version ? known.multiplyAdds : 0;
+      const isSame = known?.version === document.version;
+      const spent = isSame ? known.multiplyAdds : 0;
+      // A block that is longer than memory: what is computed of it is not kept.
+      if (isSame && cached <= known.from) continue;
       const promptIds = block.slice(0, cached + Math.floor(Math.min(PART_MULTIPLY_ADDS, MOST_MULTIPLY_ADDS - spent) / model.info.parameters));
       if (tokens >= promptIds.length || promptIds.length < 2) continue;
-      this.#spent.set(docId, { version: document.version, multiplyAdds: spent + (promptIds.length - cached) * model.info.parameters });
       const sequenceId = `idle ${++this.#numStarted}`;
       const ended = () => {
         model.engine.dropShifted(promptIds);
@@ -57,6 +59,7 @@ export class IdleWork {
       };
       const finished = () => {
         ended();
+        this.#spent.set(docId, { version: document.version, multiplyAdds: spent + (promptIds.length - cached) * model.info.parameters, from: cached });
         // The next part, after a pause; not of a file that was closed meanwhile.
         if (promptIds.length < block.length && this.#documents.find(docId)) this.#files.touch(docId);
       };
@@ -87,6 +90,11 @@ export class IdleWork {
     const { sequenceId } = this.#running;
     this.#files.touch(this.#running.docId);
     model?.engine.abort(sequenceId);
+  }
+
+  /** The document is closed. */
+  closed(docId: string): void {
+    this.#spent.delete(docId);
   }
 
   /** The engine was replaced: nothing of the old one's is running, and nothing is computed. */

@@ -14,7 +14,7 @@ import type { Sequence } from './sequence.ts';
 import type { ShiftedReuse } from './shiftedReuse.ts';
 import type { Speculation } from './speculation/speculation.ts';
 import { StepBatch } from './stepBatch.ts';
-import { StepBuilder } from './stepBuilder.ts';
+import { lostRows, StepBuilder } from './stepBuilder.ts';
 
 export class Scheduler {
   readonly #cache: KvCache;
@@ -92,11 +92,7 @@ export class Scheduler {
   /** Puts the next step together and takes slots for it. */
   schedule(budget: TokenBudget, now: number): Schedule {
     this.#ended = [];
-    if (this.#cache.sparse.hasLost) {
-      // Whoever needed them has ended. All that nobody uses goes, and is computed anew when it is asked about.
-      this.#cache.sparse.hasLost = false;
-      this.#cache.evict([], true);
-    }
+    this.#dropLost();
     this.#attendToLong();
     const all = [...this.sequences()];
     const idleToo = all.every((s) => s.priority === 'idle');
@@ -114,6 +110,18 @@ export class Scheduler {
       sequence.lastServedAt = now;
     }
     return { batch, ended: this.#ended };
+  }
+
+  /** Ends who needs rows that could not be read back. Then all goes that nobody uses: it is computed anew when it is asked about. */
+  #dropLost(): void {
+    if (!this.#cache.sparse.hasLost) return;
+    this.#cache.sparse.hasLost = false;
+    for (const [sequence, { failure }] of [...this.#admission.running]) {
+      if (!failure) continue;
+      this.remove(sequence);
+      this.#ended.push({ sequence, outcome: lostRows(failure) });
+    }
+    this.#cache.evict([], true);
   }
 
   /** Makes room for who attends to parts of its context, and chooses those; before a step is put together. */

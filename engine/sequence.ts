@@ -145,7 +145,9 @@ export class Sequence {
     const end = Math.max(most, computed);
     if (this.prefillEnd <= end) return;
     this.#prefill = clipped(this.#prefill, end);
-    for (const [i, id] of laneIds(this.tokenIds, this.#prefill).entries()) this.cacheIds[i] = id;
+    // Those before it may say that rows were taken over.
+    const ids = laneIds(this.tokenIds, this.#prefill);
+    for (let i = end; i < ids.length; i++) this.cacheIds[i] = ids[i]!;
   }
 
   /** No token from it on is computed in the prefill lane. */

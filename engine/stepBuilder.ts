@@ -61,6 +61,11 @@ export interface StepParties {
   readonly onEnd: OnEnd;
 }
 
+/** A lease's `failure`, for the user. */
+export function lostRows({ message }: Error): RequestError {
+  return new RequestError('readFailed', t('A part of this long text, kept on the disk, could not be read back ({0}). Ask again: it is read anew.', message));
+}
+
 export class StepBuilder {
   readonly #cache: KvCache;
   readonly #policies: Policies;
@@ -276,8 +281,9 @@ export class StepBuilder {
       return null;
     }
     if (isLong && !this.#admission.mayBeLong(sequence)) return null;
-    // The ceiling may have been raised since it came.
-    if (!isLong) sequence.limitPrefill(this.#cache.sparse.room.prefillTokens, this.#admission.lookUp(sequence));
+    // The ceiling may have changed since it came.
+    const { room } = this.#cache.sparse;
+    if (!isLong || room.slotsFor(sequence.tokenIds.length) > room.prefillTokens) sequence.limitPrefill(this.#cache.sparse.room.prefillTokens, this.#admission.lookUp(sequence));
     const lease = this.#admission.admit(sequence, isLong);
     if (lease) {
       if (!isLong) this.#shifted?.plan(sequence);
@@ -323,13 +329,13 @@ export class StepBuilder {
   #take(sequence: Sequence, lease: Lease, most: number, { wanted = most, perToken = 1 } = {}): boolean {
     const lane = sequence.laneAt(numComputed(lease));
     const { running } = this.#admission;
-    if (lease.sparse?.failure) {
-      this.#end(sequence, new RequestError('readFailed', t('A part of this long text, kept on the disk, could not be read back ({0}). Ask again: it is read anew.', lease.sparse.failure.message)));
+    if (lease.failure) {
+      this.#end(sequence, lostRows(lease.failure));
       return false;
     }
     // What it computes has no room outside the window: its scratch would grow with what stays there.
     if (lease.sparse && lease.tail.length + most > this.#cache.sparse.room.slotsWith(0)) {
-      this.#end(sequence, sequence.numGenerated > 0 ? 'length' : this.#tooLarge(sequence.tokenIds.length));
+      this.#end(sequence, new RequestError('outOfMemory', t('The disk takes no more of this long text. Free some of it, allow the cache more of it or more memory, or send less text.')));
       return false;
     }
     for (; running.has(sequence); ) {

@@ -137,7 +137,7 @@ export class KvCache {
 
   /** An empty lease. It must be given back by `release`. `tag` is what the monitor calls what it adds; `quiet`: see Lease; `sparse`: a sparse lease for so many tokens. */
   open(tag = '', { quiet = false, sparse = 0 } = {}): Lease {
-    const lease: Lease = { node: this.#memory.tree.root, tail: [], sparse: sparse > 0 ? this.sparse.begin(sparse) : null, numPruned: 0, slots: new Int32Array(0), numKnown: 0, pages: new Set(), numPaged: 0, layout: 0, quiet, tag };
+    const lease: Lease = { node: this.#memory.tree.root, tail: [], sparse: sparse > 0 ? this.sparse.begin(sparse) : null, numPruned: 0, slots: new Int32Array(0), numKnown: 0, pages: new Set(), numPaged: 0, layout: 0, quiet, failure: null, tag };
     this.#leases.add(lease);
     return lease;
   }
@@ -153,10 +153,9 @@ export class KvCache {
     const match = tree.match(tokenIds, limit, lease.node);
     if (match.numTokens === 0) return 0;
     const before = endIndex(lease.node);
-    const nodes = this.#memory.runsOf(match);
-
+    const nodes = this.#reading(lease, [], () => this.#memory.runsOf(match));
     for (const node of nodes) this.#memory.reference(node);
-    const missing = nodes.findIndex((node) => !this.#memory.promote(node));
+    const missing = nodes.findIndex((node) => !this.#reading(lease, false, () => this.#memory.promote(node)));
     const placed = missing < 0 ? nodes : nodes.slice(0, missing);
     for (const node of nodes.slice(placed.length)) this.#memory.unreference(node);
     const now = this.#clock();
@@ -165,6 +164,16 @@ export class KvCache {
     lease.node = placed.at(-1) ?? lease.node;
     if (!lease.quiet) this.#touch(lease.node);
     return endIndex(lease.node) - before;
+  }
+
+  /** What reads rows back, for a lease that ends with `failure` where they are lost. */
+  #reading<T>(lease: Lease, otherwise: T, read: () => T): T {
+    try {
+      return read();
+    } catch (error) {
+      this.sparse.lose(lease, error as Error);
+      return otherwise;
+    }
   }
 
   /**
@@ -209,7 +218,11 @@ export class KvCache {
       lease.numKnown = Math.min(lease.numKnown, start - lease.numPruned);
       const child = match.nodes[0]!;
       const length = match.nodes.length > 1 ? child.tokenIds.length : match.lastLength;
-      const node = length < child.tokenIds.length ? this.#memory.split(child, length) : child;
+      const node = length < child.tokenIds.length ? this.#reading(lease, null, () => this.#memory.split(child, length)) : child;
+      if (!node) {
+        this.#memory.free(slots);
+        break;
+      }
       this.#memory.reference(node);
       const mine = slots.slice(0, length);
       if (node.slots) this.#memory.free(mine);

@@ -154,12 +154,17 @@ export class KvMemory {
     if (target < this.window.numSlots) this.#shrinkTo(target, tails);
   }
 
-  /** Brings a referenced run into the window; false when there is no room for it. */
+  /** Brings a referenced run into the window; false when there is no room for it. @throws Error when its rows cannot be read back. */
   promote(node: TreeNode): boolean {
     if (node.slots) return true;
     const slots = this.allocate(numRows(node), node.parent?.slots?.at(-1));
     if (!slots) return false;
-    this.store.copyTo(this.window, node.stored!, slots, node.startIndex);
+    try {
+      this.store.copyTo(this.window, node.stored!, slots, node.startIndex);
+    } catch (error) {
+      this.free(slots);
+      throw error;
+    }
     node.slots = slots;
     this.events.promotions++;
     return true;
@@ -176,7 +181,7 @@ export class KvMemory {
     return [...nodes.slice(0, -1), lastLength < last.tokenIds.length ? this.split(last, lastLength) : last];
   }
 
-  /** Cuts a run after `at` tokens; returns the new upper part. Halves of a compressed block take more than it did: others may have to go. */
+  /** Cuts a run after `at` tokens; returns the new upper part. @throws Error, and nothing is cut, when a block cannot be read back. Halves of a compressed block take more than it did: others may have to go. */
   split(node: TreeNode, at: number): TreeNode {
     const before = this.store.bytes;
     const upper = this.tree.split(node, at);

@@ -20,8 +20,6 @@ export interface SparseRows {
   readonly queries: Float32Array[];
   /** Blocks are to be chosen anew before more is computed. */
   isDue: boolean;
-  /** Why rows that it should attend to are not there: they could not be read back. */
-  failure: Error | null;
   /** The last tokens of the prompt have asked for what they attend to. */
   hasAsked: boolean;
 }
@@ -44,6 +42,8 @@ export interface Lease {
   layout: number;
   /** It is not a request's: what it looks at is as long out of use as before. */
   readonly quiet: boolean;
+  /** Why rows that it should go on from are not there: they could not be read back. */
+  failure: Error | null;
   /** What the monitor calls the runs that this lease adds. */
   readonly tag: string;
 }

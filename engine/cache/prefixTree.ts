@@ -107,6 +107,8 @@ export class PrefixTree {
   split(node: TreeNode, at: number): TreeNode {
     if (node.pruned) throw new Error('A pruned run cannot be split.');
     const parent = node.parent!;
+    // First: a block that is to be read back may be lost, and then nothing has been changed.
+    const halves = node.stored && this.#store.split(node.stored, at);
     const upper = newNode(parent, node.tokenIds.slice(0, at), node.startIndex);
     upper.refCount = node.refCount;
     upper.storedRefs = node.storedRefs;
@@ -118,7 +120,7 @@ export class PrefixTree {
       upper.slots = node.slots.slice(0, at);
       node.slots = node.slots.slice(at);
     }
-    if (node.stored) [upper.stored, node.stored] = this.#store.split(node.stored, at);
+    if (halves) [upper.stored, node.stored] = halves;
     node.tokenIds = node.tokenIds.slice(at);
     node.startIndex += at;
     node.parent = upper;

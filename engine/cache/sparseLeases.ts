@@ -69,7 +69,7 @@ export class SparseLeases {
 
   /** For so many tokens. */
   begin(numTokens: number): SparseRows {
-    return { mostChosen: this.room.chosenFor(numTokens), resident: [], attention: new Map(), queries: [], isDue: false, failure: null, hasAsked: false };
+    return { mostChosen: this.room.chosenFor(numTokens), resident: [], attention: new Map(), queries: [], isDue: false, hasAsked: false };
   }
 
   /** Moves a lease on to what the tree holds of tokenIds[.. limit); returns the number of tokens gained. Its tail, if any, is the caller's to let go. */
@@ -77,7 +77,7 @@ export class SparseLeases {
     const match = matchSketched(this.#memory.tree, tokenIds, limit, lease.node);
     if (match.numTokens === 0) return 0;
     const before = endIndex(lease.node);
-    const nodes = this.#runsOf(match, lease.sparse!);
+    const nodes = this.#runsOf(match, lease);
     // Room for one must not cost another.
     for (const node of nodes) this.#memory.reference(node);
     for (const node of nodes) {
@@ -92,18 +92,18 @@ export class SparseLeases {
   }
 
   /** The run that a match ends in is cut there, for which a block of it is read. */
-  #runsOf(match: Match, sparse: SparseRows): TreeNode[] {
+  #runsOf(match: Match, lease: Lease): TreeNode[] {
     try {
       return this.#memory.runsOf(match);
     } catch (error) {
-      this.#lose(sparse, error as Error);
+      this.lose(lease, error as Error);
       return [];
     }
   }
 
-  /** Rows could not be read back. Which others are lost with them is not known. */
-  #lose(sparse: SparseRows, error: Error): void {
-    sparse.failure = error;
+  /** Rows that a lease, sparse or not, should go on from could not be read back. Which others are lost with them is not known. */
+  lose(lease: Lease, error: Error): void {
+    lease.failure = error;
     this.hasLost = true;
   }
 
@@ -225,7 +225,7 @@ export class SparseLeases {
         this.#memory.window.write(slots, block.rows(), 0, block.positions ?? startIndex);
       } catch (error) {
         this.#memory.free(slots);
-        this.#lose(sparse, error as Error);
+        this.lose(lease, error as Error);
         continue;
       }
       resident.set(block, { block, slots: [...slots] });

@@ -16,7 +16,7 @@ const BEHIND = 2 * PAGE_SLOTS;
 const WORTH = 0.05;
 /** A smaller model reads a short text in some milliseconds either way. */
 const LEAST_PARAMETERS = 1e8;
-const RUNS = 2;
+const RUNS = 3;
 /** Of the file; raised when measuring changes. */
 const FORMAT = 1;
 
@@ -27,9 +27,10 @@ export interface LaneTimes {
   readonly prefill: number;
 }
 
-/** The shortest of the lengths, ascending, that the prefill lane reads faster; twice the longest where it reads none faster. */
+/** The shortest of the lengths, ascending, from which on the prefill lane reads all faster; twice the longest where that is not faster. */
 export function crossoverOf(times: readonly LaneTimes[]): number {
-  return times.find(({ window, prefill }) => prefill < (1 - WORTH) * window)?.tokens ?? 2 * times.at(-1)!.tokens;
+  const slower = times.findLastIndex(({ window, prefill }) => prefill >= (1 - WORTH) * window);
+  return times[slower + 1]?.tokens ?? 2 * times.at(-1)!.tokens;
 }
 
 /** Reads texts of each length in both lanes. The runner's window and scratch are used and given back empty; nothing else may hold slots. */
@@ -46,17 +47,17 @@ async function measureLanes(runner: OnnxRunner): Promise<LaneTimes[]> {
     await runner.run([{ tokenIds: Array.from({ length: tokens }, (_, i) => i % runner.vocabSize), startIndex: BEHIND, contextSlots, newSlots: slots(2 * BEHIND, tokens), lane, ...(lane === 'prefill' ? { prefillEnd: BEHIND + tokens } : {}), numLogits: 0 }]);
     return performance.now() - start;
   };
-  const best = async (tokens: number, lane: 'window' | 'prefill'): Promise<number> => {
-    let least = Number.POSITIVE_INFINITY;
-    // Others on the machine can only make a run slower.
-    for (let run = 0; run < RUNS; run++) least = Math.min(least, await once(tokens, lane));
-    return least;
+  const both = async (tokens: number): Promise<LaneTimes> => {
+    const least = { window: Number.POSITIVE_INFINITY, prefill: Number.POSITIVE_INFINITY };
+    // In turns; others on the machine can only make a run slower.
+    for (let run = 0; run < RUNS; run++) for (const lane of ['window', 'prefill'] as const) least[lane] = Math.min(least[lane], await once(tokens, lane));
+    return { tokens, ...least };
   };
   try {
     // The first runs warm up.
-    for (const lane of ['window', 'prefill'] as const) await best(LENGTHS[0]!, lane);
+    await both(LENGTHS[0]!);
     const times: LaneTimes[] = [];
-    for (const tokens of LENGTHS) times.push({ tokens, window: await best(tokens, 'window'), prefill: await best(tokens, 'prefill') });
+    for (const tokens of LENGTHS) times.push(await both(tokens));
     return times;
   } finally {
     runner.releaseScratch();

@@ -189,6 +189,7 @@ test('a disk that fills up while a context is read: it ends with what it has, an
   await drain(engine);
   expect(long.numEnds).toBe(1);
   expect(long.ended).toBe('outOfMemory');
+  expect(long.message).toContain('disk takes no more');
   // What it could not give away does not pile up in the window, and in the scratch.
   expect(most).toBeLessThanOrEqual(736 + 256 + 32);
   const short = ask(engine, tokens(500, 3), { maxTokens: 4 });
@@ -209,7 +210,10 @@ test.each([0, 13])('rows that cannot be read back end the request that needs the
   };
   const broken = ask(engine, [...block, ...tokens(40, 3)], { prefillTokens: block.length, maxTokens: 5 });
   const beside = ask(engine, tokens(300, 4), { maxTokens: 5 });
+  // Fits into memory, but begins as what is on the disk.
+  const alike = ask(engine, [...block.slice(0, 300), 7], { prefillTokens: 300, maxTokens: 5 });
   await drain(engine);
+  expect(alike).toMatchObject({ numEnds: 1, ended: 'readFailed' });
   expect(broken).toMatchObject({ numEnds: 1, ended: 'readFailed' });
   expect(beside.tokenIds).toEqual(runAlone(tokens(300, 4), { maxTokens: 5 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds);
   engine.checkIntegrity();
