@@ -10,6 +10,9 @@ export interface MeasuredQuality {
   quality: QualityBench;
 }
 
+/** Under the table, where it has that row. */
+const SKETCH = '`sketch` is not a format: rows stay as they are on the disk, for contexts longer than memory, and the bytes are those of memory: the sketches and a third of the rows. What it costs here is the choice at the end of the prompt alone; the rows were computed with the whole context in sight. In use it costs more: [long-contexts.md](long-contexts.md).';
+
 const PLACES = ['summary', 'choosing', 'reading'] as const;
 
 /** @param before the document as it was. @throws Error naming a note that has no place any more. */
@@ -32,7 +35,7 @@ export function compressionText({ machine, quality }: MeasuredQuality, before = 
     '## All of it in one table',
     [baseline(quality.starter), baseline(quality.shape), `The fixtures are ${quality.fixtures.length} small models with random weights, ${quality.fixtures[0]?.numTokens ?? 0} tokens predicted with each. Random weights say nothing of lines, questions and needles: there is nothing to be right about.`].map((line) => `- ${line}`).join('\n'),
     READING,
-    '`sketch` is not a format: rows stay as they are on the disk, for contexts longer than memory, and the bytes are those of memory: the sketches and a third of the rows. What it costs here is the choice at the end of the prompt alone; the rows were computed with the whole context in sight. In use it costs more: [long-contexts.md](long-contexts.md).',
+    ...(quality.starter.treatments.some(({ treatment }) => treatment === 'sketch') ? [SKETCH] : []),
     qualityTable(quality),
     note('reading'),
     chart('kv-divergence.svg', 'mean KL divergence by format'),
