@@ -283,7 +283,7 @@ export class StepBuilder {
     if (isLong && !this.#admission.mayBeLong(sequence)) return null;
     // The ceiling may have changed since it came.
     const { room } = this.#cache.sparse;
-    if (!isLong || room.slotsFor(sequence.tokenIds.length) > room.prefillTokens) sequence.limitPrefill(this.#cache.sparse.room.prefillTokens, this.#admission.lookUp(sequence));
+    if (!isLong || room.slotsFor(sequence.tokenIds.length) > room.prefillTokens) sequence.limitPrefill(room.prefillTokens, this.#admission.lookUp(sequence));
     const lease = this.#admission.admit(sequence, isLong);
     if (lease) {
       if (!isLong) this.#shifted?.plan(sequence);
