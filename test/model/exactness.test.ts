@@ -107,7 +107,7 @@ test.each([
   ['int8', 'qwen3-tied-sharded', 500, CEILING_SLOTS],
   ['int8', 'qwen2-untied-bf16', NUM_REQUESTS, CEILING_SLOTS],
   ['int4', 'qwen2-untied-bf16', 500, CEILING_SLOTS],
-  ['int8', 'qwen2-untied-bf16', 500, 10 * PAGE_SLOTS],
+  ['int8', 'qwen2-untied-bf16', 750, 10 * PAGE_SLOTS],
 ] as const)('%s, %s, %i requests, %i slots: tokens differ from the oracle only within rounding noise', async (precision, name, numRequests, slots) => {
   await withRunner(name, precision, async (runner, window, { config }) => {
     const noise = await chunkNoise(runner, window, config.vocabSize);
@@ -115,8 +115,8 @@ test.each([
     const inPages = slots >= 4 * PAGE_SLOTS;
     const items = workload(config.vocabSize, 0, numRequests, inPages ? { fileTokens: 110, numFiles: 16, arrivalsPerStep: 3 } : {}).map((item) => ({ ...item, sampling: { ...item.sampling, topLogprobs: 2 } }));
     const { outcomes, numApart, stats } = await together(runner, window, items, slots);
-    // How many depends on what steps take here.
-    expect(numApart > 20, `${numApart} steps apart`).toBe(inPages);
+    // How many depends on what steps take here: 99 to 140 of 500 requests.
+    expect(numApart > 100, `${numApart} steps apart`).toBe(inPages);
     const expected = await alone(runner, window, items);
     let compared = 0;
     let different = 0;
