@@ -18,7 +18,16 @@ test('both lanes are measured once, and nothing is left behind; a small model ke
   try {
     const choose = (parameters: number, contextTokens = 2048): Promise<number> => laneCrossover(model.dir, runner, { parameters, contextTokens });
     expect([await choose(model.parameters), await choose(1e9, 500)]).toEqual([32, 32]);
+    const run = runner.run.bind(runner);
+    const before: Record<string, number[]> = { window: [], prefill: [] };
+    runner.run = (spans) => {
+      before[spans[0]!.lane!]!.push(spans[0]!.contextSlots[0]!);
+      return run(spans);
+    };
     const chosen = await choose(1e9);
+    // Behind other rows at every run: the prefill lane has to be given them, as in use.
+    for (const starts of Object.values(before)) expect(starts.every((start, i) => i === 0 || start !== starts[i - 1])).toBe(true);
+    expect(before.prefill!.length).toBeGreaterThan(10);
     const { result } = JSON.parse(readFileSync(path.join(model.dir, 'crossover.json'), 'utf8')) as { result: { fewest: number; times: LaneTimes[] } };
     expect(result.times.map(({ tokens }) => tokens)).toEqual([16, 32, 64, 128]);
     for (const { window, prefill } of result.times) expect(Math.min(window, prefill)).toBeGreaterThan(0);
