@@ -54,6 +54,9 @@ export interface LoadHooks {
   readonly log: (line: string) => void;
 }
 
+/** No processor is known where that is so. */
+const NOT_EXACT = 'On this processor the last bits of a product with weights in blocks depend on how many rows it has, so a text that is computed with others may differ from the same one alone.';
+
 /** @throws RequestError `modelInvalid` or `modelUnsupported`: one sentence that names file and field. */
 export async function loadModel(options: LoadOptions, progress: LoadProgress = () => {}, hooks: LoadHooks = { onReady: () => {}, log: () => {} }): Promise<LoadedModel> {
   const started = performance.now();
@@ -71,6 +74,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   progress('session', 0);
   const window = new KvWindow(shape, 0);
   const runner = await OnnxRunner.create(imported, window, { threads: options.threads });
+  if (!runner.isExact) hooks.log(NOT_EXACT);
   const fewestPrefill = await laneCrossover(imported.dir, runner, { parameters: imported.parameters, contextTokens });
   const encode = (source: string): number[] => text.tokenizer.encode(source);
   const shifted = options.reuseShifted && kv === 'int8' ? await shiftQuality(imported, runner, encode, contextTokens, (fraction) => progress('session', fraction)) : null;

@@ -71,11 +71,24 @@ export async function loadOnnxruntime(): Promise<OnnxRuntime> {
 }
 
 /**
- * How many rows the runtime's products of blocks take together here: the least number such that a row's result is the same in
- * every call whose rows are a multiple of it. With AVX512 a row that is left over from pairs is summed in another order, so
- * it is 2 there. 1 as well when there is none: then a row depends on who else is in the step, in the last bits.
+ * The least number such that a row's result is the same in every call whose rows are a multiple of it, as far as `most` rows
+ * tell; null when none of 1, 2, 4 and 8 is. @param products results of the first `numRows` rows, row by row.
  */
-async function findRowsTogether(ort: OnnxRuntime): Promise<number> {
+export async function leastMultiple(most: number, products: (numRows: number) => Promise<readonly Float32Array[]>): Promise<number | null> {
+  const all = await products(most);
+  for (const together of [1, 2, 4, 8]) {
+    let isSame = true;
+    for (let numRows = together; numRows < most && isSame; numRows += together) isSame = (await products(numRows)).every((rows, p) => rows.every((v, i) => v === all[p]![i]));
+    if (isSame) return together;
+  }
+  return null;
+}
+
+/**
+ * How many rows the runtime's products of blocks take together here. With AVX512 a row that is left over from pairs is summed
+ * in another order, so it is 2 there. null when no multiple helps: then a row depends on who else is in the step, in the last bits.
+ */
+async function findRowsTogether(ort: OnnxRuntime): Promise<number | null> {
   const width = 5 * BLOCK;
   const outputs = 36;
   const most = 24;
@@ -93,17 +106,10 @@ async function findRowsTogether(ort: OnnxRuntime): Promise<number> {
   const x = Float32Array.from({ length: most * width }, (_, i) => some(i) / 32_768 - 1);
   const session = await ort.InferenceSession.create(g.finish(), sessionOptions(1));
   try {
-    const products = async (numRows: number): Promise<Float32Array[]> => {
+    return await leastMultiple(most, async (numRows) => {
       const { y4, y8 } = await session.run({ x: new ort.Tensor('float32', x.subarray(0, numRows * width), [numRows, width]) });
       return [y4!.data as Float32Array, y8!.data as Float32Array];
-    };
-    const all = await products(most);
-    for (const together of [1, 2, 4, 8]) {
-      let isSame = true;
-      for (let numRows = together; numRows < most && isSame; numRows += together) isSame = (await products(numRows)).every((rows, p) => rows.every((v, i) => v === all[p]![i]));
-      if (isSame) return together;
-    }
-    return 1;
+    });
   } finally {
     await session.release();
   }
@@ -117,10 +123,10 @@ export function isNarrow(ort: OnnxRuntime): Promise<boolean> {
   return narrowHere;
 }
 
-let rowsTogetherHere: Promise<number> | null = null;
+let rowsTogetherHere: Promise<number | null> | null = null;
 
 /** See findRowsTogether; found out once. */
-export function numRowsTogether(ort: OnnxRuntime): Promise<number> {
+export function numRowsTogether(ort: OnnxRuntime): Promise<number | null> {
   rowsTogetherHere ??= findRowsTogether(ort);
   return rowsTogetherHere;
 }

@@ -36,6 +36,8 @@ export class OnnxRunner implements ModelRunner {
   private readonly withTurns: boolean;
   /** See numRowsTogether. */
   private readonly rowMultiple: number;
+  /** Whether a token's logits have the same bits whoever else is in the step. */
+  readonly isExact: boolean;
   /** Of the step that runs; what is of the window or a scratch stays until that changes. */
   private readonly feeds: Record<string, Ort.Tensor> = {};
   private readonly windowFeeds: WindowFeeds;
@@ -48,7 +50,7 @@ export class OnnxRunner implements ModelRunner {
   queries: Float32Array | null = null;
   private readonly fetches: readonly string[];
 
-  private constructor(model: ImportedModel, window: KvWindow, ort: OnnxRuntime, session: Ort.InferenceSession, threads: number, rowMultiple: number, biases: ReadonlyMap<number, Float32Array>) {
+  private constructor(model: ImportedModel, window: KvWindow, ort: OnnxRuntime, session: Ort.InferenceSession, threads: number, rowMultiple: number | null, biases: ReadonlyMap<number, Float32Array>) {
     this.model = model;
     this.window = window;
     this.ort = ort;
@@ -57,7 +59,8 @@ export class OnnxRunner implements ModelRunner {
     this.rope = new RopeTable(model.config.rope, model.config.headSize);
     this.withTurns = usesTurns(model.config, window.shape.kv);
     this.threads = threads;
-    this.rowMultiple = rowMultiple;
+    this.rowMultiple = rowMultiple ?? 1;
+    this.isExact = rowMultiple !== null;
     const quantised = window.shape.kv === 'int8';
     this.prefillBytesPerToken = quantised ? scratchBytesPerToken(window.shape) : 0;
     this.fetches = Object.values(FETCHES).filter((name) => quantised || !name.endsWith('Scales'));
