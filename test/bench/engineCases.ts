@@ -83,6 +83,8 @@ const SPARE_TOKENS = 4;
 const ACQUAINTANCE_TOKENS = 256;
 /** Steps up to which a window has grown: it does so by 256 slots. */
 const MOST_BEFORE_GROWTH = 300;
+/** Tokens of the sequence before it, whose rows leave when it shrinks. */
+const LEAST_EARLIER = 1024;
 /** Above any context: filling one is a single step. */
 const WHOLE_CONTEXT = 1 << 16;
 
@@ -90,7 +92,7 @@ export function engineCases(bench: EngineUnderTest, workload: Workload): Case[] 
   const { contexts, growthContexts, chunkContexts, chunks, sequenceContexts, sequenceCounts, prompts } = workload;
   return [
     ...contexts.map((context): Case => ({ group: 'decode', key: { context }, measure: () => decode(bench, context, workload.decodeSteps) })),
-    ...growthContexts.map((context): Case => ({ group: 'growth', key: { context }, measure: () => growth(bench, context) })),
+    ...growthContexts.map((context): Case => ({ group: 'growth', key: { context }, measure: () => resizing(bench, context) })),
     ...chunkContexts.flatMap((context) => chunks.map((chunk): Case => ({ group: 'prefill', key: { context, chunk }, long: context * chunk > LONG_PRODUCT, measure: () => prefillChunk(bench, context, chunk) }))),
     ...sequenceContexts.flatMap((context) =>
       sequenceCounts.flatMap((count) =>
@@ -134,9 +136,14 @@ async function decode(bench: EngineUnderTest, context: number, steps: number): P
   return { ...(await timedSteps(bench, steps)), windowSlots: bench.windowSlots };
 }
 
-/** One sequence whose rows outgrow the window: the step in which it grows, and those around it. */
-async function growth(bench: EngineUnderTest, context: number): Promise<Sample> {
+/**
+ * One sequence whose rows outgrow the window, behind rows of an earlier one: the step in which it grows; then the ceiling falls to what
+ * the sequence needs and some, so that the others' rows leave and its own move, and the step that waits for that. And those around them.
+ */
+async function resizing(bench: EngineUnderTest, context: number): Promise<Sample> {
   bench.renew({ tokenBudget: WHOLE_CONTEXT });
+  const earlier = bench.add(bench.tokens(Math.max(LEAST_EARLIER, context / 2)), 1);
+  await bench.pretend(() => earlier.finished);
   const answer = bench.add(bench.tokens(context - MOST_BEFORE_GROWTH / 4), 2 * MOST_BEFORE_GROWTH);
   await bench.pretend(() => answer.sequence.numGenerated > 0);
   for (let i = 0; i < WARM_UP_STEPS; i++) await bench.step();
@@ -149,7 +156,12 @@ async function growth(bench: EngineUnderTest, context: number): Promise<Sample> 
     else times.push(ms);
     if (!Number.isNaN(growthMs)) after++;
   }
-  return { ms: median(times), growthMs, windowSlots: bench.windowSlots };
+  const { windowSlots } = bench;
+  const start = performance.now();
+  bench.engine.setMaxBytes(bench.ceilingWith(answer.sequence.numReached + MOST_BEFORE_GROWTH));
+  await bench.step();
+  const shrinkMs = performance.now() - start;
+  return { ms: median(times), growthMs, shrinkMs, windowSlots, slotsAfter: bench.windowSlots };
 }
 
 /** Several sequences, one token each per step. */
