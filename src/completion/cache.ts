@@ -3,6 +3,7 @@
  * after deleting back. Bounded in number and in the characters of the texts that it keeps. Pure.
  */
 import { carryOver, type Insertion, type Place } from './place.ts';
+import { ALL_POLICIES, type CompletionPolicies } from './policies.ts';
 
 export interface Completion extends Place {
   /** What the engine offered at `offset`, with the document's own line ends. Never empty. */
@@ -20,8 +21,13 @@ const MOST_DOCUMENTS = 8;
 const MOST_CHARACTERS = 8_000_000;
 
 export class CompletionCache {
+  readonly #carries: boolean;
   /** Newest last; in each document newest first. */
   readonly #documents = new Map<string, Completion[]>();
+
+  constructor({ carryOver }: Pick<CompletionPolicies, 'carryOver'> = ALL_POLICIES) {
+    this.#carries = carryOver;
+  }
 
   add(completion: Completion): void {
     const { docId } = completion;
@@ -38,10 +44,15 @@ export class CompletionCache {
   /** The completion that says what to insert at `place`: made there, else typed through, else deleted back; of each kind the newest. */
   lookup(place: Place): { completion: Completion; insertion: Insertion } | undefined {
     const known = this.#documents.get(place.docId) ?? [];
-    const typed = known.find((completion) => samePlace(completion, place)) ?? known.find((completion) => completion.offset <= place.offset && carryOver(completion, completion.insert, place));
-    const completion = typed ?? known.find((old) => carryOver(old, old.insert, place));
-    const insertion = completion && carryOver(completion, completion.insert, place);
+    const typed = known.find((completion) => samePlace(completion, place)) ?? known.find((completion) => completion.offset <= place.offset && this.left(completion, place));
+    const completion = typed ?? known.find((old) => this.left(old, place));
+    const insertion = completion && this.left(completion, place);
     return insertion && { completion, insertion };
+  }
+
+  /** What there is of a finished completion to insert at `place`. */
+  left(completion: Completion, place: Place): Insertion | undefined {
+    return this.#carries || samePlace(completion, place) ? carryOver(completion, completion.insert, place) : undefined;
   }
 
   clear(): void {

@@ -110,7 +110,7 @@ export class Finder {
   #known(place: Place, record: CompletionRecord): Found | undefined {
     const shown = this.#shown;
     const known = this.#cache.lookup(place);
-    const typed = shown && shown.offset <= place.offset && record.trigger !== 'refresh' ? carryOver(shown, shown.insert, place) : undefined;
+    const typed = shown && shown.offset <= place.offset && record.trigger !== 'refresh' ? this.#cache.left(shown, place) : undefined;
     if (shown && typed) {
       record.source = 'typed as suggested';
       // The same text may have come with other candidates meanwhile.

@@ -17,6 +17,7 @@ import { CompletionLog } from './completionLog.ts';
 import { Finder, type Found, type Question } from './finder.ts';
 import { LateDisplay } from './lateDisplay.ts';
 import { type Place, placeAfter } from './place.ts';
+import { ALL_POLICIES, type CompletionPolicies } from './policies.ts';
 import type { CompletionRecord, SilentReason } from './record.ts';
 import { Runs } from './runs.ts';
 import { addedBy } from './selection.ts';
@@ -34,38 +35,43 @@ export interface CompletionParts {
   snooze: Snooze;
   /** What of other places is offered to the model. */
   snippets: (document: vscode.TextDocument, offset: number) => Snippet[];
+  /** All of them, but in a benchmark. */
+  policies?: CompletionPolicies;
 }
 
 export class CompletionProvider implements vscode.InlineCompletionItemProvider {
   readonly #client: EngineClient;
   readonly #log: CompletionLog;
   readonly #availability: Availability;
-  readonly #cache = new CompletionCache();
+  readonly #policies: CompletionPolicies;
+  readonly #cache: CompletionCache;
   readonly #late = new LateDisplay();
   readonly #runs: Runs;
   readonly #finder: Finder;
   readonly #alternatives: Alternatives;
   readonly #ahead: Ahead;
-  readonly #warmup: Warmup;
+  readonly #warmup: Warmup | undefined;
   readonly #disposed = new AbortController();
   last: CompletionRecord | undefined;
 
-  constructor({ client, mirror, settings, log, snooze, snippets }: CompletionParts) {
+  constructor({ client, mirror, settings, log, snooze, snippets, policies = ALL_POLICIES }: CompletionParts) {
     const battery = new Battery(client);
     this.#client = client;
+    this.#policies = policies;
     this.#log = new CompletionLog(log);
     this.#availability = new Availability(client, settings, snooze, battery);
-    this.#runs = new Runs(client, mirror, settings, this.#cache, snippets);
+    this.#cache = new CompletionCache(policies);
+    this.#runs = new Runs(client, mirror, settings, this.#cache, snippets, policies);
     this.#finder = new Finder(this.#runs, this.#cache, this.#late, new Trigger(), settings);
     this.#alternatives = new Alternatives(this.#finder, this.#runs, this.#cache);
     this.#ahead = new Ahead(this.#runs, this.#cache, battery);
-    this.#warmup = new Warmup(this.#runs, client, this.#availability, battery);
+    this.#warmup = policies.warmup ? new Warmup(this.#runs, client, this.#availability, battery) : undefined;
   }
 
   async provideInlineCompletionItems(document: vscode.TextDocument, position: vscode.Position, context: vscode.InlineCompletionContext, token: vscode.CancellationToken): Promise<vscode.InlineCompletionItem[]> {
     const record = this.#record(document, position, context);
     const started = performance.now();
-    if (record.trigger === 'typing') this.#warmup.typed();
+    if (record.trigger === 'typing') this.#warmup?.typed();
     const cancel = new AbortController();
     const end = () => cancel.abort();
     const subscription = token.onCancellationRequested(end);
@@ -122,7 +128,7 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
   dispose(): void {
     this.#disposed.abort();
     this.#ahead.dispose();
-    this.#warmup.dispose();
+    this.#warmup?.dispose();
     this.#late.dispose();
     this.#runs.dispose();
     this.forget();
@@ -156,7 +162,7 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
     this.#finder.show(found.completion);
     record.shown = items[0]?.insertText;
     record.numCandidates = items.length;
-    if (this.#availability.byItself && this.#cursors(document) === 1) this.#ahead.schedule(question, found);
+    if (this.#policies.ahead && this.#availability.byItself && this.#cursors(document) === 1) this.#ahead.schedule(question, found);
     return items;
   }
 

@@ -9,6 +9,7 @@ import type { DocumentMirror } from '../client/documentMirror.ts';
 import type { EngineClient } from '../client/engineClient.ts';
 import { type CompletionCache, samePlace } from './cache.ts';
 import { onItsWay, type Place } from './place.ts';
+import type { CompletionPolicies } from './policies.ts';
 import { type Purpose, Run } from './run.ts';
 
 /** A cancelled question and the edit that is its reason arrive one shortly after the other. */
@@ -35,16 +36,18 @@ export class Runs implements vscode.Disposable {
   readonly #settings: Settings;
   readonly #cache: CompletionCache;
   readonly #snippets: (document: vscode.TextDocument, offset: number) => Snippet[];
+  readonly #policies: Pick<CompletionPolicies, 'joinRunning'>;
   readonly #live = new Map<Run, Live>();
   #subscriptions: vscode.Disposable[] = [];
   #grace: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(client: EngineClient, mirror: DocumentMirror, settings: Settings, cache: CompletionCache, snippets: (document: vscode.TextDocument, offset: number) => Snippet[]) {
+  constructor(client: EngineClient, mirror: DocumentMirror, settings: Settings, cache: CompletionCache, snippets: (document: vscode.TextDocument, offset: number) => Snippet[], policies: Pick<CompletionPolicies, 'joinRunning'>) {
     this.#client = client;
     this.#mirror = mirror;
     this.#settings = settings;
     this.#cache = cache;
     this.#snippets = snippets;
+    this.#policies = policies;
   }
 
   /** Starts a request at `origin`, the document's present text. One that answers the editor takes the place of all others. */
@@ -159,7 +162,7 @@ export class Runs implements vscode.Disposable {
   /** Whether the document's text lies on the way that the request goes. */
   #fits(run: Run): boolean {
     const live = this.#live.get(run);
-    return !live || (!live.document.isClosed && (this.#isUnchanged(run) || onItsWay(run.origin, run.given + run.text, live.document.getText())));
+    return !live || (!live.document.isClosed && (this.#isUnchanged(run) || (this.#policies.joinRunning && onItsWay(run.origin, run.given + run.text, live.document.getText()))));
   }
 }
 

@@ -1,31 +1,16 @@
 /** A provider between the fake editor and a scripted engine, and a user at its keyboard. Import it after the editor has been mocked. */
 import type { Config } from '../../src/config.ts';
 import type { Settings } from '../../src/config.ts';
+import { ALL_POLICIES, type CompletionPolicies } from '../../src/completion/policies.ts';
 import { CompletionProvider } from '../../src/completion/provider.ts';
 import type { SilentReason } from '../../src/completion/record.ts';
 import { Snooze } from '../../src/completion/snooze.ts';
 import { SnippetSource } from '../../src/context/snippetSource.ts';
 import { DocumentMirror } from '../../src/client/documentMirror.ts';
 import type { Log } from '../../src/log.ts';
+import { ask, type Question, type Shown } from './editorQuestion.ts';
 import { editor, FakeDocument } from './fakeEditor.ts';
 import { ScriptedEngine } from './scriptedEngine.ts';
-
-export interface Shown {
-  insertText: string;
-  /** Offsets of the document. */
-  start: number;
-  end: number;
-}
-
-export interface Question {
-  version: number;
-  offset: number;
-  /** Ends the question as the editor does. */
-  cancel(): void;
-  readonly cancelled: boolean;
-  /** What came back; empty when it was cancelled. */
-  items: Promise<Shown[]>;
-}
 
 export class Harness {
   readonly engine = new ScriptedEngine();
@@ -46,14 +31,14 @@ export class Harness {
   }
 
   /** `marked` is the document with the cursor as a bar. */
-  constructor(marked: string, completion: Partial<Config['completion']> = {}) {
+  constructor(marked: string, completion: Partial<Config['completion']> = {}, policies: Partial<CompletionPolicies> = {}) {
     const offset = marked.indexOf('|');
     this.document = new FakeDocument(marked.slice(0, offset) + marked.slice(offset + 1));
     this.completion = { enable: true, debounceMs: 50, maxTokens: 0, languages: ['*'], exclude: ['**/*.key'], snippets: true, pauseOnBattery: false, ...completion };
     this.settings = { current: { completion: this.completion } } as unknown as Settings;
     const log = { info: (line: string) => this.logged.push(line), debug: () => {} } as unknown as Log;
     this.snippets = new SnippetSource(this.client, this.settings);
-    this.provider = new CompletionProvider({ client: this.client, mirror: this.mirror, settings: this.settings, log, snooze: this.snooze, snippets: (document, at) => this.snippets.gather(document, at) });
+    this.provider = new CompletionProvider({ client: this.client, mirror: this.mirror, settings: this.settings, log, snooze: this.snooze, snippets: (document, at) => this.snippets.gather(document, at), policies: { ...ALL_POLICIES, ...policies } });
     editor.documents = [this.document];
     editor.tabs = [this.document];
     editor.onCommand = (name) => {
@@ -78,39 +63,9 @@ export class Harness {
   /** What the editor does after an edit: the last question is cancelled and a new one asked. */
   ask({ explicit = false, selected }: { explicit?: boolean; selected?: { start: number; text: string } } = {}): Question {
     this.asked?.cancel();
-    const { document } = this;
-    const offset = this.cursor;
-    const position = document.positionAt(offset);
-    let cancelled = false;
-    const listeners = new Set<() => void>();
-    const token = {
-      get isCancellationRequested() {
-        return cancelled;
-      },
-      onCancellationRequested: (listener: () => void) => {
-        listeners.add(listener);
-        return { dispose: () => listeners.delete(listener) };
-      },
-    };
-    const selectedCompletionInfo = selected && { range: { start: document.positionAt(selected.start), end: position }, text: selected.text };
-    const context = { triggerKind: explicit ? 0 : 1, selectedCompletionInfo };
-    const question: Question = {
-      version: document.version,
-      offset,
-      cancel: () => {
-        cancelled = true;
-        if (this.asked === question) this.asked = undefined;
-        for (const listener of [...listeners]) listener();
-      },
-      get cancelled() {
-        return cancelled;
-      },
-      items: this.provider.provideInlineCompletionItems(document as never, position as never, context as never, token as never).then((items) => {
-        if (this.asked === question) this.asked = undefined;
-        if (cancelled) return [];
-        return items.map(({ insertText, range }) => ({ insertText: String(insertText), start: document.offsetAt(range!.start), end: document.offsetAt(range!.end) }));
-      }),
-    };
+    const question = ask(this.provider, this.document, this.cursor, { explicit, ...(selected && { selected }), onEnd: () => {
+      if (this.asked === question) this.asked = undefined;
+    } });
     this.asked = question;
     return question;
   }
