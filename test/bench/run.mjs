@@ -34,6 +34,11 @@ const suites = {
     options: `[--shape NAME|starter] [--only SCENE,...] ${ROUNDS} [--speed N] [--rush N] [--context N] ${THREADS}`,
     run: async (values) => (await import('./mixed/mixedSuite.ts')).mixedSuite(values),
   },
+  typing: {
+    what: 'the recorded keys in the true completion provider, with each of its policies and without',
+    options: `[--only VARIANT,...] ${ROUNDS} [--speed N] [--chat] ${THREADS}`,
+    run: async (values) => (await import('./typing/typingBench.ts')).typingSuite(values),
+  },
   shifted: {
     what: 'the first token after an edit, with position-shifted reuse and without',
     options: `[--shape NAME|starter] [--only TOKENS,...] ${ROUNDS} ${THREADS}`,
@@ -91,7 +96,7 @@ const flag = { type: 'boolean' };
 const usage = ['usage: npm run bench -- SUITE --out DIR [OPTIONS]', ...Object.entries(suites).flatMap(([name, { what, options }]) => ['', `  ${name.padEnd(8)} ${what}`, ...(options ? [`           ${options}`] : [])])].join('\n');
 let parsed;
 try {
-  parsed = parseArgs({ allowPositionals: true, options: { help: flag, out: text, shape: text, precision: text, only: text, rounds: text, 'long-rounds': text, threads: text, profile: flag, peers: text, settings: text, setup: flag, add: flag, speed: text, rush: text, context: text, requests: text } });
+  parsed = parseArgs({ allowPositionals: true, options: { help: flag, out: text, shape: text, precision: text, only: text, rounds: text, 'long-rounds': text, threads: text, profile: flag, peers: text, settings: text, setup: flag, add: flag, speed: text, rush: text, context: text, requests: text, chat: flag } });
 } catch (error) {
   console.error(error.message);
   process.exit(2);

@@ -1,0 +1,84 @@
+/**
+ * Suite `typing`: what each policy of ghost text (src/completion/policies.ts) is worth while somebody types. The passages of the
+ * recorded session are typed, at the times that it tells, into the true provider of completions with a fake editor in front
+ * of it and the true engine, in a thread, behind it. Each pass has an engine of its own; the variants take turns, every
+ * second time in the opposite order.
+ */
+import { registerHooks } from 'node:module';
+import path from 'node:path';
+import { ALL_POLICIES, type CompletionPolicies } from '../../../src/completion/policies.ts';
+import { readSession } from '../session.ts';
+import { type Pass, type VariantFigures, variantFigures, variantTable } from './typingFigures.ts';
+
+/** By name: what is switched off. */
+const VARIANTS = {
+  all: {},
+  'no joining': { joinRunning: false },
+  'no carrying over': { carryOver: false },
+  'neither': { joinRunning: false, carryOver: false },
+  'no ahead': { ahead: false },
+  'no warmup': { warmup: false },
+} as const satisfies Record<string, Partial<CompletionPolicies>>;
+export type Variant = keyof typeof VARIANTS;
+
+export interface TypingOptions {
+  variants: readonly Variant[];
+  rounds: number;
+  /** How many times faster than recorded. */
+  speed: number;
+  /** 0 lets the engine choose. */
+  threads: number;
+  /** Whether the chat is answering all the time. */
+  chat: boolean;
+}
+
+/** Values of the command line. */
+export interface TypingArguments {
+  only?: string;
+  rounds?: string;
+  speed?: string;
+  threads?: string;
+  chat?: boolean;
+}
+
+export interface TypingBench extends TypingOptions {
+  figures: VariantFigures[];
+  passes: Pass[];
+}
+
+export async function typingSuite(given: TypingArguments): Promise<{ result: TypingBench; report: string }> {
+  const options = typingOptions(given);
+  const fake = new URL('./fakeVscode.ts', import.meta.url).href;
+  const hooks = registerHooks({ resolve: (specifier, context, next) => (specifier === 'vscode' ? { url: fake, shortCircuit: true } : next(specifier, context)) });
+  // What imports the editor's API comes after the hook.
+  const { typeSession } = await import('./typist.ts');
+  const session = readSession();
+  const passes: Pass[] = [];
+  for (let round = 0; round < options.rounds; round++) {
+    for (const variant of round % 2 ? [...options.variants].reverse() : options.variants) {
+      const pass = await typeSession(session, { ...options, policies: { ...ALL_POLICIES, ...VARIANTS[variant] }, cacheDir: path.resolve('.cache/bench/imported') });
+      passes.push({ variant, ...pass });
+      console.error(`${variant}, round ${round + 1}: ${pass.requests.asked} requests, ${pass.seconds.toFixed(0)} s`);
+    }
+  }
+  hooks.deregister();
+  const result: TypingBench = { ...options, figures: variantFigures(passes), passes };
+  return { result, report: report(result) };
+}
+
+/** @throws Error with one sentence that says what is wrong. */
+export function typingOptions({ only, rounds = '2', speed = '1', threads = '0', chat = false }: TypingArguments): TypingOptions {
+  const names = Object.keys(VARIANTS) as Variant[];
+  const variants = only?.split(',').map((name) => name as Variant) ?? names;
+  for (const name of variants) if (!names.includes(name)) throw new Error(`--only ${name}: it must be one of ${names.join(', ')}`);
+  for (const [name, value] of Object.entries({ rounds, threads })) if (!/^\d+$/.test(value)) throw new Error(`--${name} ${value}: it must be a whole number`);
+  if (!(Number(rounds) > 0)) throw new Error(`--rounds ${rounds}: it must be above 0`);
+  if (!(Number(speed) > 0 && Number(speed) < Number.POSITIVE_INFINITY)) throw new Error(`--speed ${speed}: it must be a number above 0`);
+  return { variants, rounds: Number(rounds), speed: Number(speed), threads: Number(threads), chat };
+}
+
+function report({ figures, rounds, speed, threads, chat }: TypingBench): string {
+  const keys = figures[0]?.keys.median ?? 0;
+  const beside = chat ? ', while the chat is answering' : '';
+  return `Ghost text while somebody types: ${keys} keys, ${speed} times as fast as recorded${beside}; built-in model, ${threads || 'usual'} threads, ${rounds} passes of each\n\n${variantTable(figures)}`;
+}
