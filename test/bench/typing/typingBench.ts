@@ -78,7 +78,6 @@ export function typingOptions({ only, rounds = '2', speed = '1', threads = '0', 
 }
 
 function report({ figures, rounds, speed, threads, chat }: TypingBench): string {
-  const keys = figures[0]?.keys.median ?? 0;
   const beside = chat ? ', while the chat is answering' : '';
-  return `Ghost text while somebody types: ${keys} keys, ${speed} times as fast as recorded${beside}; built-in model, ${threads || 'usual'} threads, ${rounds} passes of each\n\n${variantTable(figures)}`;
+  return `Ghost text while somebody types, at ${speed} times the recorded speed${beside}; built-in model, ${threads || 'the usual number of'} threads; passes of each: ${rounds}\n\n${variantTable(figures)}`;
 }

@@ -1,7 +1,7 @@
 /** What passes of suite `typing` come to: figures of a pass, and each variant's over all of its passes. Pure. */
 import { type Figure, figure, quantile, table, withSpread } from '../spread.ts';
 
-/** Something done to the text, or the cursor being put elsewhere with the first of them. */
+/** Something done to the text: a character, Backspace, Tab or an undo. */
 export interface TypedKey {
   /** Milliseconds since the pass began. */
   at: number;
@@ -15,7 +15,10 @@ export interface Pass {
   variant: string;
   seconds: number;
   keys: TypedKey[];
-  /** To the engine: for a key that waited, those of them given up before their end, and ahead of time (the next completion, where the cursor rests). */
+  /**
+   * For completions, to the engine: those that a key waited for when they were sent, how many of these were given up before their end, and those ahead of time (the next
+   * completion, where the cursor rests).
+   */
   requests: { asked: number; givenUp: number; ahead: number };
   /** That the engine computed for completions: of prompts, not found in the cache, and written; file blocks in idle time are not counted. */
   tokens: { prompt: number; written: number };
@@ -28,7 +31,7 @@ const IN_TIME_MS = 300;
 
 const MEASURES = ['keys', 'asked', 'givenUp', 'ahead', 'promptTokens', 'writtenTokens', 'stepSeconds', 'processorSeconds', 'shown', 'inTime', 'p50Ms', 'p95Ms', 'accepted', 'acceptedCharacters'] as const;
 /** `shown` and `inTime`: shares of the keys, 0..1, with a completion before the next key, and within 300 ms; the times are over those that had one. */
-export type PassFigures = Record<(typeof MEASURES)[number], number>;
+type PassFigures = Record<(typeof MEASURES)[number], number>;
 
 export type VariantFigures = { variant: string } & Record<keyof PassFigures, Figure>;
 
@@ -63,8 +66,8 @@ export function variantFigures(passes: readonly Pass[]): VariantFigures[] {
 
 /** Medians over the passes, with the least and the most. */
 export function variantTable(variants: readonly VariantFigures[]): string {
-  const percent = (value: Figure): string => withSpread({ ...figure(value.samples.map((share) => 100 * share)) });
-  const head = ['policies', 'requests', 'given up', 'ahead of time', 'tokens of prompts', 'tokens written', 'steps, s', 'processor, s', 'keys with a completion, %', 'within 300 ms, %', 'P50, ms', 'P95, ms', 'characters accepted'];
-  const rows = variants.map((one) => [one.variant, ...[one.asked, one.givenUp, one.ahead, one.promptTokens, one.writtenTokens, one.stepSeconds, one.processorSeconds].map(withSpread), percent(one.shown), percent(one.inTime), ...[one.p50Ms, one.p95Ms, one.acceptedCharacters].map(withSpread)]);
+  const percent = (value: Figure): string => withSpread(figure(value.samples.map((share) => 100 * share)));
+  const head = ['policies', 'keys', 'requests', 'given up', 'ahead of time', 'tokens of prompts', 'tokens written', 'steps, s', 'processor, s', 'keys with a completion, %', 'within 300 ms, %', 'P50, ms', 'P95, ms', 'characters accepted'];
+  const rows = variants.map((one) => [one.variant, ...[one.keys, one.asked, one.givenUp, one.ahead, one.promptTokens, one.writtenTokens, one.stepSeconds, one.processorSeconds].map(withSpread), percent(one.shown), percent(one.inTime), ...[one.p50Ms, one.p95Ms, one.acceptedCharacters].map(withSpread)]);
   return table(head, rows);
 }

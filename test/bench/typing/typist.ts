@@ -1,7 +1,8 @@
 /**
  * One pass: the passages of the recorded session, typed into the true provider of completions. The fake editor does what
  * VS Code does at a key: the text changes, the cursor follows, the question under way is cancelled and another one asked. What the
- * provider answers counts as shown until the next key; the author accepts it as session.ts says. Nothing is saved or asked in between; nor is it waited for.
+ * provider answers counts as shown until the next key; the author accepts it as session.ts says. Saves, questions and summaries are left
+ * out, with the time before them.
  */
 import path from 'node:path';
 import type { EngineMessage, HostMessage } from '../../../engine/protocol.ts';
@@ -36,7 +37,7 @@ const COMPLETION: Config['completion'] = { enable: true, debounceMs: 50, maxToke
 
 const CHAT_QUESTION = 'What does this file do, step by step?';
 
-/** The last completion may take as long, by then what was computed for it has ended, too. */
+/** So long after the last key a completion is waited for; what it has led to counts, too. */
 const END_MS = 1000;
 
 const now = (): number => performance.now();
