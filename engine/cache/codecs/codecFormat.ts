@@ -20,12 +20,17 @@ export interface SideFormat {
   decode(bytes: Uint8Array, at: number, kvHeads: number, headSize: number, n: number, x: Float32Array): void;
 }
 
+/** V is coded by token in all formats. */
+export interface TokenFormat extends SideFormat {
+  readonly layout: 'byToken';
+}
+
 export interface RunFormat {
   readonly name: string;
   /** In the header; never given to another format. */
   readonly id: number;
   /** How the tokens that are not kept exactly are coded; null: all are kept exactly. */
-  readonly sides: { readonly keys: SideFormat; readonly values: SideFormat } | null;
+  readonly sides: { readonly keys: SideFormat; readonly values: TokenFormat } | null;
   /** Tokens that are coded together at most: what scales, levels and outliers are shared by. */
   readonly blockTokens: number;
   /** Fewer tokens than this at the end of a run are kept exactly: what a block shares would outweigh them. */

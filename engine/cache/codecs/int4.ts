@@ -4,12 +4,12 @@
  * d, then 16 bytes with values 0 .. 15 in the low and 16 .. 31 in the high halves. A head size that is no multiple of 32 ends in
  * a shorter group. Bytes: groups of [kvHeads, n, headSize].
  */
-import { MalformedRun, type SideFormat } from './codecFormat.ts';
+import { MalformedRun, type TokenFormat } from './codecFormat.ts';
 import { halfBits, halfValue } from './float16.ts';
 
 const GROUP = 32;
 
-export const INT4: SideFormat = {
+export const INT4: TokenFormat = {
   layout: 'byToken',
 
   bytes: (kvHeads, headSize, n) => kvHeads * n * (headSize / 2 + 2 * Math.ceil(headSize / GROUP)),

@@ -5,7 +5,7 @@
  * bits: that is as fine as the window's own rows. Bytes: units [kvHeads] float32, then for each group lo, hi and its values,
  * two per byte, the first in the low half.
  */
-import type { SideFormat } from './codecFormat.ts';
+import type { SideFormat, TokenFormat } from './codecFormat.ts';
 import { finite } from './scales.ts';
 
 /** Channels that share bounds in V. */
@@ -113,7 +113,7 @@ export const KIVI_KEYS: SideFormat = {
   decode: (from, at, kvHeads, headSize, n, x) => decode(from, at, kvHeads, headSize, n, n, x),
 };
 
-export const KIVI_VALUES: SideFormat = {
+export const KIVI_VALUES: TokenFormat = {
   layout: 'byToken',
   bytes: (kvHeads, headSize, n) => bytes(kvHeads, n, headSize, VALUE_GROUP),
   encode: (x, kvHeads, headSize, n, out, at) => encode(x, kvHeads, n, headSize, VALUE_GROUP, out, at),

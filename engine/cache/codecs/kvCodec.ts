@@ -64,7 +64,7 @@ export class KvCodec {
       if (format.hadamard) hadamard(x, shape.kvHeads, shape.headSize, count, keys.layout);
       keys.encode(x, shape.kvHeads, shape.headSize, count, out, at);
       at += keys.bytes(shape.kvHeads, shape.headSize, count);
-      valueFloats(shape, rows, l, from, count, values.layout, x);
+      valueFloats(shape, rows, l, from, count, x);
       if (format.hadamard) hadamard(x, shape.kvHeads, shape.headSize, count, values.layout);
       values.encode(x, shape.kvHeads, shape.headSize, count, out, at);
       at += values.bytes(shape.kvHeads, shape.headSize, count);
@@ -93,7 +93,7 @@ export class KvCodec {
       values.decode(bytes, at, shape.kvHeads, shape.headSize, count, x);
       at += values.bytes(shape.kvHeads, shape.headSize, count);
       if (format.hadamard) hadamard(x, shape.kvHeads, shape.headSize, count, values.layout);
-      storeValues(shape, x, rows, l, from, count, values.layout);
+      storeValues(shape, x, rows, l, from, count);
     });
     return { rows, startIndex };
   }

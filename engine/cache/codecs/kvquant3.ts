@@ -7,7 +7,7 @@
  * Bytes: levels [8]; then for each head the unit of its bounds and of its outliers, float32, its outliers (index uint16, 8-bit
  * code) and its bounds lo, hi [rows]; then three bits per value.
  */
-import { MalformedRun, type SideFormat } from './codecFormat.ts';
+import { MalformedRun, type SideFormat, type TokenFormat } from './codecFormat.ts';
 import { fitLevels, NUM_LEVELS, nearestLevel } from './nonUniform.ts';
 import { finite } from './scales.ts';
 import { packedBytes, packThree, unpackThree } from './threeBits.ts';
@@ -171,7 +171,7 @@ export const KVQUANT_KEYS: SideFormat = {
   decode: (from, at, kvHeads, headSize, n, x) => decode(from, at, kvHeads, headSize, n, x),
 };
 
-export const KVQUANT_VALUES: SideFormat = {
+export const KVQUANT_VALUES: TokenFormat = {
   layout: 'byToken',
   bytes: (kvHeads, headSize, n) => bytes(kvHeads, n, headSize),
   encode: (x, kvHeads, headSize, n, out, at) => encode(x, kvHeads, n, headSize, out, at),

@@ -6,30 +6,39 @@ export const NUM_LEVELS = 8;
 const NUM_BINS = 256;
 const ROUNDS = 8;
 
-/** @param weights [256], of the values in each bin. @returns ascending levels [8]. */
+/** @param weights [256], of the values in each bin: whole numbers, so that sums of them are exact in any order. @returns ascending levels [8]. */
 export function fitLevels(weights: Float64Array): Uint8Array {
   const levels = startLevels(weights);
-  const sums = new Float64Array(NUM_LEVELS);
-  const moments = new Float64Array(NUM_LEVELS);
+  // Of all bins below each one, so that what a level gets is a difference.
+  const sums = new Float64Array(NUM_BINS + 1);
+  const moments = new Float64Array(NUM_BINS + 1);
+  for (let bin = 0; bin < NUM_BINS; bin++) {
+    sums[bin + 1] = sums[bin]! + weights[bin]!;
+    moments[bin + 1] = moments[bin]! + weights[bin]! * bin;
+  }
   for (let round = 0; round < ROUNDS; round++) {
-    sums.fill(0);
-    moments.fill(0);
-    let level = 0;
-    for (let bin = 0; bin < NUM_BINS; bin++) {
-      while (level < NUM_LEVELS - 1 && bin > (levels[level]! + levels[level + 1]!) / 2) level++;
-      sums[level]! += weights[bin]!;
-      moments[level]! += weights[bin]! * bin;
+    let from = 0;
+    for (let i = 0; i < NUM_LEVELS; i++) {
+      // Bins up to the midpoint to the next level, which is as it was before this round.
+      const end = i + 1 < NUM_LEVELS ? Math.max(from, Math.floor((levels[i]! + levels[i + 1]!) / 2) + 1) : NUM_BINS;
+      const sum = sums[end]! - sums[from]!;
+      if (sum > 0) levels[i] = (moments[end]! - moments[from]!) / sum;
+      from = end;
     }
-    for (let i = 0; i < NUM_LEVELS; i++) if (sums[i]! > 0) levels[i] = moments[i]! / sums[i]!;
   }
   return Uint8Array.from(levels, Math.round);
 }
 
 /** Levels lie as dense as the cube root of the density where there are many. */
 function startLevels(weights: Float64Array): Float64Array {
-  const densities = weights.map(Math.cbrt);
+  const densities = new Float64Array(NUM_BINS);
   let total = 0;
-  for (const density of densities) total += density;
+  for (let bin = 0; bin < NUM_BINS; bin++) {
+    const weight = weights[bin]!;
+    if (weight === 0) continue;
+    densities[bin] = Math.cbrt(weight);
+    total += densities[bin]!;
+  }
   const levels = new Float64Array(NUM_LEVELS);
   let sum = 0;
   let level = 0;

@@ -5,13 +5,13 @@
  * multiple of 16 ends in a shorter block.
  * Bytes: tensorScale, block scales [kvHeads, n, ceil(headSize / 16)], codes [kvHeads, n, headSize / 2].
  */
-import { MalformedRun, type SideFormat } from './codecFormat.ts';
+import { MalformedRun, type TokenFormat } from './codecFormat.ts';
 import { finite } from './scales.ts';
 import { E2M1, E4M3 } from './smallFloats.ts';
 
 const BLOCK = 16;
 
-export const NVFP4: SideFormat = {
+export const NVFP4: TokenFormat = {
   layout: 'byToken',
 
   bytes: (kvHeads, headSize, n) => 4 + kvHeads * n * (headSize / 2 + Math.ceil(headSize / BLOCK)),
@@ -23,7 +23,7 @@ export const NVFP4: SideFormat = {
     const tensorScale = Math.fround(findLargest(x, headSize, largest) / (E2M1.largest * E4M3.largest));
     new DataView(out.buffer, out.byteOffset).setFloat32(at, tensorScale, true);
     // A conversion looks at the bits of a float32.
-    const bits = new Uint32Array(x.buffer, x.byteOffset, x.length);
+    const bits = new Int32Array(x.buffer, x.byteOffset, x.length);
     const scaleBits = new Uint32Array(largest.buffer);
     const { codes: scaleCodes, shift: scaleShift, rest: scaleRest, values: scaleValues } = E4M3;
     const { codes, shift, rest } = E2M1;
@@ -35,14 +35,14 @@ export const NVFP4: SideFormat = {
       for (let i = row; i < row + headSize; i += BLOCK) {
         const last = Math.min(i + BLOCK, row + headSize);
         const u = scaleBits[block]!;
-        const scaleCode = scaleCodes[(u >>> scaleShift) * 2 + ((0 - (u & scaleRest)) >>> 31)]!;
+        const scaleCode = scaleCodes[((u >>> scaleShift) << 1) | ((0 - (u & scaleRest)) >>> 31)]!;
         out[at + 4 + block++] = scaleCode;
         const inverse = scaleCode === 0 ? 0 : 1 / (scaleValues[scaleCode]! * tensorScale);
         for (let j = i; j < last; j++) x[j] = x[j]! * inverse;
         for (let j = i; j < last; j += 2) {
           const a = bits[j]!;
           const b = bits[j + 1]!;
-          out[codeAt++] = codes[(a >>> shift) * 2 + ((0 - (a & rest)) >>> 31)]! | (codes[(b >>> shift) * 2 + ((0 - (b & rest)) >>> 31)]! << 4);
+          out[codeAt++] = codes[((a >>> shift) << 1) | ((0 - (a & rest)) >>> 31)]! | (codes[((b >>> shift) << 1) | ((0 - (b & rest)) >>> 31)]! << 4);
         }
       }
     }
