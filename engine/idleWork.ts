@@ -6,6 +6,7 @@
 import type { Documents } from './documents.ts';
 import type { FileLedger } from './fileLedger.ts';
 import type { LoadedModel } from './loadedModel.ts';
+import type { FinishReason } from './protocol.ts';
 import { Sequence } from './sequence.ts';
 
 /** Of a part, in multiply-adds: some seconds of two laptop cores in int8. */
@@ -22,7 +23,7 @@ export class IdleWork {
   #numStarted = 0;
   /** The sequence under way and its document. */
   #running: { sequenceId: string; docId: string } | null = null;
-  /** By document: the version that was computed last, what that has cost, and the tokens that the last part that ended began behind. */
+  /** By document: the version that was computed last, what that has cost, and the tokens that the last part that was computed whole began behind; -1: none was. */
   readonly #spent = new Map<string, { version: number; multiplyAdds: number; from: number }>();
 
   constructor(documents: Documents, files: FileLedger) {
@@ -45,8 +46,10 @@ export class IdleWork {
       if (this.#files.isPinned(docId)) model.engine.pin(docId, block);
       const { tokens, diskTokens } = model.engine.describe(block);
       const cached = tokens + diskTokens;
+      // The document is the same object at its next version.
+      const { version } = document;
       const known = this.#spent.get(docId);
-      const isSame = known?.version === document.version;
+      const isSame = known?.version === version;
       const spent = isSame ? known.multiplyAdds : 0;
       // A block that is longer than memory: what is computed of it is not kept.
       if (isSame && cached <= known.from) continue;
@@ -57,28 +60,30 @@ export class IdleWork {
         model.engine.dropShifted(promptIds);
         if (this.#running?.sequenceId === sequenceId) this.#running = null;
       };
-      const finished = () => {
+      const finished = (reason: FinishReason) => {
         ended();
-        this.#spent.set(docId, { version: document.version, multiplyAdds: spent + (promptIds.length - cached) * model.info.parameters, from: cached });
+        const isWhole = reason !== 'abort';
+        const numComputed = Math.max(0, sequence.numReached - cached);
+        // One that was given up says nothing of what is kept: it goes on where it was.
+        this.#spent.set(docId, { version, multiplyAdds: spent + numComputed * model.info.parameters, from: isWhole ? cached : isSame ? known.from : -1 });
         // The next part, after a pause; not of a file that was closed meanwhile.
-        if (promptIds.length < block.length && this.#documents.find(docId)) this.#files.touch(docId);
+        if (isWhole && promptIds.length < block.length && this.#documents.find(docId)) this.#files.touch(docId);
       };
       this.#running = { sequenceId, docId };
-      model.engine.add(
-        new Sequence({
-          id: sequenceId,
-          priority: 'idle',
-          promptIds,
-          prefill: [[0, promptIds.length]],
-          sampling: { maxTokens: 0 },
-          eosIds: [],
-          detokenizer: model.text.tokenizer.createDetokenizer(),
-          onToken: () => {},
-          onFinish: finished,
-          // Does not fit: requests for this file will say so themselves.
-          onError: ended,
-        }),
-      );
+      const sequence = new Sequence({
+        id: sequenceId,
+        priority: 'idle',
+        promptIds,
+        prefill: [[0, promptIds.length]],
+        sampling: { maxTokens: 0 },
+        eosIds: [],
+        detokenizer: model.text.tokenizer.createDetokenizer(),
+        onToken: () => {},
+        onFinish: finished,
+        // Does not fit: requests for this file will say so themselves.
+        onError: ended,
+      });
+      model.engine.add(sequence);
       return true;
     }
     return false;

@@ -100,3 +100,41 @@ test('what a version of a text costs is bounded, and an edit begins anew', async
   while (idle.start(model)) await drain(engine);
   expect(computed()).toBe(1000);
 });
+
+test.each([1, 0])('an edit, %i of its steps into a part, is followed by all that stands behind it', async (numSteps) => {
+  // 200 tokens to a part; three of them are done.
+  const { engine, model, idle, edit, computed } = setUp(5e9);
+  for (let parts = 1; parts <= 3; parts++) {
+    idle.start(model);
+    await drain(engine);
+  }
+  idle.start(model);
+  for (let i = 0; i < numSteps; i++) await engine.step();
+  expect(computed()).toBe(600 + 32 * numSteps);
+  edit(2, 300, 300, '\u4003\u4003');
+  while (idle.start(model)) await drain(engine);
+  expect(computed()).toBe(600 + 32 * numSteps + 702);
+});
+
+test('a part that is stopped before it has begun is done later', async () => {
+  const { engine, model, idle, computed } = setUp(5e9);
+  idle.start(model);
+  idle.enabled = false;
+  idle.stop(model);
+  expect(computed()).toBe(0);
+  idle.enabled = true;
+  while (idle.start(model)) await drain(engine);
+  expect(computed()).toBe(1000);
+});
+
+test('stopping again and again does not read more than a version may cost', async () => {
+  // 20 tokens to a part, 500 in all; nothing of it is kept.
+  const { engine, model, idle, computed } = setUp(5e10);
+  for (let i = 0; i < 100 && idle.start(model); i++) {
+    if (i % 2) await engine.step();
+    idle.stop(model);
+    engine.evict();
+  }
+  while (idle.start(model)) await drain(engine);
+  expect(computed()).toBeLessThanOrEqual(500);
+});
