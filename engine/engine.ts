@@ -167,9 +167,11 @@ export class Engine {
     this.#betweenSteps(() => {
       const sequence = this.#sequences.get(id);
       if (!sequence) return;
-      sequence.priority = priority;
-      // Before its first token nobody has waited for it until now.
-      if (sequence.numGenerated === 0) sequence.arrivedAt = this.#clock();
+      this.#scheduler.prioritise(sequence, priority);
+      if (sequence.numGenerated > 0) return;
+      // Before its first token nobody has waited for it until now; one that runs already does not wait.
+      sequence.arrivedAt = this.#clock();
+      if (!Number.isNaN(sequence.startedAt)) sequence.startedAt = sequence.arrivedAt;
     });
   }
 

@@ -74,7 +74,7 @@ export class Journal {
     }
     if (isError) return;
     // One that never ran has waited, too: leaving it out would hide who starves.
-    const queueMs = Math.max(0, (Number.isNaN(sequence.startedAt) ? now : sequence.startedAt) - sequence.arrivedAt);
+    const queueMs = (Number.isNaN(sequence.startedAt) ? now : sequence.startedAt) - sequence.arrivedAt;
     this.#metrics.recordEnd(sequence.priority, queueMs, sequence.numGenerated > 1 ? sequence.timings().tpotMs : null);
   }
 

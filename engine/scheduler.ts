@@ -7,8 +7,10 @@ import type { BatchSpan } from './batch.ts';
 import type { KvCache } from './cache/kvCache.ts';
 import { numComputed } from './cache/lease.ts';
 import { VirtualTokens } from './policies/fairness.ts';
+import { rank } from './policies/priorities.ts';
 import type { Policies } from './policies/policies.ts';
 import type { TokenBudget } from './policies/tokenBudget.ts';
+import type { Priority } from './protocol.ts';
 import type { Ended, Schedule, Scheduled } from './schedule.ts';
 import type { Sequence } from './sequence.ts';
 import type { ShiftedReuse } from './shiftedReuse.ts';
@@ -57,7 +59,13 @@ export class Scheduler {
     sequence.arrivalIndex = this.#numAdded++;
     sequence.lastServedAt = now;
     this.#admission.waiting.add(sequence);
-    this.#served.arrive(sequence.clientId);
+    this.#served.arrive(sequence.clientId, rank(sequence, this.#policies));
+  }
+
+  /** From the next step on it is of another class. */
+  prioritise(sequence: Sequence, priority: Priority): void {
+    sequence.priority = priority;
+    if (this.#admission.has(sequence)) this.#served.move(sequence.clientId, rank(sequence, this.#policies));
   }
 
   /** Tokens that completions have to compute before they generate, those of the first one and of others over its prompt left out. */

@@ -49,6 +49,37 @@ test('what was computed ahead is a completion from the moment when somebody wait
   expect(await ended(true)).toEqual(['ahead', 'chat']);
 });
 
+test('what runs already when somebody begins to wait for it has not been waited for in the queue', async () => {
+  const { engine, runner, clock } = harness({ slots: 2048, tokenBudget: 16 });
+  runner.beforeRun = () => {
+    clock.now += 10;
+  };
+  const ahead = ask(engine, tokens(200, 1), { priority: 'summary', maxTokens: 4 });
+  await engine.step();
+  await engine.step();
+  engine.prioritise(ahead.sequence.id, 'completion');
+  await drain(engine);
+  expect(ahead.sequence.timings().queueMs).toBe(0);
+  expect(engine.stats().classes.completion.queueMs).toMatchObject({ count: 1, p50: 0 });
+});
+
+test('a chat that comes late does not go before one that is nearly read, whatever else is waiting', async () => {
+  const steps = async (withSummary: boolean): Promise<number> => {
+    const { engine, runner, clock } = harness({ slots: 16384, maxContext: 8192, tokenBudget: 64 });
+    runner.beforeRun = () => {
+      clock.now += 1;
+    };
+    const first = ask(engine, tokens(2900, 1), { priority: 'chat', maxTokens: 1 });
+    if (withSummary) ask(engine, tokens(2900, 2), { priority: 'summary', maxTokens: 1 });
+    while (first.sequence.numReached < 2400) await engine.step();
+    ask(engine, tokens(2900, 3), { priority: 'chat', maxTokens: 1 });
+    let count = 0;
+    for (; !first.ended; count++) await engine.step();
+    return count;
+  };
+  expect(await steps(true)).toBe(await steps(false));
+});
+
 test('idle work waits for every request and goes on afterwards', async () => {
   const { engine } = harness({ slots: 2048, tokenBudget: 16 });
   const idle = ask(engine, tokens(100), { priority: 'idle', maxTokens: 0 });
