@@ -3,6 +3,7 @@
  * only, under a ceiling that moves.
  */
 import type { Ceiling } from './ceiling.ts';
+import { SEAL_BYTES } from './disk/spillFile.ts';
 import { sketchBytes, type SketchShape } from './keySketch.ts';
 
 /** Tokens of a block, which leaves memory and comes back as a whole. */
@@ -66,6 +67,6 @@ export class SparseRoom {
   /** The most tokens that fit, with nothing else in the cache. */
   get capacity(): number {
     const inMemory = (this.#ceiling.bytesBeside(this.#leastChosen + 2 * this.part + BLOCK) - this.storeBytes(0)) / this.#sketchBytes;
-    return BLOCK * Math.max(0, Math.floor(Math.min(inMemory, this.#diskBytes / (BLOCK * this.#storeBytesPerToken))));
+    return BLOCK * Math.max(0, Math.floor(Math.min(inMemory, this.#diskBytes / (BLOCK * this.#storeBytesPerToken + SEAL_BYTES))));
   }
 }

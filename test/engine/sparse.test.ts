@@ -9,6 +9,7 @@ import { sketchBytes } from '../../engine/cache/keySketch.ts';
 import type { BatchSpan } from '../../engine/batch.ts';
 import { fakeShape } from './fakeRunner.ts';
 import type { KvWindow } from '../../engine/cache/window.ts';
+import { CAN_REACH, damage } from '../unit/damagedSpill.ts';
 import { ask, drain, harness, type Harness, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
 import { below, seededRandom } from './workload.ts';
@@ -222,6 +223,29 @@ test.each([0, 13])('rows that cannot be read back end the request that needs the
   await drain(engine);
   expect(again).toMatchObject({ numEnds: 1, ended: 'length' });
   expect(again.sequence.cachedTokens).toBeLessThan(1000);
+  spillFile.close();
+});
+
+test.skipIf(!CAN_REACH)('one bit that changes on the disk ends the request that needs the block, no other; asked again, it is read anew', async () => {
+  const own = mkdtempSync(path.join(folder, 'damaged-'));
+  const spillFile = new SpillFile(own, 10_000_000, () => {});
+  const { engine } = opened({ spillFile });
+  const block = tokens(LONG, 1);
+  const question = (seed: number): Watched => ask(engine, [...block, ...tokens(40, seed)], { prefillTokens: block.length, maxTokens: 5 });
+  const first = question(2);
+  await drain(engine);
+  expect(first.ended).toBe('length');
+  // Of the first block, which every token attends to.
+  damage(own, 700);
+  const broken = question(3);
+  const beside = ask(engine, tokens(300, 4), { maxTokens: 5 });
+  await drain(engine);
+  expect(broken).toMatchObject({ numEnds: 1, ended: 'readFailed', tokenIds: [] });
+  expect(broken.message).toContain('damaged');
+  expect(beside.tokenIds).toEqual(runAlone(tokens(300, 4), { maxTokens: 5 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds);
+  const again = question(2);
+  await drain(engine);
+  expect(again).toMatchObject({ numEnds: 1, ended: 'length', tokenIds: first.tokenIds });
   spillFile.close();
 });
 

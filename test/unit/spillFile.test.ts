@@ -1,9 +1,10 @@
 /** The temporary file for rows of long contexts: what comes back, what the disk sees of it, and what is left. */
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
+import { SEAL_BYTES, SpillFile } from '../../engine/cache/disk/spillFile.ts';
+import { CAN_REACH, damage, openSpillFiles } from './damagedSpill.ts';
 
 let folder: string;
 const lines: string[] = [];
@@ -14,16 +15,8 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const opened = (maxBytes = 10_000, dir = folder): SpillFile => new SpillFile(dir, maxBytes, (line) => lines.push(line));
-/** Whether a handle is on a file that was in the folder. */
-function isOurs(fd: string): boolean {
-  try {
-    return readlinkSync(fd).startsWith(path.join(folder, '.spill-'));
-  } catch {
-    return false;
-  }
-}
-
-const data = (n: number, seed: number): Uint8Array => Uint8Array.from({ length: n }, (_, i) => (i * 7 + seed) & 255);
+/** Of a piece that takes n bytes in the file. */
+const data = (n: number, seed: number): Uint8Array => Uint8Array.from({ length: n - SEAL_BYTES }, (_, i) => (i * 7 + seed) & 255);
 
 test('pieces come back as they were, also where others have been', () => {
   const file = opened();
@@ -51,7 +44,7 @@ test('the cap holds, and what is given back is there again', () => {
 test('holes of any size are used, and grow together', () => {
   const file = opened(4000);
   const pieces = Array.from({ length: 40 }, (_, i) => file.put(data(100, i))!);
-  expect(file.put(data(1, 0))).toBeNull();
+  expect(file.put(data(SEAL_BYTES + 1, 0))).toBeNull();
   for (const piece of pieces.slice(5, 25)) file.free(piece);
   const large = file.put(data(1950, 7))!;
   expect(large.at).toBe(500);
@@ -70,11 +63,31 @@ test.skipIf(process.platform === 'win32')('the folder shows nothing while it is 
   expect(readdirSync(folder)).toEqual([]);
   // The file itself, by the process's own handle on it.
   if (process.platform === 'linux') {
-    const own = readdirSync('/proc/self/fd').map((fd) => `/proc/self/fd/${fd}`).filter((fd) => isOurs(fd)).map((fd) => readFileSync(fd));
+    const own = openSpillFiles(folder).map((fd) => readFileSync(fd));
     expect(own).toHaveLength(1);
     expect(own[0]!.includes('secret')).toBe(false);
   }
   expect(new TextDecoder().decode(file.read(piece))).toContain('a secret that stands');
+  file.close();
+});
+
+test.skipIf(!CAN_REACH).each([0, 517, 999, 1000 - SEAL_BYTES])('a bit that changes in the file is noticed, and other pieces are as they were: byte %i', (at) => {
+  const file = opened();
+  const [before, piece, after] = [1, 2, 3].map((seed) => file.put(data(1000, seed))!);
+  damage(folder, piece!.at + at);
+  expect(() => file.read(piece!)).toThrow('the temporary file is damaged');
+  expect([before, after].map((each) => [...file.read(each!)])).toEqual([[...data(1000, 1)], [...data(1000, 3)]]);
+  file.close();
+});
+
+test('what stands in a place is not taken for what stood there before', () => {
+  const file = opened();
+  const old = file.put(data(1000, 1))!;
+  file.free(old);
+  const piece = file.put(data(1000, 1))!;
+  expect(piece.at).toBe(old.at);
+  expect(() => file.read(old)).toThrow('damaged');
+  expect([...file.read(piece)]).toEqual([...data(1000, 1)]);
   file.close();
 });
 
@@ -83,7 +96,7 @@ test('what another process has left behind long ago is removed, what is fresh is
   for (const name of [old!, fresh!, other!]) writeFileSync(name, 'x');
   utimesSync(old!, 1, 1);
   const file = opened();
-  file.put(data(10, 1));
+  file.put(data(100, 1));
   expect(readdirSync(folder).filter((name) => !name.startsWith('.spill-') || [old, fresh].includes(path.join(folder, name))).sort()).toEqual([path.basename(fresh!), 'notes.txt'].sort());
   file.close();
 });
@@ -91,7 +104,7 @@ test('what another process has left behind long ago is removed, what is fresh is
 test('a folder that cannot be written to: nothing is kept, and a line says why', () => {
   writeFileSync(path.join(folder, 'file'), '');
   const file = opened(10_000, path.join(folder, 'file', 'below'));
-  expect(file.put(data(10, 1))).toBeNull();
+  expect(file.put(data(100, 1))).toBeNull();
   expect(lines.join()).toMatch(/cannot be written to .*below/);
   expect(file.bytes).toBe(0);
 });
