@@ -76,28 +76,45 @@ export class CachedRuns {
       const own = new Float32Array(numHeads * n);
       for (let h = 0; h < numHeads; h++) own.set(attention.subarray(h * width + first, h * width + row), h * n);
       const kept = keptTokens(shape, own, Math.ceil(options.keep * n), this.#biased);
-      const rows = rowsOf(kept, shape, this.#memory.read(node, 0, n));
+      const all = this.#memory.reading(node, () => this.#memory.read(node, 0, n));
+      // What goes on from it has gone with it.
+      if (!all) return;
+      const rows = rowsOf(kept, shape, all);
       this.#memory.prune(node, rows, kept.places.map((place) => node.startIndex + place), options.name);
     }
   }
 
-  /** The runs of a prefix, and whether rows of them may go; those are cut into pieces, for what is pruned is of use only as a whole. */
+  /** The runs of a prefix, up to one that cannot be read back, and whether rows of them may go; those are cut into pieces, for what is pruned is of use only as a whole. */
   *#pieces(tokenIds: readonly number[], from: number): Generator<[TreeNode, boolean]> {
     for (const [found, length] of lengths(this.#memory.tree.match(tokenIds))) {
       if (!mayPrune(found, length, from)) {
         yield [found, false];
         continue;
       }
-      const whole = length < found.tokenIds.length ? this.#memory.split(found, length) : found;
-      if (whole.startIndex < from) yield [this.#memory.split(whole, from - whole.startIndex), false];
+      const whole = this.#beginning(found, length);
+      if (!whole) return;
+      if (whole.startIndex < from) {
+        const before = this.#beginning(whole, from - whole.startIndex);
+        if (!before) return;
+        yield [before, false];
+      }
       // What is left of it after each cut keeps its identity.
-      for (const size of pieceLengths(whole.tokenIds.length)) yield [size < whole.tokenIds.length ? this.#memory.split(whole, size) : whole, true];
+      for (const size of pieceLengths(whole.tokenIds.length)) {
+        const piece = this.#beginning(whole, size);
+        if (!piece) return;
+        yield [piece, true];
+      }
     }
+  }
+
+  /** A run's first tokens as one of their own; null, and it is forgotten, where it cannot be read back. */
+  #beginning(node: TreeNode, length: number): TreeNode | null {
+    return length < node.tokenIds.length ? this.#memory.reading(node, () => this.#memory.split(node, length)) : node;
   }
 
   /**
    * Takes blocks over as the rows of tokenIds[startIndex ..] where those are missing and what stands before them is here. Returns
-   * the number of tokens gained; 0 also where there is no room. `codec`: the lossy one that they have been through.
+   * the number of tokens gained; 0 also where there is no room, or those before them cannot be read back. `codec`: the lossy one that they have been through.
    */
   takeStored(tokenIds: readonly number[], startIndex: number, blocks: readonly StoredBlock[], codec: string | null, tag: string): number {
     const { tree, window } = this.#memory;
@@ -112,7 +129,8 @@ export class CachedRuns {
       return from === block.numTokens ? [] : [exactBlock(sliceRows(window.shape, block.rows(), from, block.numTokens))];
     });
     const last = match.nodes.at(-1) ?? tree.root;
-    const parent = match.lastLength < last.tokenIds.length ? this.#memory.split(last, match.lastLength) : last;
+    const parent = match.nodes.length > 0 ? this.#beginning(last, match.lastLength) : last;
+    if (!parent) return 0;
     const node = this.#memory.insertStored(parent, tokenIds.slice(match.numTokens, end), rest);
     if (!node) return 0;
     node.codec = codec;
@@ -121,11 +139,17 @@ export class CachedRuns {
     return node.tokenIds.length;
   }
 
-  /** A copy of the rows of tokenIds[from .. to) as they were computed; null where some are missing or have been through a lossy codec. */
+  /** A copy of the rows of tokenIds[from .. to) as they were computed; null where some are missing, cannot be read back or have been through a lossy codec. */
   readExact(tokenIds: readonly number[], from: number, to: number): KvRows | null {
     const { nodes, numTokens } = this.#memory.tree.match(tokenIds, to);
     if (numTokens < to || nodes.some(({ codec }) => codec !== null)) return null;
-    return joinRows(this.#memory.window.shape, nodes.filter((node) => endIndex(node) > from).map((node) => this.#memory.read(node, Math.max(0, from - node.startIndex), Math.min(to, endIndex(node)) - node.startIndex)));
+    const parts: KvRows[] = [];
+    for (const node of nodes.filter((each) => endIndex(each) > from)) {
+      const rows = this.#memory.reading(node, () => this.#memory.read(node, Math.max(0, from - node.startIndex), Math.min(to, endIndex(node)) - node.startIndex));
+      if (!rows) return null;
+      parts.push(rows);
+    }
+    return joinRows(this.#memory.window.shape, parts);
   }
 
   /** What requests of this tag have computed and nothing else goes on from: their tokens, and where what is theirs alone, with all rows, begins. */

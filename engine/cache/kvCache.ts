@@ -158,6 +158,7 @@ export class KvCache {
     const missing = nodes.findIndex((node) => !this.#reading(lease, false, () => this.#memory.promote(node)));
     const placed = missing < 0 ? nodes : nodes.slice(0, missing);
     for (const node of nodes.slice(placed.length)) this.#memory.unreference(node);
+    if (lease.quiet && lease.failure) this.#memory.forget(nodes[missing] ?? match.nodes.at(-1)!);
     const now = this.#clock();
     if (!lease.quiet) for (const node of placed) this.#memory.eviction.hit(node, now - node.lastUse);
     lease.numPruned += placed.reduce((sum, node) => sum + prunedTokens(node), 0);
@@ -331,8 +332,11 @@ export class KvCache {
         const length = commonLength(child, prefix, at, prefix.length);
         if (length === child.tokenIds.length) follow(child, at + length);
         else if (at + length < prefix.length) continue;
-        else if (!child.pruned) dropBelow(this.#memory.split(child, length));
-        else {
+        else if (!child.pruned) {
+          // One that cannot be read back goes as a whole.
+          const upper = this.#memory.reading(child, () => this.#memory.split(child, length));
+          if (upper) dropBelow(upper);
+        } else {
           // It cannot be cut: what the prefix has of it goes, too.
           dropBelow(child);
           dropLeaf(child);

@@ -184,7 +184,7 @@ export class KvMemory {
   /** Cuts a run after `at` tokens; returns the new upper part. @throws Error, and nothing is cut, when a block cannot be read back. Halves of a compressed block take more than it did: others may have to go. */
   split(node: TreeNode, at: number): TreeNode {
     const before = this.store.bytes;
-    const upper = this.tree.split(node, at);
+    const upper = this.#halve(node, at);
     if (this.store.bytes > before) {
       const path = pathTo(upper);
       for (const each of path) this.reference(each);
@@ -192,6 +192,34 @@ export class KvMemory {
       for (const each of path) this.unreference(each);
     }
     return upper;
+  }
+
+  #halve(node: TreeNode, at: number): TreeNode {
+    try {
+      return this.tree.split(node, at);
+    } catch (error) {
+      const { slots, stored, storedRefs } = node;
+      if (!slots || !stored || storedRefs > 0) throw error;
+      // The window has it all.
+      this.store.drop(stored);
+      node.stored = null;
+      return this.tree.split(node, at);
+    }
+  }
+
+  /** What `read` makes of a run; null where its rows cannot be read back: then it is forgotten, see `forget`. */
+  reading<T>(node: TreeNode, read: () => T): T | null {
+    try {
+      return read();
+    } catch {
+      this.forget(node);
+      return null;
+    }
+  }
+
+  /** Lets a run whose rows are lost go with all that goes on from it, but for one that a lease has: who asks for it next computes it anew. */
+  forget(node: TreeNode): void {
+    if (!isUsed(node)) this.drop(node);
   }
 
   /**
@@ -204,8 +232,18 @@ export class KvMemory {
     for (const node of path) this.reference(node);
     const fits = this.#makeStoreRoom(this.ceiling.limit - this.window.bytes - bytes, null);
     // A run in the window has all that stands before it there, too.
-    const slots = !fits && path.every((node) => this.promote(node)) ? this.allocate(tokenIds.length, parent.slots?.at(-1)) : null;
+    const lost: TreeNode[] = [];
+    const isPlaced = (node: TreeNode): boolean => {
+      try {
+        return this.promote(node);
+      } catch {
+        lost.push(node);
+        return false;
+      }
+    };
+    const slots = !fits && path.every(isPlaced) ? this.allocate(tokenIds.length, parent.slots?.at(-1)) : null;
     for (const node of path) this.unreference(node);
+    for (const node of lost) this.forget(node);
     if (!fits && !slots) return null;
     const now = this.#clock();
     for (const node of path) node.lastUse = now;

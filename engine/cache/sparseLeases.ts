@@ -101,10 +101,10 @@ export class SparseLeases {
     }
   }
 
-  /** Rows that a lease, sparse or not, should go on from could not be read back. Which others are lost with them is not known. */
+  /** Rows that a lease, sparse or not, should go on from could not be read back. Which others are lost with them is not known: a request that asks has all forgotten. */
   lose(lease: Lease, error: Error): void {
     lease.failure = error;
-    this.hasLost = true;
+    if (!lease.quiet) this.hasLost = true;
   }
 
   /** Puts whole blocks of a lease's tail into the tree. What another one has computed of the same tokens is gone on with instead. */

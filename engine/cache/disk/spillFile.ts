@@ -40,8 +40,9 @@ export class SpillFile {
   /** Where pieces were, in order, none beside another. */
   readonly #holes: { at: number; bytes: number }[] = [];
   #numWrites = 0;
-  /** The log has the last failure to write. */
+  /** The log has the last failure to write; to read. */
   #told = false;
+  #toldLost = false;
 
   /** Nothing is written before the first piece. */
   constructor(folder: string, maxBytes: number, log: (line: string) => void) {
@@ -75,17 +76,16 @@ export class SpillFile {
   }
 
   /** @throws Error when it cannot be read, or is not as it was written. */
-  read({ at, bytes, serial }: SpilledPiece): Uint8Array {
-    const sealed = new Uint8Array(bytes);
-    if (!this.#file || readSync(this.#file.fd, sealed, 0, bytes, at) < bytes) throw new Error(`${this.#folder}: the temporary file is shorter than it was`);
-    const decipher = createDecipheriv(SEAL, this.#key, nonce(serial)).setAuthTag(sealed.subarray(-SEAL_BYTES));
-    const data = decipher.update(sealed.subarray(0, -SEAL_BYTES));
+  read(piece: SpilledPiece): Uint8Array {
     try {
-      decipher.final();
-    } catch {
-      throw new Error(`${this.#folder}: the temporary file is damaged`);
+      const data = this.#opened(piece);
+      this.#toldLost = false;
+      return data;
+    } catch (error) {
+      if (!this.#toldLost) this.#log(`Rows of a long context are lost: ${(error as Error).message}`);
+      this.#toldLost = true;
+      throw error;
     }
-    return data;
   }
 
   free({ at, bytes }: SpilledPiece): void {
@@ -129,6 +129,19 @@ export class SpillFile {
     const fd = openSync(name, 'wx+', 0o600);
     if (process.platform !== 'win32') rmSync(name);
     return { fd, name };
+  }
+
+  #opened({ at, bytes, serial }: SpilledPiece): Uint8Array {
+    const sealed = new Uint8Array(bytes);
+    if (!this.#file || readSync(this.#file.fd, sealed, 0, bytes, at) < bytes) throw new Error(`${this.#folder}: the temporary file is shorter than it was`);
+    const decipher = createDecipheriv(SEAL, this.#key, nonce(serial)).setAuthTag(sealed.subarray(-SEAL_BYTES));
+    const data = decipher.update(sealed.subarray(0, -SEAL_BYTES));
+    try {
+      decipher.final();
+    } catch {
+      throw new Error(`${this.#folder}: the temporary file is damaged`);
+    }
+    return data;
   }
 
   /** As it lies in the file, in two parts. */

@@ -1,0 +1,172 @@
+/** Rows of a long context that cannot be read back from the disk, where no request waits for them: their run is forgotten, with one line, and nothing else. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
+import { KvCache } from '../../engine/cache/kvCache.ts';
+import { kvBytesPerToken, type KvRows } from '../../engine/cache/kvRows.ts';
+import { sketchBytes } from '../../engine/cache/keySketch.ts';
+import { exactBlocks, sliceRows } from '../../engine/cache/store.ts';
+import { KvWindow } from '../../engine/cache/window.ts';
+import { randomRows } from './codecRows.ts';
+import { CAN_REACH, damage } from './damagedSpill.ts';
+
+const SHAPE = { numLayers: 2, kvHeads: 2, headSize: 16, kv: 'int8' as const };
+const BYTES = kvBytesPerToken(SHAPE);
+const BLOCK = 32;
+/** Tokens of the run that is on the disk, and the block of it that is damaged. */
+const N = 20 * BLOCK;
+const DAMAGED = 9;
+const LONG = Array.from({ length: N }, (_, i) => i);
+const OTHER = Array.from({ length: 100 }, (_, i) => 5000 + i);
+const ROWS = randomRows(SHAPE, N, 1);
+
+let folder: string;
+let lines: string[];
+let cache: KvCache;
+let window: KvWindow;
+let spillFile: SpillFile;
+
+/** As a step computes them, in slots of the window. */
+function compute(tokenIds: readonly number[], rows: KvRows, options: { sparse?: number } = {}): void {
+  const lease = cache.open('chat', options);
+  const slots = cache.allocate(tokenIds.length)!;
+  window.write(slots, rows, 0, 0);
+  cache.append(lease, slots);
+  cache.commit(lease, tokenIds);
+  cache.release(lease);
+}
+
+const known = (tokenIds: readonly number[]): number => cache.describe(tokenIds).tokens;
+
+/** As it was found: one line, a cache in order, and all that has nothing to do with it. */
+function expectOnlyLost(): void {
+  cache.checkIntegrity();
+  expect(lines).toEqual([expect.stringMatching(/^Rows of a long context are lost: .*damaged$/)]);
+  expect(cache.sparse.hasLost).toBe(false);
+  expect(known(OTHER)).toBe(OTHER.length);
+}
+
+beforeEach(() => {
+  folder = mkdtempSync(path.join(tmpdir(), 'kvasir-lost-'));
+  lines = [];
+  window = new KvWindow(SHAPE, 0);
+  spillFile = new SpillFile(folder, 10_000_000, (line) => lines.push(line));
+  // Beside all pages room for the sketches and a block on its way out.
+  const maxBytes = 2048 * BYTES + (N / BLOCK) * sketchBytes(SHAPE, BLOCK) + BLOCK * BYTES;
+  cache = new KvCache({ window, maxBytes, softSlots: 256, clock: () => 1, spillFile });
+  compute(OTHER, randomRows(SHAPE, OTHER.length, 2));
+  compute(LONG, ROWS, { sparse: N });
+  expect(cache.describe(LONG)).toMatchObject({ tokens: N, tier: 'store', codec: null });
+});
+afterEach(() => {
+  spillFile.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const damageOne = (): void => damage(folder, DAMAGED * (spillFile.bytes / (N / BLOCK)));
+/** Within the damaged block. */
+const WITHIN = DAMAGED * BLOCK + 5;
+
+describe.skipIf(!CAN_REACH)('a damaged block', () => {
+  test('evicting what goes on from its middle lets the run go', () => {
+    damageOne();
+    cache.evict(LONG.slice(0, WITHIN));
+    expect(known(LONG)).toBe(0);
+    expectOnlyLost();
+  });
+
+  test('of a run that the window has, too, the copy goes', () => {
+    const lease = cache.open();
+    expect(cache.advance(lease, LONG, N)).toBe(N);
+    cache.release(lease);
+    damageOne();
+    cache.evict(LONG.slice(0, WITHIN));
+    expect(known(LONG)).toBe(WITHIN);
+    expect(cache.runs.readExact(LONG, 0, WITHIN)).toEqual(sliceRows(SHAPE, ROWS, 0, WITHIN));
+    expect(spillFile.bytes).toBe(0);
+    expectOnlyLost();
+  });
+
+  test('a run that a lease has stays as it is, and what else is to be evicted is', () => {
+    const lease = cache.open('chat', { sparse: N });
+    cache.advance(lease, LONG, N);
+    compute([9000, 9001], randomRows(SHAPE, 2, 3));
+    damageOne();
+    cache.evict(LONG.slice(0, WITHIN));
+    cache.evict([9000]);
+    expect([known(LONG), known([9000, 9001])]).toEqual([N, 1]);
+    cache.release(lease);
+    expectOnlyLost();
+  });
+
+  test('what reads it for the disk tier has nothing to write', () => {
+    damageOne();
+    expect(cache.runs.readExact(LONG, 0, DAMAGED * BLOCK)).toEqual(sliceRows(SHAPE, ROWS, 0, DAMAGED * BLOCK));
+    expect(known(LONG)).toBe(N);
+    expect(cache.runs.readExact(LONG, 0, N)).toBeNull();
+    expect(known(LONG)).toBe(0);
+    expectOnlyLost();
+  });
+
+  test.each([{ name: 'read', length: 500 }, { name: 'cut where it ends', length: WITHIN }, { name: 'cut where it begins', length: N, from: WITHIN }, { name: 'cut into pieces', length: 2 * WITHIN }])('a run of which rows are to go keeps none: $name', ({ length, from = 0 }) => {
+    damageOne();
+    cache.runs.prune(LONG.slice(0, length), from, new Float32Array(4 * length), { keep: 0.6, name: 'kvzip' });
+    expect(known(LONG)).toBe(0);
+    expectOnlyLost();
+  });
+
+  test('rows from the disk tier that go on from its middle are not taken', () => {
+    damageOne();
+    const ids = [...LONG.slice(0, WITHIN), ...OTHER];
+    expect(cache.runs.takeStored(ids, WITHIN, exactBlocks(SHAPE, randomRows(SHAPE, 64, 4)), null, 'idle')).toBe(0);
+    expect(known(LONG)).toBe(0);
+    expectOnlyLost();
+  });
+
+  test('nor where its run has to come into the window for them', () => {
+    // The window has all pages: there is no room for a block beside them.
+    const lease = cache.open();
+    cache.advance(lease, OTHER, OTHER.length);
+    cache.free(cache.allocate(2048 - OTHER.length)!);
+    cache.release(lease);
+    expect(known(LONG)).toBe(N);
+    damageOne();
+    const ids = [...LONG, ...OTHER];
+    expect(cache.runs.takeStored(ids, N, exactBlocks(SHAPE, randomRows(SHAPE, 64, 4)), null, 'idle')).toBe(0);
+    expect(known(LONG)).toBe(0);
+    expectOnlyLost();
+  });
+
+  test('a changed text takes nothing over from it, and has its slots back', () => {
+    damageOne();
+    const turned: number[] = [];
+    const { free } = cache.windowSlots;
+    const shift = { start: 210, end: N + 10, by: 10, source: LONG };
+    expect(cache.shifted.copy(shift, 210, (rows) => turned.push(rows.numTokens))).toBeNull();
+    expect(turned).toEqual([]);
+    expect(cache.windowSlots.total - cache.windowSlots.held).toBeGreaterThanOrEqual(free);
+    expect(known(LONG)).toBe(0);
+    expectOnlyLost();
+  });
+
+  test.each([N, WITHIN])('what measures in quiet moments forgets the run alone: %i tokens', (length) => {
+    damageOne();
+    const lease = cache.open('', { quiet: true });
+    expect(cache.advance(lease, LONG, length)).toBe(0);
+    cache.release(lease);
+    expect(known(LONG)).toBe(0);
+    expectOnlyLost();
+  });
+});
+
+test.skipIf(!CAN_REACH)('a line when reading begins to fail, not for each block', () => {
+  const later = LONG.map((id) => id + 10_000);
+  compute(later, ROWS, { sparse: N });
+  const numBlocks = (2 * N) / BLOCK;
+  damage(folder, ...Array.from({ length: numBlocks }, (_, i) => i * (spillFile.bytes / numBlocks)));
+  for (const ids of [LONG, later]) cache.evict(ids.slice(0, WITHIN));
+  expect([known(LONG), known(later)]).toEqual([0, 0]);
+  expectOnlyLost();
+});
