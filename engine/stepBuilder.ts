@@ -183,6 +183,8 @@ export class StepBuilder {
     if (!lease) return;
     this.#hop(sequence, lease);
     const at = numComputed(lease);
+    // It may have less of its prompt than it was to find.
+    this.#limitPrefill(sequence, lease.sparse !== null, at);
     const asks = this.#asks(sequence, lease, at);
     if (at === sequence.tokenIds.length) this.#end(sequence, 'length');
     else if (batch.computesFor(sequence, at)) return;
@@ -282,8 +284,7 @@ export class StepBuilder {
     }
     if (isLong && !this.#admission.mayBeLong(sequence)) return null;
     // The ceiling may have changed since it came.
-    const { room } = this.#cache.sparse;
-    if (!isLong || room.slotsFor(sequence.tokenIds.length) > room.prefillTokens) sequence.limitPrefill(room.prefillTokens, this.#admission.lookUp(sequence));
+    this.#limitPrefill(sequence, isLong, this.#admission.lookUp(sequence));
     const lease = this.#admission.admit(sequence, isLong);
     if (lease) {
       if (!isLong) this.#shifted?.plan(sequence);
@@ -291,6 +292,12 @@ export class StepBuilder {
     // What does not fit now must not be overtaken for ever by smaller ones.
     else if (!this.#batch.computesFor(sequence, this.#admission.lookUp(sequence))) this.#admits = false;
     return lease;
+  }
+
+  /** Tokens behind the `computed` ones that the scratch has no room for take the other lane. One that attends to parts of its context takes no more room for more tokens. */
+  #limitPrefill(sequence: Sequence, isLong: boolean, computed: number): void {
+    const { room } = this.#cache.sparse;
+    if (!isLong || room.slotsFor(sequence.tokenIds.length) > room.prefillTokens) sequence.limitPrefill(room.prefillTokens, computed);
   }
 
   /** Whether a waiting sequence does well to run beside others of its class. Chats and completions are read along: they do not wait. */

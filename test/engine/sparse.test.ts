@@ -6,7 +6,7 @@ import { afterAll, expect, test } from 'vitest';
 import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
 import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import { sketchBytes } from '../../engine/cache/keySketch.ts';
-import type { BatchSpan } from '../../engine/batch.ts';
+import { type BatchSpan, prefillRows, scratchRows } from '../../engine/batch.ts';
 import { fakeShape } from './fakeRunner.ts';
 import type { KvWindow } from '../../engine/cache/window.ts';
 import { CAN_REACH, damage } from '../unit/damagedSpill.ts';
@@ -246,6 +246,29 @@ test.skipIf(!CAN_REACH)('one bit that changes on the disk ends the request that 
   const again = question(2);
   await drain(engine);
   expect(again).toMatchObject({ numEnds: 1, ended: 'length', tokenIds: first.tokenIds });
+  spillFile.close();
+});
+
+test('what was to be found of a long prompt and cannot be kept outside the window is computed with the scratch that there is', async () => {
+  // The prefill lane has 1,023 tokens, then 511.
+  const { engine, runner, spillFile } = opened({ slots: 600_000 / BYTES, prefillTokens: undefined, prefillBytesPerToken: 128 });
+  const block = tokens(4000, 1);
+  ask(engine, block, { prefillTokens: 4000, maxTokens: 1 });
+  await drain(engine);
+  expect(engine.describe(block).tokens).toBe(4000);
+  const long = ask(engine, [...block, 5], { prefillTokens: 4000, maxTokens: 4 });
+  engine.setMaxBytes(270_000);
+  const put = spillFile.put.bind(spillFile);
+  let numPuts = 0;
+  spillFile.put = (data) => (numPuts++ === 0 ? null : put(data));
+  const rows: number[] = [];
+  runner.beforeRun = (batch) => {
+    for (const { lane, prefillEnd } of batch) if (lane === 'prefill') rows.push(prefillRows(prefillEnd!));
+  };
+  await drain(engine);
+  expect(long).toMatchObject({ ended: 'length', numEnds: 1 });
+  expect(rows.length).toBeGreaterThan(0);
+  expect(Math.max(...rows)).toBe(scratchRows(511));
   spillFile.close();
 });
 
