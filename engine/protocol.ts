@@ -142,6 +142,17 @@ export interface LoadOptions {
   disk?: { dir: string; maxBytes: number };
 }
 
+/** Of the store, and how it is chosen; the names of settings and command line. "int8" loses nothing, "auto" compresses when memory is short; the others compress whatever is long out of use. */
+export const CACHE_CODECS = ['int8', 'auto', 'fp8', 'int4', 'int4-kivi', 'nvfp4', 'kvquant3', 'kvzip'] as const;
+export type CacheCodec = (typeof CACHE_CODECS)[number];
+/** What compresses while memory is short, where the choice is the engine's. */
+const USUAL_CODEC = 'int4-kivi';
+
+export function compressOf(codec: CacheCodec): Pick<LoadOptions, 'compress'> {
+  if (codec === 'int8') return {};
+  return { compress: codec === 'auto' ? { when: 'short', codec: USUAL_CODEC } : { when: 'always', codec } };
+}
+
 /** What taking over costs, measured once per model on edits of a sample: against the exact rows, over the tokens after it. */
 export interface ShiftQuality {
   /** KL divergence, in nats. */

@@ -2,6 +2,7 @@
  * The only reader of settings. Defaults are those of package.json; values that make no sense (they may come from a
  * hand-edited file) are brought into range or replaced by the default here, so that nothing behind this file has to doubt them.
  */
+import { CACHE_CODECS, type CacheCodec } from '../engine/protocol.ts';
 import * as vscode from './vscode.ts';
 
 /** How the engine is reached; each has its entry in engineHost.ts. */
@@ -9,9 +10,6 @@ const TRANSPORTS = ['thread', 'process'] as const;
 export type TransportName = (typeof TRANSPORTS)[number];
 /** Of the model's weights. */
 const PRECISIONS = ['int8', 'int4'] as const;
-/** Of the store, and how it is chosen. */
-const CACHE_CODECS = ['int8', 'auto', 'fp8', 'int4', 'int4-kivi', 'nvfp4', 'kvquant3', 'kvzip'] as const;
-export type CacheCodec = (typeof CACHE_CODECS)[number];
 export type WeightPrecision = (typeof PRECISIONS)[number];
 
 export interface Config {
@@ -26,7 +24,6 @@ export interface Config {
   cacheMemoryShare: number;
   /** Cap of what is kept on disk, in bytes; 0 keeps nothing. */
   cacheDiskBytes: number;
-  /** "int8" loses nothing, "auto" compresses when memory is short; the others compress whatever is long out of use. */
   cacheCodec: CacheCodec;
   /** Whether tokens behind an edit may be approximated by those of before it. */
   cacheReuseShifted: boolean;

@@ -1,12 +1,14 @@
 /** What the command line says: options of all commands, their types and defaults, wrong usage. */
 import { join } from 'node:path';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
-import type { LoadOptions, Precision, SamplingParams } from '../protocol.ts';
+import { CACHE_CODECS, compressOf, type LoadOptions, type Precision, type SamplingParams } from '../protocol.ts';
 import { defaultCacheDir } from './client.ts';
 
 export class UsageError extends Error {}
 
 const MODEL = { model: { type: 'string' }, precision: { type: 'string' }, threads: { type: 'string' }, context: { type: 'string' }, 'max-bytes': { type: 'string' }, 'cache-dir': { type: 'string' }, 'reuse-shifted': { type: 'boolean' }, keep: { type: 'string' }, json: { type: 'boolean' } } as const;
+/** Where requests may be minutes apart: only what nobody has used for one is compressed. */
+const STORE = { codec: { type: 'string' } } as const;
 /** What is written at a session's end. */
 const RECORDS = { metrics: { type: 'string' }, trace: { type: 'string' } } as const;
 const SAMPLING = {
@@ -16,9 +18,9 @@ const SAMPLING = {
 
 const OPTIONS: Record<string, NonNullable<ParseArgsConfig['options']>> = {
   demo: { ...MODEL, ...RECORDS, file: { type: 'string' } },
-  generate: { ...MODEL, ...RECORDS, ...SAMPLING, prompt: { type: 'string' }, ids: { type: 'string' }, requests: { type: 'string' }, kv: { type: 'string' } },
+  generate: { ...MODEL, ...STORE, ...RECORDS, ...SAMPLING, prompt: { type: 'string' }, ids: { type: 'string' }, requests: { type: 'string' }, kv: { type: 'string' } },
   complete: { ...MODEL, ...RECORDS, ...SAMPLING, file: { type: 'string' }, line: { type: 'string' }, column: { type: 'string' }, n: { type: 'string' } },
-  chat: { ...MODEL, ...RECORDS, ...SAMPLING, file: { type: 'string', multiple: true }, message: { type: 'string' } },
+  chat: { ...MODEL, ...STORE, ...RECORDS, ...SAMPLING, file: { type: 'string', multiple: true }, message: { type: 'string' } },
   summarize: { ...MODEL, ...RECORDS, ...SAMPLING, symbol: { type: 'string' } },
   eval: { ...MODEL, text: { type: 'string' }, kv: { type: 'string' }, shifted: { type: 'boolean' } },
   inspect: { json: { type: 'boolean' } },
@@ -40,6 +42,9 @@ Model: --model DIR (default: the built-in one), --precision int8|int4|float32, -
        --max-bytes BYTES of KV cache, --cache-dir DIR for imported models, --keep DIR: what is computed of files stays
        there (1 GB at most) and is found by the next run; as private as the files, --reuse-shifted: after an edit, what the
        unchanged text behind it had computed is taken over until idle time has computed it anew (an approximation).
+Store (chat, generate): --codec ${CACHE_CODECS.join('|')}: what nobody has used for a minute or
+       more (auto: five, and three quarters of the memory are taken) is kept in fewer bits, with kvzip
+       fewer rows too, where the model bears it.
 Sampling: --max-tokens N, --temperature T, --top-p P, --top-k K, --min-p P, --repetition-penalty R, --seed N,
        --stop TEXT (repeatable), --ignore-eos, --top-logprobs K.
 At the end: --metrics FILE writes the engine's figures as Prometheus text, --trace FILE its last steps as a Chrome
@@ -127,9 +132,11 @@ export function loadOptionsOf(line: CommandLine): LoadOptions {
   const kv = choice(line, 'kv', ['int8', 'float32']);
   if (precision === 'float32' && kv === 'int8') throw new UsageError('--precision float32 is the reference and implies --kv float32; `kvasir eval` measures int8 KV over float32 weights');
   const contextTokens = number(line, 'context', 16, MANY);
+  const codec = choice(line, 'codec', CACHE_CODECS) ?? 'int8';
+  if (codec !== 'int8' && (precision === 'float32' || kv === 'float32')) throw new UsageError(`--codec ${codec}: rows in float32 are not compressed`);
   return {
     modelDir: modelDirOf(line), cacheDir: text(line, 'cache-dir') ?? defaultCacheDir(), precision, maxBytes: number(line, 'max-bytes', 1, MANY) ?? 0, threads: number(line, 'threads', 0, 1024) ?? 0,
-    ...(kv ? { kv } : {}), ...(contextTokens ? { contextTokens } : {}), ...(line.values['reuse-shifted'] === true ? { reuseShifted: true } : {}),
+    ...(kv ? { kv } : {}), ...compressOf(codec), ...(contextTokens ? { contextTokens } : {}), ...(line.values['reuse-shifted'] === true ? { reuseShifted: true } : {}),
     ...(text(line, 'keep') ? { disk: { dir: text(line, 'keep')!, maxBytes: KEPT_BYTES } } : {}),
   };
 }

@@ -4,19 +4,21 @@ import { RequestError } from '../errors.ts';
 import { type Chunk, Client, type GenerateOptions } from './client.ts';
 import { type CommandLine, loadOptionsOf, text } from './options.ts';
 import { doneLine, footer, log, printJson } from './output.ts';
-import type { ModelInfo, Task } from '../protocol.ts';
+import type { LoadOptions, ModelInfo, Task } from '../protocol.ts';
 
 export async function withClient<T>(line: CommandLine, work: (client: Client, model: ModelInfo) => Promise<T>): Promise<T> {
   const client = new Client();
   let shown = performance.now();
   try {
-    const model = await client.load(loadOptionsOf(line), (stage, fraction) => {
+    const options = loadOptionsOf(line);
+    const model = await client.load(options, (stage, fraction) => {
       // A large model takes minutes to import: say so, at most every second.
       if (stage === 'import' && performance.now() - shown > 1000) {
         shown = performance.now();
         log(`importing the model: ${(100 * fraction).toFixed(0)}%`);
       }
     });
+    if (options.compress) tellUnused(options.compress, model);
     const result = await work(client, model);
     const metrics = text(line, 'metrics');
     const trace = text(line, 'trace');
@@ -26,6 +28,13 @@ export async function withClient<T>(line: CommandLine, work: (client: Client, mo
   } finally {
     await client.close();
   }
+}
+
+/** A codec that was asked for and loses too much with this model is not used. */
+function tellUnused({ codec }: NonNullable<LoadOptions['compress']>, { compressed }: ModelInfo): void {
+  const quality = compressed?.[0];
+  if (!quality) log(`note: ${codec} is not used: the context is too short to measure what it loses`);
+  else if (quality.klMean > quality.bound) log(`note: ${codec} is not used: with this model it loses too much (mean KL divergence ${quality.klMean.toFixed(3)}, at most ${quality.bound})`);
 }
 
 /** Whoever reads the file meanwhile, a collector for instance, finds the old text or the new one. */

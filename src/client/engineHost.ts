@@ -5,8 +5,8 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import * as vscode from '../vscode.ts';
-import type { CacheCodec, Config, Settings, TransportName } from '../config.ts';
-import type { LoadOptions } from '../../engine/protocol.ts';
+import type { Config, Settings, TransportName } from '../config.ts';
+import { compressOf, type LoadOptions } from '../../engine/protocol.ts';
 import { EngineClient, type EngineState } from './engineClient.ts';
 import { IdleUnload } from './idleUnload.ts';
 import type { Log } from '../log.ts';
@@ -23,14 +23,6 @@ const TRANSPORTS: Record<TransportName, (script: string, onOutput: (text: string
 
 /** Settings that a loaded model cannot be given. */
 const LOADED_WITH = ['model', 'threads', 'precision', 'cacheReuseShifted', 'cacheCodec', 'cacheDiskBytes', 'transport'] as const satisfies readonly (keyof Config)[];
-
-/** What compresses while memory is short, where the choice is the engine's. */
-const USUAL_CODEC = 'int4-kivi';
-
-function compressOf(codec: CacheCodec): Pick<LoadOptions, 'compress'> {
-  if (codec === 'int8') return {};
-  return { compress: codec === 'auto' ? { when: 'short', codec: USUAL_CODEC } : { when: 'always', codec } };
-}
 
 function memoryOf({ cacheMaxBytes, cacheMemoryShare }: Config): { maxBytes: number; memoryShare: number } {
   return { maxBytes: cacheMaxBytes, memoryShare: cacheMemoryShare };

@@ -8,6 +8,7 @@ import { defaultCacheDir } from '../../engine/cli/client.ts';
 import { offsetAt } from '../../engine/cli/complete.ts';
 import { pickCursor } from '../../engine/cli/demo.ts';
 import { wrap } from '../../engine/cli/lanes.ts';
+import { loadOptionsOf, parseCommandLine } from '../../engine/cli/options.ts';
 import { bytes, table } from '../../engine/cli/output.ts';
 import { definitionOf } from '../../engine/cli/summarize.ts';
 
@@ -83,6 +84,9 @@ describe('the program', () => {
     [['generate', '--prompt', 'x', '--frobnicate'], 'frobnicate'],
     [['generate', '--prompt', 'x', '--precision', 'int2'], '--precision int2: expected one of int8, int4, float32'],
     [['eval', '--text', 'README.md', '--kv', 'int8,nothing'], 'unknown codec nothing'],
+    [['chat', '--message', 'x', '--codec', 'int3'], '--codec int3: expected one of int8, auto, fp8, int4, int4-kivi, nvfp4, kvquant3, kvzip'],
+    [['generate', '--prompt', 'x', '--codec', 'auto', '--precision', 'float32'], '--codec auto: rows in float32 are not compressed'],
+    [['complete', '--file', 'x', '--line', '1', '--column', '1', '--codec', 'int4'], "Unknown option '--codec'"],
   ])('wrong usage is status 2 and one line: %j', (args, message) => {
     const { status, stdout, stderr } = run(...args);
     expect(stderr).toContain(message);
@@ -169,6 +173,18 @@ describe('the program', () => {
     expect(status).toBe(1);
     expect(stderr).toContain('3 of 7 requests failed');
   });
+
+  test('what --codec names is what the model is loaded with, and one that cannot be used is told of', () => {
+    const optionsOf = (...args: string[]) => loadOptionsOf(parseCommandLine('chat', [...args, '--model', 'model']));
+    expect(optionsOf().compress).toBeUndefined();
+    expect(optionsOf('--codec', 'int8').compress).toBeUndefined();
+    expect(optionsOf('--codec', 'auto').compress).toEqual({ when: 'short', codec: 'int4-kivi' });
+    expect(optionsOf('--codec', 'kvzip').compress).toEqual({ when: 'always', codec: 'kvzip' });
+    const short = run('generate', '--prompt', 'x', '--max-tokens', '1', '--context', '64', '--codec', 'int4');
+    expect({ status: short.status, stderr: short.stderr }).toEqual({ status: 0, stderr: expect.stringContaining('note: int4 is not used: the context is too short to measure what it loses\n') });
+    const used = run('generate', '--prompt', 'x', '--max-tokens', '1', '--codec', 'fp8');
+    expect({ status: used.status, stderr: used.stderr }).toEqual({ status: 0, stderr: expect.not.stringContaining('note:') });
+  }, 60_000);
 
   test('complete prints the text alone on stdout, the same every time', () => {
     const place = ['complete', '--file', 'engine/model/rope.ts', '--line', '12', '--column', '20'];
