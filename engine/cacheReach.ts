@@ -2,12 +2,12 @@
 import { scratchRows } from './batch.ts';
 import { codecNamed, type CodecName, FORMATS } from './cache/codecs/registry.ts';
 import { Ceiling } from './cache/ceiling.ts';
+import { compressionOf } from './cache/compression.ts';
 import { H2O, KEPT_CODEC, keptBytesPerToken, KVZIP, type PruningName } from './cache/keptRows.ts';
 import { canSketch } from './cache/keySketch.ts';
 import { kvBytesPerToken } from './cache/kvRows.ts';
 import { SparseRoom } from './cache/sparseRoom.ts';
-import { exactBytesPerToken } from './cache/store.ts';
-import { PAGE_SLOTS } from './cache/window.ts';
+import { exactBytesPerToken, splitReserve } from './cache/store.ts';
 import { mostPrefillTokens } from './memory.ts';
 import type { ModelConfig } from './model/hfConfig.ts';
 import { kvShape } from './model/importModel.ts';
@@ -19,7 +19,7 @@ export interface CacheReach {
   budgetBytes: number;
   /** Of it, taken while a prompt of the whole context is read: the prefill lane's scratch, and what the disk tier reads and writes with. */
   workBytes: number;
-  /** Tokens of one context for which the window has room beside that, whole pages. The model may be made for fewer. */
+  /** Tokens of one context for which the window has room beside that, whole pages but for very few. The model may be made for fewer. */
   windowTokens: number;
   /** The longest context that both the model and the window take. */
   longestContext: number;
@@ -47,21 +47,23 @@ export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: 
   const prefillTokens = mostPrefillTokens(budgetBytes, scratchBytes, config.contextTokens);
   const workBytes = scratchRows(prefillTokens) * scratchBytes + Snapshots.bufferBytes(shape);
   const slotBytes = kvBytesPerToken(shape);
-  const slots = Math.max(0, Math.floor((budgetBytes - workBytes) / slotBytes));
-  const windowTokens = slots - (slots % PAGE_SLOTS);
+  const ceilingWith = (reserve: number): Ceiling => new Ceiling({ maxBytes: Math.max(0, budgetBytes - workBytes), bytesPerSlot: slotBytes, softSlots: 2 * config.contextTokens, reserve });
+  const ceiling = ceilingWith(0);
+  const windowTokens = ceiling.maxSlots;
   const longestContext = Math.min(windowTokens, config.contextTokens);
-  const left = Math.max(0, budgetBytes - workBytes - Math.ceil(longestContext / PAGE_SLOTS) * PAGE_SLOTS * slotBytes);
   const rope = new RopeTable(config.rope, headSize);
-  const reach = (codec: CodecName | PruningName, bytesPerToken: number): CodecReach => ({ codec, bytesPerToken, compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken, storedTokens: Math.floor(left / bytesPerToken) });
+  const reach = (codec: CodecName | PruningName, bytesPerToken: number, reserve = 0): CodecReach => {
+    const left = Math.max(0, ceilingWith(reserve).bytesBeside(longestContext));
+    return { codec, bytesPerToken, compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken, storedTokens: Math.floor(left / bytesPerToken) };
+  };
   const kept = codecNamed(KEPT_CODEC, shape, rope);
   const codecs = [
     ...FORMATS.map(({ name }) => {
       const codec = codecNamed(name, shape, rope);
-      return reach(name, codec.bytesPerToken(codec.format.blockTokens));
+      return reach(name, codec.bytesPerToken(codec.format.blockTokens), splitReserve(compressionOf('always', codec), shape));
     }),
     ...([KVZIP, H2O] as const).map((name) => reach(name, keptBytesPerToken(kept, name))),
   ];
-  const ceiling = new Ceiling({ maxBytes: Math.max(0, budgetBytes - workBytes), bytesPerSlot: slotBytes, softSlots: 2 * config.contextTokens, reserve: 0 });
   const room = new SparseRoom({ ceiling, shape, storeBytesPerToken: exactBytesPerToken(shape), diskBytes: canSketch(shape) ? diskBytes : 0 });
   room.prefillTokens = prefillTokens;
   return { budgetBytes, workBytes, windowTokens, longestContext, sketchedTokens: room.capacity > windowTokens ? room.capacity : 0, diskBytes, codecs };

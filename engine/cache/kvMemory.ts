@@ -13,7 +13,7 @@ import { isUsed, type Match, numRows, pathTo, PrefixTree, type TreeNode } from '
 import { SlotPlaces } from './slotPlaces.ts';
 import { SlotAllocator } from './slots.ts';
 import type { SpillFile } from './disk/spillFile.ts';
-import { keptBlocks, KvStore, runOf, type StoredBlock } from './store.ts';
+import { keptBlocks, KvStore, runOf, splitReserve, type StoredBlock } from './store.ts';
 import { type KvRows, kvBytesPerToken } from './kvRows.ts';
 import { type KvWindow, PAGE_SLOTS } from './window.ts';
 
@@ -62,9 +62,7 @@ export class KvMemory {
     this.store = new KvStore(window.shape, spillFile);
     this.tree = new PrefixTree(this.store);
     this.places = new SlotPlaces(window, this.#slots, this.tree);
-    // What splitting a compressed block may take beyond what it took.
-    const reserve = compression && compression.only === null ? compression.codec.format.blockTokens * this.store.bytesPerToken : 0;
-    this.ceiling = new Ceiling({ maxBytes, bytesPerSlot: kvBytesPerToken(window.shape), softSlots, reserve });
+    this.ceiling = new Ceiling({ maxBytes, bytesPerSlot: kvBytesPerToken(window.shape), softSlots, reserve: splitReserve(compression, window.shape) });
     this.#resize(this.#initialSlots);
   }
 

@@ -5,6 +5,7 @@
  */
 import type { RunPlace } from './codecs/codecFormat.ts';
 import type { KvCodec } from './codecs/kvCodec.ts';
+import type { Compression } from './compression.ts';
 import type { SpillFile } from './disk/spillFile.ts';
 import { arraysOf, copyRows, type KvRows, type KvShape, newKvRows, rowsFromBytes, rowsToBytes } from './kvRows.ts';
 import { sketchKeys } from './keySketch.ts';
@@ -120,6 +121,11 @@ export function joinRows(shape: KvShape, parts: readonly KvRows[]): KvRows {
 /** In the store, as computed. */
 export function exactBytesPerToken(shape: KvShape): number {
   return exactBlock(newKvRows(shape, 1)).bytes;
+}
+
+/** Bytes that are kept free where blocks of all rows are compressed: what splitting one may take beyond what it took. */
+export function splitReserve(compression: Compression | null, shape: KvShape): number {
+  return compression && compression.only === null ? compression.codec.format.blockTokens * exactBytesPerToken(shape) : 0;
 }
 
 export class KvStore {

@@ -1,16 +1,18 @@
 /** How far a cache reaches, against the window and the store themselves. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { FORMATS } from '../../engine/cache/codecs/registry.ts';
+import { codecNamed, FORMATS } from '../../engine/cache/codecs/registry.ts';
+import { compressionOf } from '../../engine/cache/compression.ts';
 import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
 import { KvCache } from '../../engine/cache/kvCache.ts';
 import { kvBytesPerToken, newKvRows } from '../../engine/cache/kvRows.ts';
-import { exactBlock } from '../../engine/cache/store.ts';
+import { codedBlock, exactBlock } from '../../engine/cache/store.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import { cacheReach } from '../../engine/cacheReach.ts';
 import { mostPrefillTokens } from '../../engine/memory.ts';
 import { parseConfig } from '../../engine/model/hfConfig.ts';
 import { kvShape } from '../../engine/model/importModel.ts';
+import { RopeTable } from '../../engine/model/rope.ts';
 
 const CONFIG = parseConfig(JSON.parse(readFileSync('model/config.json', 'utf8')), null);
 const LONG = { ...CONFIG, contextTokens: 1_000_000 };
@@ -59,8 +61,10 @@ test('a model that reads less: the store has the rest, in every codec, and the m
   expect(longestContext).toBe(CONFIG.contextTokens);
   expect(windowTokens).toBeGreaterThan(20 * longestContext);
   expect(codecs.map(({ codec }) => codec)).toEqual([...FORMATS.map(({ name }) => name), 'kvzip', 'h2o']);
-  const left = budget - workBytes - windowBytes(longestContext);
-  for (const { bytesPerToken, storedTokens, compression } of codecs) {
+  const exactBytes = exactBlock(newKvRows(shape, 1)).bytes;
+  for (const { codec, bytesPerToken, storedTokens, compression } of codecs) {
+    // Half of a block that is split takes what it took as computed: so much stays free where all that is stored is coded.
+    const left = budget - workBytes - windowBytes(longestContext) - (codec === 'kvquant3' ? 128 : ['int8', 'kvzip', 'h2o'].includes(codec) ? 0 : 32) * exactBytes;
     expect(storedTokens * bytesPerToken).toBeLessThanOrEqual(left);
     expect((storedTokens + 1) * bytesPerToken).toBeGreaterThan(left);
     expect(compression * bytesPerToken).toBeCloseTo(2 * 2 * 5 * 2 * 64);
@@ -73,6 +77,37 @@ test('a model that reads less: the store has the rest, in every codec, and the m
   expect(of('kvquant3').storedTokens).toBeGreaterThan(of('int4-kivi').storedTokens);
   expect(of('int4-kivi').compression).toBeGreaterThan(3.5);
   expect(of('kvzip').storedTokens).toBeGreaterThan(of('h2o').storedTokens);
+});
+
+test.each([2e6, 3e6, 4e6])('beside the longest context a cache takes what is named, to a block, and no more: %d bytes', (budget) => {
+  const { workBytes, longestContext, codecs } = cacheReach(CONFIG, budget, DISK_BYTES);
+  expect(longestContext).toBeGreaterThan(500);
+  for (const { name } of FORMATS) {
+    const codec = codecNamed(name, shape, new RopeTable(CONFIG.rope, CONFIG.headSize));
+    const { blockTokens } = codec.format;
+    const encoded = codec.encode(newKvRows(shape, blockTokens), { startIndex: 100_000, contextEnd: 200_000 });
+    const taken = (numBlocks: number): number => {
+      const window = new KvWindow(shape, 0);
+      const cache = new KvCache({ window, maxBytes: budget - workBytes, softSlots: 2 * CONFIG.contextTokens, clock: () => 0, compression: compressionOf('always', codec) });
+      // All of it, as far as what is kept free with this codec leaves room.
+      const slots = cache.allocate(Math.min(longestContext, cache.capacity))!;
+      const blocks = Array.from({ length: numBlocks }, () => codedBlock(codec, encoded, blockTokens));
+      const ids = Array.from({ length: numBlocks * blockTokens }, (_, i) => i);
+      const numTokens = cache.runs.takeStored(ids, 0, blocks, name, 'chat');
+      cache.checkIntegrity(slots);
+      return numTokens;
+    };
+    const numBlocks = Math.floor(codecs.find(({ codec }) => codec === name)!.storedTokens / blockTokens);
+    expect([name, taken(numBlocks)]).toEqual([name, numBlocks * blockTokens]);
+    if (numBlocks > 0) expect([name, taken(numBlocks + 1)]).toEqual([name, 0]);
+  }
+});
+
+test('a budget of less than a page still holds a short context', () => {
+  const { longestContext, windowTokens } = cacheReach(CONFIG, 1_250_000, DISK_BYTES);
+  expect(windowTokens).toBeGreaterThan(100);
+  expect(windowTokens).toBeLessThan(256);
+  expect(longestContext).toBe(windowTokens);
 });
 
 test('a budget that is too small for anything holds nothing', () => {
