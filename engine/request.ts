@@ -14,6 +14,25 @@ export interface Outcome {
   timings: Timings;
 }
 
+/**
+ * PURE: what the sequences of one request came to together. Their tokens are added up. They are asked at once: it has waited as long as
+ * the one that waited least, and the time of a token is the mean over all of them. When the first token could be shown only the caller knows: 0.
+ */
+export function outcomeOf(parts: readonly Outcome[]): Outcome {
+  const usage: Usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0, blockTokens: 0 };
+  let [generatingMs, numAfterFirst] = [0, 0];
+  for (const { usage: { inParts, ...counts }, timings } of parts) {
+    for (const key of Object.keys(counts) as (keyof typeof counts)[]) usage[key] = (usage[key] ?? 0) + (counts[key] ?? 0);
+    if (inParts) usage.inParts = true;
+    const numTimed = Math.max(0, counts.completionTokens - 1);
+    generatingMs += timings.tpotMs * numTimed;
+    numAfterFirst += numTimed;
+  }
+  const queueMs = parts.length > 0 ? Math.min(...parts.map(({ timings }) => timings.queueMs)) : 0;
+  const finishReason = parts.some((part) => part.finishReason === 'abort') ? 'abort' : 'stop';
+  return { finishReason, usage, timings: { queueMs, ttftMs: 0, tpotMs: numAfterFirst > 0 ? generatingMs / numAfterFirst : 0 } };
+}
+
 export interface Presentation extends Pick<PreparedRequest, 'shape' | 'notes'> {
   /** Whether `topLogprobs` are reported. */
   withAlternatives: boolean;

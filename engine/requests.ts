@@ -7,7 +7,7 @@ import { RequestError } from './errors.ts';
 import type { FileLedger } from './fileLedger.ts';
 import type { LoadedModel } from './loadedModel.ts';
 import type { ChatTask, EngineMessage, HostMessage, Priority, PromptSize, SamplingParams, SummarizeTask, Task } from './protocol.ts';
-import { type Outcome, Request } from './request.ts';
+import { type Outcome, outcomeOf, Request } from './request.ts';
 import { Sequence } from './sequence.ts';
 import { type ChatOptions, measureChat, prepareChat } from './tasks/chat.ts';
 import { prepareCommitMessage } from './tasks/commitMessage.ts';
@@ -210,14 +210,10 @@ export class Requests {
   async #folder(requestId: string, task: Extract<Task, { kind: 'summarizeFolder' }>, priority: Priority, sampling: SamplingParams | undefined, model: LoadedModel): Promise<void> {
     const notes: string[] = [];
     const live = this.#open(requestId, (rawText) => ({ text: rawText, stop: false }), notes, false);
-    const total: Outcome = { finishReason: 'stop', usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0, blockTokens: 0 }, timings: { queueMs: 0, ttftMs: 0, tpotMs: 0 } };
+    const parts: Outcome[] = [];
+    /** Until something of it could be shown. */
+    let ttftMs = 0;
     const started = performance.now();
-    const add = (outcome: Outcome) => {
-      const { inParts, ...counts } = outcome.usage;
-      for (const key of Object.keys(counts) as (keyof typeof counts)[]) total.usage[key] = (total.usage[key] ?? 0) + (counts[key] ?? 0);
-      if (inParts) total.usage.inParts = true;
-      if (outcome.finishReason === 'abort') total.finishReason = 'abort';
-    };
     let numDone = 0;
     const one = async (docId: string, index: number): Promise<FileSummary | undefined> => {
       try {
@@ -231,7 +227,7 @@ export class Requests {
           cut ??= shaped.note;
           return shaped.stop;
         });
-        add(outcome);
+        parts.push(outcome);
         notes.push(...prepared.notes);
         const { text, note } = prepared.shape(raw, true);
         return { path: document.path, text, note: note ?? cut };
@@ -245,9 +241,9 @@ export class Requests {
     try {
       const made = (await Promise.all(task.docIds.map(one))).filter((summary) => summary !== undefined);
       const summaries = [...(task.summaries ?? []), ...made];
-      if (total.finishReason !== 'abort') {
+      if (outcomeOf(parts).finishReason !== 'abort') {
         const reduced = summarizeFolder(model.layout, task.path, summaries, sampling);
-        total.timings.ttftMs = performance.now() - started;
+        ttftMs = performance.now() - started;
         if (reduced.kind === 'text') live.request.addText(reduced.text);
         else {
           let raw = '';
@@ -265,10 +261,12 @@ export class Requests {
           live.request.addText(shaped.text.slice(reduced.request.shape(raw, false).text.length));
           const note = shaped.note ?? cut;
           if (note !== undefined) notes.push(note);
-          add(outcome);
+          parts.push(outcome);
+          ttftMs += outcome.timings.ttftMs;
         }
       }
-      this.#close(requestId, (request) => request.finish(total));
+      const total = outcomeOf(parts);
+      this.#close(requestId, (request) => request.finish({ ...total, timings: { ...total.timings, ttftMs } }));
     } catch (error) {
       this.#close(requestId, (request) => request.fail(toRequestError(error)));
     }

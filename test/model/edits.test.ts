@@ -57,6 +57,12 @@ test('a folder counts its files as they end, and takes summaries that are there 
   expect(progress).toEqual([1, 3, 2, 3, 3, 3]);
   const joined = await run({ kind: 'summarizeFolder', path: 'src', docIds: [], summaries: [{ path: 'src/a.ts', text: 'One.' }, { path: 'src/b.ts', text: 'Two.' }] }, 8);
   expect(joined.progress).toEqual([]);
+  // Three files' prompts and answers, and those of what is made of them; the times are of all of it, too.
+  const { usage, timings } = done;
+  expect(usage.completionTokens).toBeGreaterThan(joined.done.usage.completionTokens);
+  expect(timings.tpotMs).toBeGreaterThan(0);
+  expect(timings.queueMs).toBeGreaterThan(0);
+  expect(timings.ttftMs).toBeGreaterThan(timings.queueMs + 4 * timings.tpotMs);
   expect(joined.streamed).toBe(joined.done.text);
   expect(joined.done.usage.promptTokens).toBeLessThan(done.usage.promptTokens);
   expect(joined.done.usage.promptTokens).toBeGreaterThan(0);
