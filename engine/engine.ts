@@ -253,6 +253,8 @@ export class Engine {
     // What is not exact any more is not written.
     if (await this.save(blocks, QUIET_MS)) return true;
     if (this.#stepping || this.hasWork() || mustEnd()) return false;
+    // Only outside the window rows can be coded, and since the last step more has been out of use for long.
+    if (this.#cache.runs.isShort) this.#cache.shrink();
     return this.#cache.runs.compress() || this.#prune([...blocks, ...secret], mustEnd);
   }
 

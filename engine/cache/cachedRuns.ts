@@ -29,10 +29,15 @@ export class CachedRuns {
     this.#onInsert = options.onInsert;
   }
 
+  /** Whether so much memory is taken that whatever is out of use is coded. */
+  get isShort(): boolean {
+    return this.#compression?.only === null && this.#isFull(this.#compression);
+  }
+
   /** Codes a block more of the store, of what has been out of use longest; false when there is nothing to be coded. */
   compress(): boolean {
-    const { tree, store, bytes, ceiling } = this.#memory;
-    if (!this.#compression || bytes < this.#compression.fullness * ceiling.maxBytes) return false;
+    const { tree, store } = this.#memory;
+    if (!this.#compression || !this.#isFull(this.#compression)) return false;
     const { codec, idleMs, only } = this.#compression;
     const now = this.#clock();
     const node = firstToGo(tree.nodes(), this.#memory.order(), (each) => !isUsed(each) && !each.slots && each.stored !== null && each.stored.numUncoded > 0 && now - each.lastUse >= idleMs && each.pruned === (only === 'kept'));
@@ -165,6 +170,10 @@ export class CachedRuns {
   /** When what is cached of a prefix was used last; -Infinity where nothing is. */
   lastUse(tokenIds: readonly number[]): number {
     return this.#memory.tree.match(tokenIds).nodes.at(-1)?.lastUse ?? Number.NEGATIVE_INFINITY;
+  }
+
+  #isFull({ fullness }: Compression): boolean {
+    return this.#memory.bytes >= fullness * this.#memory.ceiling.maxBytes;
   }
 }
 

@@ -98,6 +98,16 @@ test('what stays of a file is coded once it is out of the window, and nothing el
   expect(engine.describe(block).bytes).toBe(coded);
 });
 
+test.each([{ fullness: 0, tier: 'store', codec: 'int4' }, { fullness: 0.75, tier: 'window', codec: 'int8' }])('what nobody has used is coded without another step, where memory is short enough for it: from a share of $fullness on', async ({ fullness, tier, codec }) => {
+  const { engine, clock } = opened(4000, { pruning: null, compression: { ...CODED, fullness, only: null } });
+  const block = tokens(900, 1);
+  question(engine, block, 5);
+  await drain(engine);
+  clock.now += 100_000;
+  await tidyAll(engine, [block]);
+  expect(engine.describe(block)).toMatchObject({ tokens: 900, tier, codec });
+});
+
 test('a request ends the measuring within a step, and what was measured before is not measured again', async () => {
   const { engine, clock, runner } = opened(4000);
   const block = tokens(1400, 1);
