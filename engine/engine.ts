@@ -337,6 +337,8 @@ export class Engine {
     const journal = this.#journal.stats(this.#clock());
     return {
       ...journal,
+      // Who reads from the disk waits, too.
+      requests: { ...journal.requests, waiting: journal.requests.waiting + [...this.#fetching].filter(({ priority }) => priority !== 'idle').length },
       tokens: { ...journal.tokens, promptShifted: this.#shifted?.numTokens ?? 0, promptFromDisk: this.#snapshots?.numFetched ?? 0 },
       maxBytes: this.#maxBytes,
       windowBytes: this.#cache.windowBytes,
@@ -393,9 +395,10 @@ export class Engine {
 
   /** A draft has been verified. `numNew`: tokens that its step gave. */
   #judge({ sequence, draft }: Scheduled, numNew: number): void {
-    const numAccepted = Math.max(0, numNew - 1);
     // One that ended, or was ended, says nothing of what would have come.
-    const rejected = numNew > 0 && numNew <= draft.length && sequence.tokenIds.at(-1) !== draft[numNew - 1];
+    if (numNew === 0) return;
+    const numAccepted = numNew - 1;
+    const rejected = numNew <= draft.length && sequence.tokenIds.at(-1) !== draft[numNew - 1];
     this.#speculation?.verified(sequence, numAccepted, rejected);
     this.#journal.drafted(draft.length, numAccepted);
   }

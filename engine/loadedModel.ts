@@ -75,7 +75,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   const window = new KvWindow(shape, 0);
   const runner = await OnnxRunner.create(imported, window, { threads: options.threads });
   if (!runner.isExact) hooks.log(NOT_EXACT);
-  const fewestPrefill = await laneCrossover(imported.dir, runner, { parameters: imported.parameters, contextTokens });
+  const fewestPrefill = await laneCrossover(imported.dir, runner, { parameters: imported.parameters, contextTokens }, (fraction) => progress('session', fraction));
   const encode = (source: string): number[] => text.tokenizer.encode(source);
   const shifted = options.reuseShifted && kv === 'int8' ? await shiftQuality(imported, runner, encode, contextTokens, (fraction) => progress('session', fraction)) : null;
   const reuseShifted = shifted !== null && shifted.klMean <= shifted.bound;

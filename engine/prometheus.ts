@@ -32,7 +32,7 @@ function metricsOf(stats: Omit<EngineStats, 'model' | 'files' | 'tree'>): Metric
   const { requests, tokens, events, memory } = stats;
   return [
     gauge('requests', 'Requests that are waiting or running now.', labelled('state', { waiting: requests.waiting, running: requests.running })),
-    counter('requests_total', 'Requests that have ended.', labelled('outcome', { done: requests.done, failed: requests.failed, aborted: requests.aborted })),
+    counter('requests_total', 'Sequences that have ended: a request for the summary of a folder, or for several answers, has one for each.', labelled('outcome', { done: requests.done, failed: requests.failed, aborted: requests.aborted })),
     times('queue_seconds', 'From arrival to the first step, or to the end without one.', stats.classes, 'queueMs'),
     times('time_to_first_token_seconds', 'From arrival to the first token.', stats.classes, 'ttftMs'),
     times('time_per_output_token_seconds', "A request's mean time per token after the first.", stats.classes, 'tpotMs'),

@@ -189,7 +189,12 @@ export class Requests {
         },
         onFinish: (finishReason, rest) => {
           live.sequenceIds.delete(sequenceId);
-          if (rest) (onText ?? ((text) => live.request.addText(text)))(rest);
+          try {
+            if (rest) (onText ?? ((text) => live.request.addText(text)))(rest);
+          } catch (error) {
+            // As above; whoever reads this promise hears of it, or has heard of the first one.
+            reject(toRequestError(error));
+          }
           const { numPromptTokens: promptTokens, cachedTokens, numGenerated: completionTokens, shiftedTokens } = sequence;
           if (prepared.docId !== null) this.#files.used(prepared.docId, prepared.blockTokens, cachedTokens);
           // Idle time goes on until no approximation is left.

@@ -34,7 +34,7 @@ export function crossoverOf(times: readonly LaneTimes[]): number {
 }
 
 /** Reads texts of each length in both lanes. The runner's window and scratch are used and given back empty; nothing else may hold slots. */
-async function measureLanes(runner: OnnxRunner): Promise<LaneTimes[]> {
+async function measureLanes(runner: OnnxRunner, onProgress: (fraction: number) => void): Promise<LaneTimes[]> {
   const { window } = runner;
   // How long a step takes does not depend on what the rows before it are.
   window.resize(2 * BEHIND + 2 * PAGE_SLOTS);
@@ -57,20 +57,27 @@ async function measureLanes(runner: OnnxRunner): Promise<LaneTimes[]> {
     // The first runs warm up.
     await both(LENGTHS[0]!);
     const times: LaneTimes[] = [];
-    for (const tokens of LENGTHS) times.push(await both(tokens));
-    return times;
+    for (const [i, tokens] of LENGTHS.entries()) {
+      onProgress(i / LENGTHS.length);
+      times.push(await both(tokens));
+    }
+    // That the longest is not worth it would be kept for as long as the machine is the same one: not on the word of a single moment.
+    const last = times.at(-1)!;
+    if (crossoverOf(times) <= last.tokens) return times;
+    const again = await both(last.tokens);
+    return [...times.slice(0, -1), { tokens: last.tokens, window: Math.min(last.window, again.window), prefill: Math.min(last.prefill, again.prefill) }];
   } finally {
     runner.releaseScratch();
     window.resize(0);
   }
 }
 
-/** @param dir of the imported model. */
-export async function laneCrossover(dir: string, runner: OnnxRunner, { parameters, contextTokens }: { parameters: number; contextTokens: number }): Promise<number> {
+/** @param dir of the imported model. @param onProgress 0 .. 1, before each length; not called where nothing is measured. */
+export async function laneCrossover(dir: string, runner: OnnxRunner, { parameters, contextTokens }: { parameters: number; contextTokens: number }, onProgress: (fraction: number) => void = () => {}): Promise<number> {
   if (runner.prefillBytesPerToken === 0 || parameters < LEAST_PARAMETERS || contextTokens < BEHIND + LENGTHS.at(-1)!) return FEWEST_PREFILL;
   const key = { format: FORMAT, cpu: cpus()[0]?.model ?? '', threads: runner.threads };
   const measured = await measuredOnce(dir, 'crossover.json', key, async () => {
-    const times = await measureLanes(runner);
+    const times = await measureLanes(runner, onProgress);
     return { fewest: crossoverOf(times), times };
   });
   return measured!.fewest;

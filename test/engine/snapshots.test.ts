@@ -128,6 +128,8 @@ test('a request that is aborted while its prompt is read ends once, and so does 
   await saveAll(first.engine, [block]);
   const { engine } = await opened(3000);
   const [aborted, failed] = [question(engine, block, 1), question(engine, block, 2)];
+  // Both wait.
+  expect(engine.stats().requests).toMatchObject({ waiting: 2, running: 0 });
   engine.abort(aborted.sequence.id);
   expect([aborted.ended, aborted.numEnds]).toEqual(['abort', 1]);
   // It has waited, and nothing of its prompt was looked for.

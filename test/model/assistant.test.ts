@@ -9,6 +9,7 @@ import { Assistant } from '../../engine/assistant.ts';
 import { type LoadedModel, loadModel } from '../../engine/loadedModel.ts';
 import type { Machine } from '../../engine/machine.ts';
 import { type ChatTask, type EngineMessage, type EngineStats, type HostMessage, PROTOCOL_VERSION, type Task } from '../../engine/protocol.ts';
+import { Request } from '../../engine/request.ts';
 
 const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-assistant-'));
 afterAll(() => rm(cacheDir, { recursive: true, force: true }));
@@ -314,6 +315,28 @@ test('a model that cannot be loaded is one error, and another can be loaded afte
   expect(await talk.ask({ ...LOAD, requestId: 'bad', modelDir: 'test/fixtures/bad/st_truncated' })).toMatchObject({ type: 'error', code: 'modelInvalid', message: expect.stringContaining('model.safetensors') });
   expect(await talk.ask({ ...LOAD, requestId: 'none', modelDir: 'test/fixtures/nowhere' })).toMatchObject({ type: 'error', code: 'modelInvalid' });
   expect(await talk.ask(LOAD)).toMatchObject({ type: 'reply', value: { kind: 'loaded', model: { name: 'kvasir-starter', precision: 'int8', contextTokens: 2048 } } });
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
+});
+
+test('a bug in showing text that was held back to the end is an error of that request alone', async () => {
+  const talk = inThread();
+  talk.post(LOAD);
+  const task: Task = { kind: 'raw', prompt: [300, 301, 302] };
+  const { text } = done(await talk.generate('whole', task, { maxTokens: 1, ignoreEos: true }));
+  const addText = vi.spyOn(Request.prototype, 'addText').mockImplementation(function (this: Request, added) {
+    if (added && this.requestId === 'held') throw new Error('injected fault');
+    return false;
+  });
+  try {
+    // Its only token may be the beginning of the stop string until the sequence ends.
+    const held = talk.generate('held', task, { maxTokens: 1, ignoreEos: true, stop: [`${text}never`] });
+    const other = talk.generate('other', task, { maxTokens: 20, ignoreEos: true });
+    expect(await held).toMatchObject({ type: 'error', code: 'engineFailed', message: expect.stringContaining('injected fault') });
+    expect(done(await other).tokenIds).toHaveLength(20);
+    for (const id of ['held', 'other']) expect(talk.ends(id)).toHaveLength(1);
+  } finally {
+    addText.mockRestore();
+  }
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 

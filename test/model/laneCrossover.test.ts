@@ -24,7 +24,9 @@ test('both lanes are measured once, and nothing is left behind; a small model ke
       before[spans[0]!.lane!]!.push(spans[0]!.contextSlots[0]!);
       return run(spans);
     };
-    const chosen = await choose(1e9);
+    const fractions: number[] = [];
+    const chosen = await laneCrossover(model.dir, runner, { parameters: 1e9, contextTokens: 2048 }, (fraction) => fractions.push(fraction));
+    expect(fractions).toEqual([0, 0.25, 0.5, 0.75]);
     // Behind other rows at every run: the prefill lane has to be given them, as in use.
     for (const starts of Object.values(before)) expect(starts.every((start, i) => i === 0 || start !== starts[i - 1])).toBe(true);
     expect(before.prefill!.length).toBeGreaterThan(10);
@@ -32,6 +34,14 @@ test('both lanes are measured once, and nothing is left behind; a small model ke
     expect(result.times.map(({ tokens }) => tokens)).toEqual([16, 32, 64, 128]);
     for (const { window, prefill } of result.times) expect(Math.min(window, prefill)).toBeGreaterThan(0);
     expect([chosen, result.fewest]).toEqual([crossoverOf(result.times), crossoverOf(result.times)]);
+    expect([window.numSlots, runner.scratchBytes]).toEqual([0, 0]);
+    // Whoever gives up loading the model does not wait for it, and leaves nothing either.
+    runner.run = run;
+    await expect(
+      laneCrossover(path.join(folder, 'nowhere'), runner, { parameters: 1e9, contextTokens: 2048 }, (fraction) => {
+        if (fraction > 0.4) throw new Error('given up');
+      }),
+    ).rejects.toThrow('given up');
     expect([window.numSlots, runner.scratchBytes]).toEqual([0, 0]);
     runner.run = () => Promise.reject(new Error('measured again'));
     expect(await choose(1e9)).toBe(chosen);
