@@ -9,6 +9,7 @@ import { type KvRows, kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import { Engine, type EngineOptions } from '../../engine/engine.ts';
 import { type ImportedModel, importModel, kvShape } from '../../engine/model/importModel.ts';
+import { laneCrossover } from '../../engine/model/laneCrossover.ts';
 import { OnnxRunner } from '../../engine/model/runner.ts';
 import { mostPrefillTokens } from '../../engine/memory.ts';
 import { planWeights } from '../../engine/model/weightPlan.ts';
@@ -141,6 +142,8 @@ export class EngineUnderTest {
   /** Bytes of weights that a step reads once, whatever its size: all but the embedding, of which it reads single rows. */
   readonly weightBytesPerStep: number;
   readonly random: Random;
+  /** Tokens of a text that go through the prefill lane, at least: as measured for this model on this machine. */
+  readonly fewestPrefill: number;
   readonly #onnx: OnnxRunner;
   readonly #runner: BenchRunner;
   readonly #costs: StepCosts;
@@ -148,10 +151,11 @@ export class EngineUnderTest {
   #engine: Engine;
   #numAdded = 0;
 
-  private constructor(model: ImportedModel, threads: number, onnx: OnnxRunner, runner: BenchRunner, random: Random) {
+  private constructor(model: ImportedModel, threads: number, onnx: OnnxRunner, runner: BenchRunner, random: Random, fewestPrefill: number) {
     this.model = model;
     this.threads = threads;
     this.random = random;
+    this.fewestPrefill = fewestPrefill;
     this.#onnx = onnx;
     this.#runner = runner;
     this.#costs = { window: new BenchCost(runner), prefill: new BenchCost(runner, TYPICAL_PREFILL) };
@@ -165,10 +169,11 @@ export class EngineUnderTest {
     const model = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision: options.precision ?? 'int8' });
     const window = new KvWindow(kvShape(model.config, 'int8'), 0);
     const onnx = await OnnxRunner.create(model, window, { threads: options.threads });
+    const fewestPrefill = await laneCrossover(model.dir, onnx, { parameters: model.parameters, contextTokens: model.config.contextTokens });
     const runner = new BenchRunner(onnx);
     const random = seededRandom(options.seed);
     await runner.takeSample(tokens(random, SAMPLE_ROWS, runner.vocabSize));
-    return new EngineUnderTest(model, onnx.threads, onnx, runner, random);
+    return new EngineUnderTest(model, onnx.threads, onnx, runner, random, fewestPrefill);
   }
 
   dispose(): Promise<void> {
@@ -216,7 +221,7 @@ export class EngineUnderTest {
    * Without drafts, unless asked for: models with random weights soon go round in circles, and what is measured is the steps.
    * @param prefill what is for the prefill lane; as of a raw prompt when left out.
    */
-  add(promptIds: number[], maxTokens: number, priority: Priority = 'chat', drafts = false, prefill = prefillRanges(0, [[0, promptIds.length]])): Watched {
+  add(promptIds: number[], maxTokens: number, priority: Priority = 'chat', drafts = false, prefill = prefillRanges(0, [[0, promptIds.length]], this.fewestPrefill)): Watched {
     const watched = {
       finished: false,
       sequence: new Sequence({

@@ -319,18 +319,34 @@ test('a model that cannot be loaded is one error, and another can be loaded afte
 });
 
 test('a bug in showing text that was held back to the end is an error of that request alone', async () => {
-  const talk = inThread();
+  let inStep = () => {};
+  const talk = inThread((options, progress) =>
+    loadModel(options, progress).then((model) => {
+      const step = model.engine.step.bind(model.engine);
+      model.engine.step = () => {
+        const stepping = step();
+        inStep();
+        return stepping;
+      };
+      return model;
+    }),
+  );
   talk.post(LOAD);
   const task: Task = { kind: 'raw', prompt: [300, 301, 302] };
-  const { text } = done(await talk.generate('whole', task, { maxTokens: 1, ignoreEos: true }));
+  const { text } = done(await talk.generate('whole', task, { maxTokens: 400, ignoreEos: true }));
   const addText = vi.spyOn(Request.prototype, 'addText').mockImplementation(function (this: Request, added) {
     if (added && this.requestId === 'held') throw new Error('injected fault');
     return false;
   });
   try {
-    // Its only token may be the beginning of the stop string until the sequence ends.
-    const held = talk.generate('held', task, { maxTokens: 1, ignoreEos: true, stop: [`${text}never`] });
+    // All that it writes may be the beginning of the stop string until it is given up.
+    const held = talk.generate('held', task, { maxTokens: 400, ignoreEos: true, stop: [`${text}never`] });
     const other = talk.generate('other', task, { maxTokens: 20, ignoreEos: true });
+    let numSteps = 0;
+    // While the engine computes: it ends with the step.
+    inStep = () => {
+      if (++numSteps === 5) talk.post({ type: 'abort', requestId: 'held' });
+    };
     expect(await held).toMatchObject({ type: 'error', code: 'engineFailed', message: expect.stringContaining('injected fault') });
     expect(done(await other).tokenIds).toHaveLength(20);
     for (const id of ['held', 'other']) expect(talk.ends(id)).toHaveLength(1);

@@ -92,7 +92,7 @@ export async function mixedBench(options: MixedBenchOptions = {}): Promise<Mixed
   try {
     const { parameters: numParameters, config } = bench.model;
     const contextTokens = Math.min(config.contextTokens, options.contextTokens ?? 8192);
-    const workload = await mixedWorkload(readSession(), { contextTokens, vocabSize: config.vocabSize, numParameters, suffixFirst: model === 'starter', seed, untilMs: options.untilMs });
+    const workload = await mixedWorkload(readSession(), { contextTokens, vocabSize: config.vocabSize, numParameters, fewestPrefill: bench.fewestPrefill, suffixFirst: model === 'starter', seed, untilMs: options.untilMs });
     const rushed = seen(workload.requests);
     const runs: Run[] = [];
     const most = only.includes('rush') || only.includes('live') ? rounds : 1;

@@ -48,6 +48,8 @@ export interface MixedOptions {
   vocabSize: number;
   /** The model's parameters: a large one does not read the file block for a completion. */
   numParameters: number;
+  /** Tokens of a text that go through the prefill lane, at least. */
+  fewestPrefill?: number;
   /** Whether a prompt ends with the text before the cursor, so that typing only adds to it. Qwen's end with the text behind it. */
   suffixFirst: boolean;
   seed: number;
