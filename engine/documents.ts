@@ -6,6 +6,10 @@ import { RequestError } from './errors.ts';
 import type { TextEdit } from './protocol.ts';
 import { SourceDocument } from './text/sourceDocument.ts';
 
+/** A passage that is taken out is kept from so many characters on; all of them together have so many. */
+const LEAST_REMOVED = 12;
+const MOST_REMOVED = 2000;
+
 export class Documents {
   readonly #documents = new Map<string, SourceDocument>();
   /** Why a document is unusable until its whole text comes. */
@@ -36,6 +40,7 @@ export class Documents {
     }
     const text = applyEdits(document.text, edits);
     if (text === undefined) throw this.#break(docId, `edits for version ${version} of ${docId} overlap, are not ordered last to first, or lie outside its text; send the whole text`);
+    document.removed = removedBy(document, edits);
     document.text = text;
     document.version = version;
     return document;
@@ -68,6 +73,15 @@ export class Documents {
     this.#broken.set(docId, problem);
     return new RequestError('badRequest', problem);
   }
+}
+
+/** What is typed anew after it was taken out is often the same, or nearly. */
+function removedBy({ text, removed }: SourceDocument, edits: readonly TextEdit[]): readonly string[] {
+  const passages = edits.map(({ start, end }) => text.slice(start, Math.min(end, start + MOST_REMOVED)).replaceAll('\r\n', '\n')).filter(({ length }) => length >= LEAST_REMOVED);
+  if (passages.length === 0) return removed;
+  // Edits come last to first.
+  const all = [...removed, ...passages.reverse()];
+  return all.filter((_, i) => all.slice(i).reduce((sum, { length }) => sum + length, 0) <= MOST_REMOVED || i === all.length - 1);
 }
 
 /** The text after edits ordered last to first; undefined when they are not, overlap, or lie outside. */

@@ -32,7 +32,7 @@ export class Scheduler {
   constructor(cache: KvCache, policies: Policies, speculation: Speculation | null, shifted: ShiftedReuse | null = null) {
     this.#cache = cache;
     this.#policies = policies;
-    this.#batch = new StepBatch(cache);
+    this.#batch = new StepBatch(cache, policies);
     this.#admission = new Admission(cache, policies, this.#batch);
     const onEnd = (sequence: Sequence, outcome: Ended['outcome']): void => {
       this.remove(sequence);

@@ -6,6 +6,7 @@ import type { Attended } from './cache/attendedPages.ts';
 import type { KvCache } from './cache/kvCache.ts';
 import type { Lease } from './cache/lease.ts';
 import { follows } from './policies/leader.ts';
+import type { Policies } from './policies/policies.ts';
 import type { TokenBudget } from './policies/tokenBudget.ts';
 import type { Scheduled } from './schedule.ts';
 import type { Sequence } from './sequence.ts';
@@ -20,6 +21,7 @@ interface Weight {
 
 export class StepBatch {
   readonly #cache: KvCache;
+  readonly #leads: boolean;
   readonly #parts = new Map<Sequence, { part: Scheduled; weight: Weight }>();
   /** Whose columns it attends to in any case. */
   #others: readonly Lease[] = [];
@@ -30,8 +32,9 @@ export class StepBatch {
   /** Tokens of drafts that are still to be added. */
   drafted = 0;
 
-  constructor(cache: KvCache) {
+  constructor(cache: KvCache, policies: Pick<Policies, 'leader'>) {
     this.#cache = cache;
+    this.#leads = policies.leader;
   }
 
   get size(): number {
@@ -100,8 +103,9 @@ export class StepBatch {
     return entry.part;
   }
 
-  /** Whether the next token that a sequence needs is computed in this step. */
+  /** Whether the next token that a sequence needs is computed in this step, so that it does well to wait. */
   computesFor(sequence: Sequence, at: number): boolean {
+    if (!this.#leads) return false;
     for (const { part } of this.#parts.values()) if (part.prefill && follows(sequence.cacheIds, at, part)) return true;
     return false;
   }

@@ -21,6 +21,8 @@ export interface Policies {
   readonly stepTarget: boolean;
   /** Sequences that have little of the window in common have steps of their own where that is quicker than together, and take turns. Off: whoever has something to compute. */
   readonly grouping: boolean;
+  /** A sequence waits for another that is computing the very tokens that it needs next. Off: both compute them. */
+  readonly leader: boolean;
   /** A step waits some milliseconds for requests that are about to arrive. */
   readonly microBatch: boolean;
   /** Drafted tokens are verified several to a step. */
@@ -39,6 +41,7 @@ export const ALL_POLICIES: Policies = {
   fairness: true,
   stepTarget: true,
   grouping: true,
+  leader: true,
   microBatch: true,
   speculation: true,
   preemption: true,

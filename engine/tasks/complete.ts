@@ -44,10 +44,14 @@ export function prepareComplete(layout: Layout, doc: SourceDocument, options: Co
   };
 }
 
-/** The file's text that the prompt does not show, lines above the cursor before those below it. The cursor's own place stays out: what followed there is behind the cursor. */
+/**
+ * The file's text that the prompt does not show, lines above the cursor before those below it, and what edits have taken out of the file
+ * lately. The cursor's own place stays out: what followed there is behind the cursor.
+ */
 function elsewhere(layout: Layout, doc: SourceDocument, offset: number, showsBlock: boolean): number[][] {
   const { before, behind } = layout.knownAround(doc, doc.lineStart(Math.max(0, doc.lineAt(offset) - TAIL_LINES)), offset);
-  return showsBlock ? [behind] : [before, behind];
+  const removed = doc.removed.map((text) => layout.text.tokenizer.encode(text));
+  return showsBlock ? [behind, ...removed] : [before, behind, ...removed];
 }
 
 /** The document and the offset that a task is about: those named, or with the task's `inserted` in the text and the cursor behind it. */

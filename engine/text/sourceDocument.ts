@@ -9,6 +9,8 @@ export class SourceDocument {
   version: number;
   /** The editor's name of it, where the path does not tell. */
   readonly language: string | undefined;
+  /** What edits have taken out of the text lately, as LF text, the last one last (see Documents.edit). */
+  removed: readonly string[] = [];
   #text: string;
   #lf: string | undefined;
   #lineStarts: number[] | undefined;
@@ -50,6 +52,7 @@ export class SourceDocument {
     // Always the same one, so that what is known of its text is brought up to date rather than made anew.
     this.#ahead ??= new SourceDocument(this.docId, this.path, '', this.version, this.language);
     this.#ahead.version = this.version;
+    this.#ahead.removed = this.removed;
     const text = this.#text.includes('\n') ? inserted.replace(/\r?\n/g, this.lineEnd) : inserted;
     this.#ahead.text = this.#text.slice(0, offset) + text + this.#text.slice(offset);
     return this.#ahead;

@@ -204,12 +204,12 @@ function soaked(soak: SoakBench | undefined, judge: Judge): Target[] {
 }
 
 function besideTheStep(engine: EngineResult | undefined, judge: Judge): Target[] {
-  const decode = engine?.results.find(({ group }) => group === 'decode')?.figures;
+  const decode = engine?.results.filter(({ group }) => group === 'decode').map(({ figures }) => figures) ?? [];
   const crossings = (engine?.profiles ?? []).filter(({ name }) => name.startsWith(oneToken())).map((profile) => profile.crossingMs ?? profile.callMs - profile.runMs);
   const isProfiled = engine?.profiles.some(({ crossingMs }) => crossingMs === undefined);
-  const garbage = decode && Math.max(0, decode.allocatedKb!.median - decode.logitsKb!.median);
+  const garbage = decode.length ? Math.max(0, ...decode.map(({ allocatedKb, logitsKb }) => allocatedKb!.median - logitsKb!.median)) : undefined;
   return [
-    judge('step', 'garbage beside the logits, kB', { value: garbage, unit: '', bound: 200, atMost: true }),
-    judge('step', `feeds and outputs across the border into native code, ms${isProfiled ? ' (profiled)' : ''}, at most`, { value: crossings.length ? Math.max(...crossings) : undefined, unit: '', bound: 1, atMost: true }),
+    judge('step', 'garbage of one token beside the logits, kB, at most', { value: garbage, unit: '', bound: 200, atMost: true }),
+    judge('step', `one token's feeds and outputs across the border into native code, ms${isProfiled ? ' (profiled)' : ''}, at most`, { value: crossings.length ? Math.max(...crossings) : undefined, unit: '', bound: 1, atMost: true }),
   ];
 }

@@ -60,6 +60,20 @@ test('without preemption a completion waits for the slots that a summary holds',
   expect(await preemptions({ preemption: false })).toBe(0);
 });
 
+test('without a leader two that need the same tokens both compute some of them', async () => {
+  const computed = async (policies: Partial<Policies>): Promise<number> => {
+    const { engine } = harness({ slots: 2048, tokenBudget: 64, policies });
+    const answers = [1, 2].map(() => ask(engine, tokens(200, 1), { maxTokens: 2 }));
+    await drain(engine);
+    expect(answers[0]!.tokenIds).toEqual(answers[1]!.tokenIds);
+    engine.checkIntegrity();
+    return engine.stats().tokens.promptComputed;
+  };
+  // The last token of a prompt is each one's own.
+  expect(await computed({})).toBe(201);
+  expect(await computed({ leader: false })).toBeGreaterThan(201);
+});
+
 test('property: whatever policies are on, every request gets the tokens of the oracle', async () => {
   const switches = Object.fromEntries(
     Object.keys(ALL_POLICIES).map((name) => [name, name === 'batching' ? fc.constantFrom('continuous', 'single') : fc.boolean()]),

@@ -56,6 +56,27 @@ describe('edits', () => {
   });
 });
 
+describe('what edits take out', () => {
+  it('is known for a while, the last one last, with LF line ends; what a few keys took is not', () => {
+    const documents = new Documents();
+    const document = documents.open('a', 1, 'a.ts', 'const first = 1;\r\nconst second = 2;\r\nrest');
+    documents.edit('a', 2, [{ start: 18, end: 37, text: '' }, { start: 0, end: 15, text: 'x' }]);
+    expect(document.removed).toEqual(['const first = 1', 'const second = 2;\n']);
+    documents.edit('a', 3, [{ start: 0, end: 3, text: '' }]);
+    expect(document.removed).toHaveLength(2);
+    expect(document.withInserted(0, 'y').removed).toEqual(document.removed);
+  });
+
+  it('is bounded: older passages go, and of a long one the beginning stays', () => {
+    const documents = new Documents();
+    const document = documents.open('a', 1, 'a.ts', 'b'.repeat(10_000));
+    for (let version = 2; version <= 6; version++) documents.edit('a', version, [{ start: 0, end: 600, text: '' }]);
+    expect(document.removed.map(({ length }) => length)).toEqual([600, 600, 600]);
+    documents.edit('a', 7, [{ start: 0, end: 5000, text: '' }]);
+    expect(document.removed.map(({ length }) => length)).toEqual([2000]);
+  });
+});
+
 describe('positions', () => {
   it('of CRLF text map to LF text', () => {
     const part = fc.array(fc.constantFrom('a', '\n', '\r\n', '\r', 'é', '🙂')).map((parts) => parts.join(''));

@@ -63,8 +63,8 @@ describe('what is judged', () => {
     expect(find(all, 'questions', 'first token of a second question, sooner than of the first')).toMatchObject({ measured: '80.0x', met: true });
     expect(find(all, 'speculation', 'random text')).toMatchObject({ measured: '0.970x (0.960–0.990)', met: true });
     // 151,936 logits of 4 bytes are 607.7 kB.
-    expect(find(all, 'step', 'garbage beside the logits, kB')).toMatchObject({ measured: '92.3', met: true });
-    expect(find(all, 'step', 'feeds and outputs across the border into native code, ms (profiled), at most')).toMatchObject({ measured: '1.50', met: false });
+    expect(find(all, 'step', 'garbage of one token beside the logits, kB, at most')).toMatchObject({ measured: '92.3', met: true });
+    expect(find(all, 'step', "one token's feeds and outputs across the border into native code, ms (profiled), at most")).toMatchObject({ measured: '1.50', met: false });
   });
 
   test('4-bit weights are compared with each other, and their prefill is only reported', () => {

@@ -151,6 +151,14 @@ describe('a completion', () => {
     expect(request.docId).toBe('a');
   });
 
+  it('drafts from what was taken out of the file, too', () => {
+    const doc = new SourceDocument('a', 'a.ts', 'let a = 1;\n');
+    const sources = () => prepareComplete(layout, doc, { offset: doc.text.length }).draftSources!().map((ids) => layout.text.tokenizer.decode(ids));
+    expect(sources()).not.toContain('function gone(): void {}\n');
+    doc.removed = ['function gone(): void {}\n'];
+    expect(sources().at(-1)).toBe('function gone(): void {}\n');
+  });
+
   it('refuses a position outside the text', () => {
     expect(() => prepareComplete(layout, new SourceDocument('a', 'a.ts', 'abc'), { offset: 4 })).toThrow(/offset 4 lies outside a\.ts/);
   });

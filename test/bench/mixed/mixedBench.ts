@@ -57,6 +57,8 @@ export interface Run {
   /** Time in steps. */
   busyMs: number;
   records: Record[];
+  /** ms of steps with a completion in them; results of before 2026-11-23 lack it. */
+  completionSteps?: { p50: number; p95: number };
   /** See Replay. */
   background?: Replay['background'];
 }
@@ -115,7 +117,7 @@ export async function mixedBench(options: MixedBenchOptions = {}): Promise<Mixed
 
 /** What the policies that a scene shows are about: who gets how much done, and who waits how long while somebody types. */
 const SHOWN: { [scene in Run['scene']]: readonly (keyof Policies)[] } = {
-  rush: ['firstTokenFirst', 'fairness', 'stepTarget', 'grouping', 'microBatch'],
+  rush: ['firstTokenFirst', 'fairness', 'stepTarget', 'grouping', 'leader', 'microBatch'],
   live: ['classes', 'ageing', 'firstTokenFirst', 'stepTarget', 'grouping', 'preemption'],
 };
 
@@ -148,5 +150,7 @@ async function measure(bench: EngineUnderTest, way: Way, { requests, blocks }: M
   const answers = (priority: string) => requests.filter((request) => request.priority === priority);
   const background = way.loaded ? [answers('chat'), answers('summary')] : [];
   const { records, makespanMs, background: had } = way.scene === 'rush' ? await replay(server, seen(requests), { speed: rush }) : await replay(server, answers('completion'), { speed, background });
-  return { scene: way.scene, way: way.name, makespanMs, busyMs: engine.stats().busyMs - before, records, background: had };
+  const { busyMs, classes } = engine.stats();
+  const { p50, p95 } = classes.completion.stepMs;
+  return { scene: way.scene, way: way.name, makespanMs, busyMs: busyMs - before, records, completionSteps: { p50, p95 }, background: had };
 }

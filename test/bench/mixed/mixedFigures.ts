@@ -1,5 +1,5 @@
 /** What the runs of the suite `mixed` come to: throughput, times by class, the longest wait. Pure. */
-import { quantile } from '../spread.ts';
+import { median, quantile } from '../spread.ts';
 import type { MixedBench, Run } from './mixedBench.ts';
 import type { Record } from './replay.ts';
 
@@ -33,6 +33,8 @@ export interface WayFigures {
   makespanMs: number;
   /** Throughput over that of the runs of all policies right before and after; NaN where there are none, as of those themselves. */
   overBeside: number;
+  /** Of the rounds, the medians: ms of steps with a completion in them. */
+  completionSteps?: { p50: number; p95: number };
   /** Completions that nobody would have seen; not in the figures by class. */
   unseen: number;
   classes: { [priority in Class]: ClassFigures };
@@ -68,6 +70,7 @@ export function figuresOf({ runs }: Pick<MixedBench, 'runs'>): WayFigures[] {
       perBusySecond: (1000 * numTokens) / sum(({ busyMs }) => busyMs),
       makespanMs: sum(({ makespanMs }) => makespanMs) / ofWay.length,
       overBeside: overBeside(runs, ofWay),
+      ...(ofWay.every(({ completionSteps }) => completionSteps) && { completionSteps: { p50: median(ofWay.map((run) => run.completionSteps!.p50)), p95: median(ofWay.map((run) => run.completionSteps!.p95)) } }),
       unseen: records.filter(({ unseen }) => unseen).length,
       classes: Object.fromEntries(CLASSES.map((priority) => [priority, classFigures(records.filter((record) => record.priority === priority && !record.unseen))])) as WayFigures['classes'],
       background: Object.fromEntries(

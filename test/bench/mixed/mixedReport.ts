@@ -31,6 +31,7 @@ export function mixedReport(bench: MixedBench): string {
     parts.push(
       `### Live: completions while somebody types, ${bench.speed} times faster than recorded\n\nThose that nobody would have seen are given up by the next key, as recorded; the others run to their end and are measured. Chat and summaries: one of each is always running; each summary is of a text that was never read before.`,
       table(['completions', 'measured', 'not seen', 'first token', 'each further token', 'whole completion', 'longest'], live.map(({ way, unseen, classes: { completion } }) => [way, completion.total.count, unseen, three(completion.ttft), three(completion.tpot), three(completion.total), short(completion.total.most)])),
+      ...live.flatMap(({ way, completionSteps: steps }) => (steps ? [`Steps with a completion in them, ${way}: ${short(steps.p50)} ms at the median, ${short(steps.p95)} ms at P95.`] : [])),
       ...live.filter(({ background }) => Object.keys(background).length > 0).map(({ way, background }) => `Meanwhile, ${way}: ${Object.entries(background).map(([priority, { promptPerSecond, perSecond, ended }]) => `${priority} ${promptPerSecond === undefined ? '' : `${short(promptPerSecond)} tokens/s of prompts, `}${short(perSecond)} tokens/s of answers, ${ended} ended`).join('; ')}.`),
     );
   }
