@@ -5,7 +5,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import type { EngineMessage, HostMessage } from '../../engine/protocol.ts';
 import type { Translate } from '../translate.ts';
-import type { Transport } from './transport.ts';
+import { MOST_YOUNG_MB, type Transport } from './transport.ts';
 
 /** Where programs, libraries, temporary files and the home folder are, and the language. Nothing else of the editor's is the engine's business: tokens, its debug flags, its own channel. */
 const PASSED_ON = /^(path|pathext|home|userprofile|home(drive|path)|(local)?appdata|tmpdir|temp|tmp|systemroot|systemdrive|windir|comspec|psmodulepath|processor_\w+|number_of_processors|(dy)?ld_\w+|lang|lc_\w+|tz|kvasir_\w+)$/i;
@@ -18,7 +18,7 @@ export class ProcessTransport implements Transport {
   /** `onOutput` takes what the engine and its libraries print. */
   constructor(script: string, t: Translate, onOutput: (text: string) => void) {
     this.#t = t;
-    this.#child = fork(script, [], { serialization: 'advanced', execArgv: [], env: engineEnvironment(process.env, process.versions), stdio: ['ignore', 'pipe', 'pipe', 'ipc'], windowsHide: true });
+    this.#child = fork(script, [], { serialization: 'advanced', execArgv: [`--max-semi-space-size=${Math.floor(MOST_YOUNG_MB / 3)}`], env: engineEnvironment(process.env, process.versions), stdio: ['ignore', 'pipe', 'pipe', 'ipc'], windowsHide: true });
     this.#child.stdout?.setEncoding('utf8').on('data', onOutput);
     this.#child.stderr?.setEncoding('utf8').on('data', onOutput);
   }

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EngineClient, type EngineState, type GenerateRequest } from '../../src/client/engineClient.ts';
 import { engineEnvironment, ProcessTransport } from '../../src/client/processTransport.ts';
 import { ThreadTransport } from '../../src/client/threadTransport.ts';
+import { MOST_YOUNG_MB } from '../../src/client/transport.ts';
 import { t } from '../unit/translate.ts';
 
 const temporary = mkdtempSync(join(tmpdir(), 'kvasir-transport-'));
@@ -93,6 +94,26 @@ describe.each(['thread', 'process'] as const)('in a %s', (kind) => {
     expect((await client.generate(SHORT)).tokenIds).toHaveLength(4);
     await client.dispose('test');
   });
+});
+
+test.each(['thread', 'process'] as const)('in a %s: memory for what has just been made stays small, however much that is', async (kind) => {
+  const greedy = join(temporary, `greedy-${kind}.js`);
+  writeFileSync(
+    greedy,
+    `const say = (message) => (process.send ? process.send(message) : require('node:worker_threads').parentPort.postMessage(message));
+     const kept = [];
+     for (let round = 0; round < 300; round++) {
+       kept[round % 20] = Array.from({ length: 20_000 }, (_, i) => ({ i }));
+     }
+     const young = require('node:v8').getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space');
+     say(young.space_size);`,
+  );
+  const Kind = kind === 'thread' ? ThreadTransport : ProcessTransport;
+  const transport = new Kind(greedy, t, () => {});
+  const size = await new Promise<number>((resolve) => transport.onMessage((message) => resolve(message as unknown as number)));
+  transport.dispose(true);
+  expect(size).toBeGreaterThan(0);
+  expect(size / 1e6).toBeLessThan(1.1 * MOST_YOUNG_MB);
 });
 
 test('killed in the middle of a step: what is pending ends with the reason, one new process, the next request works', async () => {

@@ -4,6 +4,7 @@
  */
 import { spawn } from 'node:child_process';
 import path from 'node:path';
+import { MOST_YOUNG_MB } from '../../../src/client/transport.ts';
 import { short, table } from '../spread.ts';
 import { type BarChart, barChart } from '../svgPlot.ts';
 import { slope, type SoakOptions, type SoakResult } from './soakRun.ts';
@@ -43,11 +44,11 @@ export async function soakSuite({ requests = '10000' }: SoakArguments): Promise<
   return { result, report: soakReport(result), charts: soakCharts(result) };
 }
 
-/** @throws Error with what the process had to say when it fails. */
+/** With as much young memory as the engine has in use. @throws Error with what the process had to say when it fails. */
 export function soakProcess(options: SoakOptions): Promise<SoakResult> {
   const script = path.join(import.meta.dirname, 'soakProcess.ts');
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, ['--expose-gc', '--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', script, JSON.stringify(options)], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, ['--expose-gc', `--max-semi-space-size=${Math.floor(MOST_YOUNG_MB / 3)}`, '--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', script, JSON.stringify(options)], { stdio: ['ignore', 'pipe', 'pipe'] });
     let out = '';
     let err = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
