@@ -17,6 +17,7 @@ import { RopeTable } from './model/rope.ts';
 import { pruneQuality } from './model/pruneQuality.ts';
 import { OnnxRunner } from './model/runner.ts';
 import { shiftQuality } from './model/shiftQuality.ts';
+import { reasonOf } from './modelFolder.ts';
 import { StepCost, TYPICAL_PREFILL } from './policies/stepCost.ts';
 import type { LoadOptions, ModelInfo } from './protocol.ts';
 import { Layout } from './text/layout.ts';
@@ -102,7 +103,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   let spillFile: SpillFile | null = null;
   const makeEngine = () => {
     spillFile?.close();
-    if (options.disk && kv === 'int8') spillFile = new SpillFile(options.disk.dir, options.disk.maxBytes, hooks.log);
+    if (options.disk && disk && kv === 'int8') spillFile = new SpillFile(options.disk.dir, options.disk.maxBytes, hooks.log);
     return new Engine({ runner, stepCosts, window, maxBytes: budget.ceiling, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken, reuseShifted, compression, pruning, snapshots, spillFile, biased: new Set(imported.biased), onReady });
   };
   const model = {
@@ -158,7 +159,7 @@ async function openDisk({ dir, maxBytes }: NonNullable<LoadOptions['disk']>, log
   try {
     return await DiskTier.open(dir, maxBytes, log);
   } catch (error) {
-    log(`The cache cannot be kept in ${dir}: ${(error as Error).message}`);
+    log(`The cache cannot be kept in ${dir}: ${reasonOf(error)}`);
     return null;
   }
 }

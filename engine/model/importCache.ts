@@ -9,6 +9,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, open, readFile, readdir, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { RequestError } from '../errors.ts';
+import { makeFolders } from '../makeFolders.ts';
 import { isMissing, reasonOf } from '../modelFolder.ts';
 
 const MANIFEST = 'manifest.json';
@@ -28,6 +29,8 @@ function diskError(cacheDir: string, error: unknown, bytes?: number): RequestErr
   const code = (error as NodeJS.ErrnoException | null)?.code;
   const full = code === 'ENOSPC' || code === 'EDQUOT';
   const failed = (message: string) => new RequestError('engineFailed', message);
+  // Node's codes for a file where a folder is to be, or in the way to it.
+  if (code === 'EEXIST' || code === 'ENOTDIR') return failed(t('The cache folder {0} is a file, or lies in one; a folder is needed.', cacheDir));
   if (!full) return failed(t('The cache folder {0} cannot be written: {1}.', cacheDir, reasonOf(error)));
   if (bytes === undefined) return failed(t('The cache folder {0} is on a full disk; free some space.', cacheDir));
   return failed(t('The cache folder {0} is on a full disk; this model needs {1} MB there; free some space.', cacheDir, Math.ceil(bytes / 1e6)));
@@ -120,22 +123,6 @@ export interface Entry<T> {
   readonly reused: boolean;
 }
 
-/** Like mkdir's `recursive`, which never returns where a file system refuses new folders with ENOENT (Linux /proc). */
-async function makeFolders(dir: string): Promise<void> {
-  try {
-    await mkdir(dir);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST' && (await stat(dir)).isDirectory()) return;
-    const parent = path.dirname(dir);
-    if (code !== 'ENOENT' || parent === dir || (await stat(parent).catch(() => null))) throw error;
-    await makeFolders(parent);
-    await mkdir(dir).catch(async (again: NodeJS.ErrnoException) => {
-      if (again.code !== 'EEXIST') throw again;
-    });
-  }
-}
-
 /**
  * The complete entry of `key`, built if need be: `build` fills the folder it is given and returns what the entry's
  * manifest shall hold (JSON). @param prepare called if it must be built; its `bytes` are for the check of free space.
@@ -150,10 +137,11 @@ export async function cacheEntry<T>(cacheDir: string, key: string, prepare: () =
   const { bytes, build } = await prepare();
   const scratch = temporary(cacheDir);
   try {
-    await makeFolders(cacheDir);
+    makeFolders(cacheDir);
     await removeStale(cacheDir);
     const space = await statfs(cacheDir).catch(() => null);
-    if (space && space.bavail * space.bsize < bytes) throw Object.assign(new Error('full'), { code: 'ENOSPC' });
+    // A file system of no size (Linux /sys) tells nothing of its room.
+    if (space && space.blocks > 0 && space.bavail * space.bsize < bytes) throw Object.assign(new Error('full'), { code: 'ENOSPC' });
     await mkdir(scratch);
     const value = await build(scratch);
     const sizes: Record<string, number> = {};

@@ -157,3 +157,9 @@ test('a segment whose file cannot be written leaves nothing behind', async () =>
   await expect(disk.write(segments(1, 10).all[0]!, [CONTENT])).rejects.toThrow('EEXIST');
   expect([disk.numSegments, disk.bytes]).toEqual([0, 0]);
 });
+
+test.runIf(process.platform === 'linux')('a folder that cannot be made is an error, also where the file system answers ENOENT, with which mkdir of many folders never returns', async () => {
+  for (const dir of ['/proc/kvasir', '/proc/kvasir/kv']) await expect(DiskTier.open(dir, 1e6, log)).rejects.toThrow('ENOENT');
+  await writeFile(path.join(path.dirname(folder), 'file'), '');
+  for (const dir of ['file', 'file/kv']) await expect(DiskTier.open(path.join(path.dirname(folder), dir), 1e6, log)).rejects.toThrow(/EEXIST|ENOTDIR/);
+});

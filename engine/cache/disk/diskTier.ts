@@ -7,8 +7,9 @@
  * cap is kept over all of them.
  */
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
+import { chmod, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import path from 'node:path';
+import { makeFolders } from '../../makeFolders.ts';
 import { decodeSegment, encodeSegment, fileName, type FoundSegment, parseName, SEGMENT_TOKENS, segmentKey, type SegmentName } from './segment.ts';
 import { SPILL_NAME } from './spillFile.ts';
 
@@ -138,7 +139,7 @@ export class DiskTier {
     this.#byParent.clear();
     this.#byKey.clear();
     this.bytes = 0;
-    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    makeFolders(this.folder, 0o700);
     for (const name of await readdir(this.folder)) {
       const file = path.join(this.folder, name);
       if (parseName(name) || TEMPORARY.test(name)) await rm(file, { force: true });
@@ -149,7 +150,7 @@ export class DiskTier {
 
   /** Takes note of what other processes have written and removed, the folder itself for one, and removes what dead ones have left half written. */
   async #look(): Promise<void> {
-    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    makeFolders(this.folder, 0o700);
     const names = new Set(await readdir(this.folder));
     for (const entry of [...this.#byKey.values()]) if (!names.has(fileName(entry))) this.#forget(entry);
     const unknown = [...names].filter((name) => TEMPORARY.test(name) || !this.#byKey.has(parseName(name)?.key ?? ''));

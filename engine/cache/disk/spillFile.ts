@@ -8,8 +8,9 @@
  * per MB more than to encrypt it alone (0.50 after 0.36, pieces of 209 kB; a CRC beside it 0.27, SHA-256 as segments have 0.78).
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import { closeSync, ftruncateSync, mkdirSync, openSync, readdirSync, readSync, rmSync, statSync, writevSync } from 'node:fs';
+import { closeSync, ftruncateSync, openSync, readdirSync, readSync, rmSync, statSync, writevSync } from 'node:fs';
 import path from 'node:path';
+import { makeFolders } from '../../makeFolders.ts';
 
 /** Where the system keeps it: what a process that died has left. */
 export const SPILL_NAME = /^\.spill-[0-9a-f]{12}$/;
@@ -120,7 +121,7 @@ export class SpillFile {
   }
 
   #open(): { fd: number; name: string } {
-    mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+    makeFolders(this.#folder, 0o700);
     for (const name of readdirSync(this.#folder)) {
       const old = path.join(this.#folder, name);
       if (SPILL_NAME.test(name) && Date.now() - (statSync(old, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY) > STALE_MS) rmSync(old, { force: true });
