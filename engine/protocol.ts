@@ -85,7 +85,7 @@ export type Task =
     }
   | ChatTask
   | SummarizeTask
-  | { kind: 'summarizeFolder'; path: string; docIds: string[]; /** Of files whose summaries the host has. */ summaries?: { path: string; text: string }[] }
+  | { kind: 'summarizeFolder'; path: string; docIds: string[]; /** Of these, relative to the folder; else as the engine names documents. */ paths?: string[]; /** Of files whose summaries the host has. */ summaries?: { path: string; text: string }[] }
   /** New text for a range of a document. */
   | { kind: 'edit'; docId: string; range: { start: number; end: number }; instruction: string }
   /** `diff` is unified; `subjects` are the first lines of recent commits, newest first: the project's habits. */

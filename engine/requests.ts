@@ -235,9 +235,9 @@ export class Requests {
         parts.push(outcome);
         notes.push(...prepared.notes);
         const { text, note } = prepared.shape(raw, true);
-        return { path: document.path, text, note: note ?? cut };
+        return { path: task.paths?.[index] ?? document.path, text, note: note ?? cut };
       } catch (error) {
-        notes.push(`${docId}: ${error instanceof Error ? error.message : String(error)}`);
+        notes.push(`${task.paths?.[index] ?? docId}: ${error instanceof Error ? error.message : String(error)}`);
         return undefined;
       } finally {
         if (this.#live.has(requestId)) this.#emit({ type: 'progress', requestId, numDone: ++numDone, numTotal: task.docIds.length });

@@ -2,11 +2,12 @@
  * The command line's side of the protocol: an Assistant in the same thread, requests as promises. Speaks the same
  * messages as the editor, so that both get the same answers.
  */
-import { readFile, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Assistant } from '../assistant.ts';
 import { RequestError } from '../errors.ts';
+import { readTextFile } from './files.ts';
+import { isSecret } from './secrets.ts';
 import type { EngineMessage, EngineStats, HostMessage, LoadOptions, ModelInfo, Priority, ReplyValue, SamplingParams, Task } from '../protocol.ts';
 
 export type Chunk = Extract<EngineMessage, { type: 'chunk' }>;
@@ -39,9 +40,6 @@ export function defaultCacheDir(env: NodeJS.ProcessEnv = process.env, platform: 
 
 const PRIORITY: Record<Task['kind'], Priority> = { raw: 'completion', complete: 'completion', chat: 'chat', summarize: 'summary', summarizeFolder: 'summary', edit: 'chat', commitMessage: 'chat' };
 
-/** Files larger than this are not source code that anyone asks about; reading them would only fill memory. */
-const LARGEST_FILE_BYTES = 10e6;
-
 export class Client {
   #pending = new Map<string, Pending>();
   #numRequests = 0;
@@ -56,14 +54,9 @@ export class Client {
 
   /** Mirrors a file into the engine; returns its document id. */
   async openFile(path: string): Promise<{ docId: string; text: string }> {
+    const text = await readTextFile(path);
     const full = resolve(path);
-    const info = await stat(full).catch(() => undefined);
-    if (!info?.isFile()) throw new RequestError('badRequest', `${path}: ${info ? 'is not a file' : 'no such file'}`);
-    if (info.size > LARGEST_FILE_BYTES) throw new RequestError('badRequest', `${path}: ${(info.size / 1e6).toFixed(0)} MB is too large, the limit is ${LARGEST_FILE_BYTES / 1e6} MB`);
-    const bytes = await readFile(full);
-    if (bytes.includes(0)) throw new RequestError('badRequest', `${path}: is a binary file`);
-    const text = bytes.toString('utf8').replace(/^\uFEFF/, '');
-    this.send({ type: 'documentChanged', docId: full, version: 1, path: full, text });
+    this.send({ type: 'documentChanged', docId: full, version: 1, path: full, text, secret: isSecret(full) });
     return { docId: full, text };
   }
 

@@ -6,6 +6,10 @@ export function printJson(value: object): void {
   process.stdout.write(`${JSON.stringify(value)}\n`);
 }
 
+export function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
 export function log(text: string): void {
   process.stderr.write(`${text}\n`);
 }

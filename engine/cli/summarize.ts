@@ -1,17 +1,14 @@
 /** `kvasir summarize`: a file, one symbol of it, or a folder. */
-import { readdir, stat } from 'node:fs/promises';
-import { extname, join } from 'node:path';
+import { stat } from 'node:fs/promises';
+import { basename, join, resolve, sep } from 'node:path';
 import { RequestError } from '../errors.ts';
 import type { Task } from '../protocol.ts';
 import type { Client } from './client.ts';
+import { FileError } from './files.ts';
+import { LeftOut, sourceFiles } from './folder.ts';
 import { type CommandLine, samplingOf, text, UsageError } from './options.ts';
-import { log, printJson, statsLine } from './output.ts';
+import { log, print, printJson, statsLine } from './output.ts';
 import { runTask, withClient } from './session.ts';
-
-/** A summary of more files than this is not read by anyone. */
-const MOST_FILES = 100;
-const SKIPPED_FOLDERS = new Set(['node_modules', 'dist', 'build', 'out', 'target', 'vendor', 'coverage', '__pycache__', 'venv']);
-const SOURCE = new Set('.ts .tsx .mts .cts .js .jsx .mjs .cjs .py .go .rs .java .kt .c .h .cc .cpp .hpp .cs .rb .php .swift .scala .sh .lua .vue .svelte'.split(' '));
 
 export async function summarize(line: CommandLine): Promise<number> {
   const path = line.positionals[0];
@@ -22,8 +19,11 @@ export async function summarize(line: CommandLine): Promise<number> {
   });
   if (info.isDirectory() && symbol !== undefined) throw new UsageError('summarize: --symbol needs a file');
   return withClient(line, async (client) => {
-    const task = info.isDirectory() ? await folderTask(client, path) : await fileTask(client, path, symbol);
+    const leftOut = new LeftOut();
+    const task = info.isDirectory() ? await folderTask(client, path, leftOut) : await fileTask(client, path, symbol);
     await runTask(line, client, task, { id: 'summarize', sampling: samplingOf(line), onParts: (numDone, numTotal) => log(`${numDone} of ${numTotal} files`) });
+    // With the summaries, as what qualifies them.
+    if (leftOut.toString()) (line.json ? log : print)(`note: left out: ${leftOut}`);
     if (line.json) printJson(statsLine(await client.stats()));
     return 0;
   });
@@ -35,37 +35,23 @@ async function fileTask(client: Client, path: string, symbol: string | undefined
   return { kind: 'summarize', docId, ...(symbol === undefined ? {} : { range: { ...definitionOf(text, symbol, path), label: symbol } }) };
 }
 
-async function folderTask(client: Client, path: string): Promise<Task> {
-  const files = await sourceFiles(path);
-  if (!files.length) throw new RequestError('badRequest', `${path}: no source files in this folder`);
-  if (files.length > MOST_FILES) log(`note: ${files.length} source files, the first ${MOST_FILES} are summarised`);
-  const docIds: string[] = [];
-  for (const file of files.slice(0, MOST_FILES)) {
+async function folderTask(client: Client, folder: string, leftOut: LeftOut): Promise<Task> {
+  const [docIds, paths]: [string[], string[]] = [[], []];
+  for (const path of await sourceFiles(folder, leftOut)) {
     try {
-      docIds.push((await client.openFile(file)).docId);
+      const { docId, text } = await client.openFile(join(folder, path));
+      if (!text.trim()) {
+        leftOut.file('empty');
+        continue;
+      }
+      docIds.push(docId);
+      paths.push(path.split(sep).join('/'));
     } catch (error) {
-      log(`note: ${(error as Error).message}`);
+      leftOut.file(error instanceof FileError ? error.kind : 'that cannot be read');
     }
   }
-  if (!docIds.length) throw new RequestError('badRequest', `${path}: none of its files can be read as source code`);
-  return { kind: 'summarizeFolder', path, docIds };
-}
-
-async function sourceFiles(folder: string): Promise<string[]> {
-  const found = await readdir(folder, { withFileTypes: true }).catch((error: Error) => {
-    log(`note: ${error.message}`);
-    return [];
-  });
-  const entries = found.sort((a, b) => (a.name < b.name ? -1 : 1));
-  const files: string[] = [];
-  for (const entry of entries) {
-    if (entry.name.startsWith('.')) continue;
-    const path = join(folder, entry.name);
-    if (entry.isDirectory()) {
-      if (!SKIPPED_FOLDERS.has(entry.name)) files.push(...(await sourceFiles(path)));
-    } else if (entry.isFile() && SOURCE.has(extname(entry.name))) files.push(path);
-  }
-  return files;
+  if (!docIds.length) throw new RequestError('badRequest', `${folder}: no source file to summarize${leftOut.toString() && ` (left out: ${leftOut})`}`);
+  return { kind: 'summarizeFolder', path: basename(resolve(folder)), docIds, paths };
 }
 
 const escapeForRegExp = (name: string) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');

@@ -6,7 +6,7 @@ import { t } from '@vscode/l10n';
 import type { PromptSize, SamplingParams } from '../protocol.ts';
 import { fenced } from '../text/attachedFiles.ts';
 import type { Layout } from '../text/layout.ts';
-import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
+import type { SourceDocument } from '../text/sourceDocument.ts';
 import { type ChatOptions, measureAnswer, prepareAnswer } from './chat.ts';
 import type { PreparedRequest } from './preparedRequest.ts';
 import { RequestError } from '../errors.ts';
@@ -49,6 +49,7 @@ function question(layout: Layout, doc: SourceDocument, range: SummarizeRange | u
 }
 
 export interface FileSummary {
+  /** Relative to the folder. */
   path: string;
   text: string;
   /** What the user should know of it; stands behind it in a list, and is nothing for a model to read. */
@@ -60,12 +61,12 @@ export type FolderSummary = { kind: 'text'; text: string } | { kind: 'request'; 
 
 export function summarizeFolder(layout: Layout, path: string, files: readonly FileSummary[], sampling?: SamplingParams): FolderSummary {
   const { summary } = summarizer(layout);
-  const listOf = (withNotes: boolean) => files.map(({ path: of, text, note }) => `- ${shortPath(of)}: ${oneLine(text)}${withNotes && note !== undefined ? ` (${note})` : ''}`).join('\n');
+  const listOf = (withNotes: boolean) => files.map(({ path: of, text, note }) => `- ${of}: ${oneLine(text)}${withNotes && note !== undefined ? ` (${note})` : ''}`).join('\n');
   if (files.length === 0) return { kind: 'text', text: `${path} holds no files that can be summarised.` };
   if (summary.folder === 'list') return { kind: 'text', text: listOf(true) };
   const messages = [{ role: 'user' as const, content: `${summary.folderQuestion}\n\nFolder ${path}:\n${listOf(false)}` }];
   const request = prepareAnswer(layout, { docs: [], messages }, { maxTokens: summary.maxTokens, temperature: 0 }, sampling);
-  const notes = files.flatMap(({ path: of, note }) => (note === undefined ? [] : [`${shortPath(of)}: ${note}`]));
+  const notes = files.flatMap(({ path: of, note }) => (note === undefined ? [] : [`${of}: ${note}`]));
   return { kind: 'request', request: { ...request, notes: [...notes, ...request.notes] } };
 }
 

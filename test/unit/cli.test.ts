@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildSync } from 'esbuild';
@@ -10,6 +10,8 @@ import { pickCursor } from '../../engine/cli/demo.ts';
 import { wrap } from '../../engine/cli/lanes.ts';
 import { loadOptionsOf, parseCommandLine } from '../../engine/cli/options.ts';
 import { bytes, table } from '../../engine/cli/output.ts';
+import { LeftOut, sourceFiles } from '../../engine/cli/folder.ts';
+import { isSecret, SECRETS } from '../../engine/cli/secrets.ts';
 import { definitionOf } from '../../engine/cli/summarize.ts';
 
 describe('parts', () => {
@@ -54,6 +56,31 @@ describe('parts', () => {
   test('the cache folder follows the system', () => {
     expect(defaultCacheDir({ XDG_CACHE_HOME: '/x' }, 'linux')).toBe(join('/x', 'kvasir'));
     expect(defaultCacheDir({ LOCALAPPDATA: 'L' }, 'win32')).toBe(join('L', 'kvasir', 'cache'));
+  });
+});
+
+describe('which files', () => {
+  test('secret ones are those that the editor excludes, wherever they are', () => {
+    const { contributes } = JSON.parse(readFileSync('package.json', 'utf8')) as { contributes: { configuration: { properties: Record<string, { default: unknown }> }[] } };
+    expect(SECRETS).toEqual([contributes.configuration].flat().flatMap(({ properties }) => properties['kvasir.completion.exclude']?.default ?? []));
+    for (const path of ['.env', 'a/.env.local', '.env/x.ts', 'a/server.pem', '.ssh/config', 'id_rsa.pub', '/home/me/.aws/credentials', 'a/.NPMRC']) expect(isSecret(path), path).toBe(true);
+    for (const path of ['env.ts', 'a.env', 'a/key.ts', 'pem', 'ssh/config', '.aws/config', 'my_id_rsa', 'x.keys']) expect(isSecret(path), path).toBe(false);
+  });
+
+  test('of a folder source code is read, sorted, and the rest counted', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'kvasir-folder-'));
+    for (const path of ['b/a', '.git', 'node_modules', 'b/node_modules', '.env']) mkdirSync(join(folder, path), { recursive: true });
+    for (const path of ['b/a/x.ts', 'b/x.ts', 'a.py', 'readme.txt', 'notes', '.eslintrc.js', 'k.pem', '.git/a.ts', 'node_modules/a.ts']) writeFileSync(join(folder, path), 'x');
+    symlinkSync(join(folder, 'a.py'), join(folder, 'z.py'));
+    const leftOut = new LeftOut();
+    expect(await sourceFiles(folder, leftOut)).toEqual(['a.py', join('b', 'a', 'x.ts'), join('b', 'x.ts')]);
+    expect(leftOut.toString()).toBe('1 file hidden, 1 with secrets, 2 not source code, 1 a link; the folders .env, .git, node_modules (2)');
+    for (let i = 0; i < 100; i++) writeFileSync(join(folder, `b/${i}.go`), 'x');
+    const more = new LeftOut();
+    expect(await sourceFiles(folder, more)).toHaveLength(100);
+    expect(more.toString()).toContain('3 beyond the first 100');
+    expect(new LeftOut().toString()).toBe('');
+    rmSync(folder, { recursive: true });
   });
 });
 
@@ -140,6 +167,33 @@ describe('the program', () => {
     expect(summary.stderr).not.toContain('note:');
     const raw = run('complete', '--file', long, '--line', '1000', '--column', '1', '--max-tokens', '4');
     expect(raw.stdout).not.toContain('note:');
+  });
+
+  test('a folder is summarised by paths in it; what it leaves out is said with it, and empty files have no summary', () => {
+    const folder = join(temporary, 'folder');
+    for (const path of ['a', 'b/a']) {
+      mkdirSync(join(folder, path), { recursive: true });
+      writeFileSync(join(folder, path, 'x.ts'), 'export const x = 1;\n');
+    }
+    for (const [path, content] of [['empty.ts', '\n'], ['binary.ts', 'a\0b'], ['notes.txt', 'x']] as const) writeFileSync(join(folder, path), content);
+    const lineOf = (path: string) => expect.stringMatching(`^- ${path}: .`);
+    expect(run('summarize', folder, '--max-tokens', '4').stdout.trimEnd().split('\n')).toEqual([lineOf('a/x.ts'), lineOf('b/a/x.ts'), 'note: left out: 1 file not source code, 1 binary, 1 empty']);
+    rmSync(join(folder, 'a'), { recursive: true });
+    rmSync(join(folder, 'b'), { recursive: true });
+    const { status, stderr } = run('summarize', folder);
+    expect({ status, stderr }).toEqual({ status: 1, stderr: `kvasir: ${folder}: no source file to summarize (left out: 1 file not source code, 1 binary, 1 empty)\n` });
+    expect(run('summarize', join(folder, 'empty.ts')).stderr).toContain('empty.ts: is empty');
+  });
+
+  test('--keep keeps what is computed of a file, and nothing of one with secrets', () => {
+    const [kept, source] = [join(temporary, 'kept'), 'export const NAME_OF_IT = 1;\n'.repeat(60)];
+    const [plain, secret] = [join(temporary, 'plain.ts'), join(temporary, '.env')];
+    for (const file of [plain, secret]) writeFileSync(file, source);
+    const ask = (...files: string[]) => run('chat', ...files.flatMap((file) => ['--file', file]), '--message', 'Which names?', '--max-tokens', '2', '--keep', kept);
+    expect(ask(secret).status).toBe(0);
+    expect(readdirSync(kept)).toEqual([]);
+    expect(ask(plain).status).toBe(0);
+    expect(readdirSync(kept)).not.toEqual([]);
   });
 
   test('--metrics and --trace leave what the engine recorded in files; a file that cannot be is one line and status 1', () => {

@@ -271,7 +271,7 @@ describe('a summary', () => {
   });
 
   it('of a folder is a list, or a request for models that can', () => {
-    const files = [{ path: '/p/src/a.ts', text: 'Adds\nnumbers.' }, { path: '/p/src/b.ts', text: '' }];
+    const files = [{ path: 'src/a.ts', text: 'Adds\nnumbers.' }, { path: 'src/b.ts', text: '' }];
     expect(summarizeFolder(layout, 'src', files)).toEqual({ kind: 'text', text: '- src/a.ts: Adds numbers.\n- src/b.ts: no summary' });
     const reduced = summarizeFolder(general, 'src', files);
     expect(reduced.kind === 'request' && general.text.tokenizer.decode(reduced.request.promptIds)).toContain('Folder src:\n- src/a.ts: Adds numbers.');

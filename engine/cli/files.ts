@@ -1,0 +1,53 @@
+/** Files that are named on the command line: read whole, or the one reason why not. */
+import { readFile, stat } from 'node:fs/promises';
+import { RequestError } from '../errors.ts';
+import { reasonOf } from '../modelFolder.ts';
+
+/** Files larger than this are not source code that anyone asks about; reading them would only fill memory. */
+const LARGEST_FILE_BYTES = 10e6;
+
+/** @param kind as it is counted where many files are read. */
+export class FileError extends RequestError {
+  readonly kind: string;
+
+  constructor(path: string, reason: string, kind: string) {
+    super('badRequest', `${path}: ${reason}`);
+    this.kind = kind;
+  }
+}
+
+/** Its text, without a byte order mark. @throws FileError */
+export async function readTextFile(path: string, largest = LARGEST_FILE_BYTES): Promise<string> {
+  let bytes: Buffer;
+  try {
+    const info = await stat(path);
+    if (!info.isFile()) throw new FileError(path, info.isDirectory() ? 'is a folder; a file is needed' : 'is not a file', 'of another kind');
+    if (info.size > largest) throw new FileError(path, `${(info.size / 1e6).toFixed(0)} MB is too large, the limit is ${largest / 1e6} MB`, 'too large');
+    bytes = await readFile(path);
+  } catch (error) {
+    throw error instanceof FileError ? error : new FileError(path, whyNot(error), 'that cannot be read');
+  }
+  if (bytes.includes(0)) throw new FileError(path, 'is a binary file', 'binary');
+  return bytes.toString('utf8').replace(/^\uFEFF/, '');
+}
+
+/** What the system says of a file, in words. */
+export function whyNot(error: unknown): string {
+  switch ((error as NodeJS.ErrnoException).code) {
+    case 'ENOENT':
+      return 'no such file';
+    case 'ENOTDIR':
+      return 'no such file: a part of its path is a file, not a folder';
+    case 'EACCES':
+    case 'EPERM':
+      return 'you have no permission for it';
+    case 'EISDIR':
+      return 'is a folder; a file is needed';
+    case 'EROFS':
+      return 'the disk is read-only';
+    case 'ENOSPC':
+      return 'the disk is full';
+    default:
+      return reasonOf(error);
+  }
+}
