@@ -29,8 +29,8 @@ async function main(argv: string[]): Promise<number> {
   return command(parseCommandLine(name, argv.slice(1)));
 }
 
-// A reader that has gone (`kvasir ... | head`) is no failure.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+// A reader that has gone (`kvasir ... | head`, `2>&1 | head`) is no failure.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
 
 main(process.argv.slice(2)).then(
   (status) => {
