@@ -5,6 +5,7 @@ import type { ChatMessage, PromptSize, SamplingParams, Snippet } from '../protoc
 import { type ChatPrompt, chatPrompt } from '../text/chatPrompt.ts';
 import type { Layout } from '../text/layout.ts';
 import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
+import { knownGreeting } from './greeting.ts';
 import { prefillRanges } from './prefillRanges.ts';
 import { type PreparedRequest, type Shaped, answerRoom, samplingFor } from './preparedRequest.ts';
 import { runaway } from './repetition.ts';
@@ -84,7 +85,7 @@ function promptOf(layout: Layout, { docs, snippets = [], cursor, messages }: Cha
       ...others.map(({ path, lf }) => ({ path, text: lf })),
       ...snippets.map(({ path, text, startLine }) => ({ path: shortPath(path), text: lf(text), ...(startLine === undefined ? {} : { startLine }) })),
     ],
-    messages: messages.map(({ role, content }) => ({ role, content: lf(content) })),
+    messages: messages.map(({ role, content }) => ({ role, content: role === 'user' ? knownGreeting(lf(content), layout.text.manifest.chat.greetings) : lf(content) })),
     answerTokens,
   });
 }

@@ -24,7 +24,15 @@ export interface Manifest {
     /** Whether the model reads other files before the current one. */
     snippets: boolean;
   };
-  chat: { /** Whether it follows a system turn. */ system: boolean; maxTokens: number; temperature: number; repetitionPenalty: number };
+  chat: {
+    /** Whether it follows a system turn. */
+    system: boolean;
+    maxTokens: number;
+    temperature: number;
+    repetitionPenalty: number;
+    /** What it is given for a message that only greets, by the message's language; empty: the message. */
+    greetings: { en: string; pt: string };
+  };
   summary: {
     fileQuestion: string;
     /** {name} is the symbol's name. */
@@ -66,7 +74,7 @@ function defaultManifest(name: string, offers: Pick<Offers, 'fim' | 'chatTemplat
     can: { complete: offers.fim, chat: offers.chatTemplate, summarize: offers.chatTemplate, edit: offers.chatTemplate },
     fileBlock: 'chatTemplate',
     completion: { layout: 'tail', order: 'family', maxTokens: 64, multilineMaxTokens: 160, snippets: offers.readsRepository },
-    chat: { system: true, maxTokens: 1024, temperature: 0.2, repetitionPenalty: 1 },
+    chat: { system: true, maxTokens: 1024, temperature: 0.2, repetitionPenalty: 1, greetings: { en: '', pt: '' } },
     summary: {
       fileQuestion: 'Summarise this file in two or three sentences: what it is for and what its main parts do. No list, no code.',
       symbolQuestion: 'Explain in one or two sentences what `{name}` does in this file.',

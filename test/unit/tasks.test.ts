@@ -284,6 +284,21 @@ describe('a summary', () => {
   });
 });
 
+describe('a greeting', () => {
+  const promptOf = (of: Layout, ...contents: string[]) => prepareChat(of, { docs: [], messages: contents.map((content, i) => ({ role: i % 2 ? 'assistant' : 'user', content })) }).promptIds;
+
+  it('is given to the built-in model in the words of its language that it knows', () => {
+    for (const message of ['hello', 'hi', 'Hi!', 'Good morning', 'hey there', ' Hello, Kvasir. ', 'good  evening!']) expect(promptOf(layout, message), message).toEqual(promptOf(layout, 'Hello there'));
+    for (const message of ['oi', 'olá', 'Bom dia!', 'boa tarde']) expect(promptOf(layout, message), message).toEqual(promptOf(layout, 'Olá!'));
+    expect(promptOf(layout, 'hi', 'hi', 'What is it?')).toEqual(promptOf(layout, 'Hello there', 'hi', 'What is it?'));
+  });
+
+  it('stays as it is where it says more, or for models without such words', () => {
+    for (const message of ['hi, what does `a` do?', 'hello.ts', 'history', 'say hello', '']) expect(promptOf(layout, message), message).not.toEqual(promptOf(layout, 'Hello there'));
+    expect(general.text.tokenizer.decode(promptOf(general, 'good morning'))).toContain('good morning');
+  });
+});
+
 describe('a raw prompt', () => {
   it('is continued as it is', () => {
     expect(prepareRaw(layout, [5, 6], { maxTokens: 3 })).toMatchObject({ promptIds: [5, 6], sampling: { maxTokens: 3 } });

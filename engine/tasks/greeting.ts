@@ -1,0 +1,14 @@
+/** A message that only greets, in the words of its language that the model knows best: small models answer others in any language. Pure. */
+import type { Manifest } from '../text/manifest.ts';
+
+const GREETINGS: Readonly<Record<keyof Manifest['chat']['greetings'], RegExp>> = {
+  en: /^(?:hi|hello|hey|howdy|greetings|good (?:morning|afternoon|evening|day))(?:[ ,]+(?:there|kvasir|you|all|again))?$/i,
+  pt: /^(?:oi|olá|ola|bom dia|boa tarde|boa noite|e aí)(?:[ ,]+(?:kvasir|tudo bem))?$/i,
+};
+
+/** The message as it is, where it says anything else or the model has no words for it. */
+export function knownGreeting(message: string, words: Manifest['chat']['greetings']): string {
+  const bare = message.trim().replace(/[\s.,!?]+$/, '').replace(/\s+/g, ' ');
+  for (const language of Object.keys(GREETINGS) as (keyof typeof GREETINGS)[]) if (words[language] && GREETINGS[language].test(bare)) return words[language];
+  return message;
+}
