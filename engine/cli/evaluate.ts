@@ -3,7 +3,6 @@
  * precision is measured over float32 weights, so that a row is its own cost; the last rows are what ships. What happens to contexts
  * that nobody uses has a table of its own (evaluateTreated).
  */
-import { readFile } from 'node:fs/promises';
 import { kvBytesPerToken } from '../cache/kvRows.ts';
 import { KvWindow } from '../cache/window.ts';
 import { addPosition, type Divergence, logProbabilities, noDivergence } from '../divergence.ts';
@@ -15,6 +14,7 @@ import { Tokenizer } from '../text/tokenizer.ts';
 import { evaluateShifted } from './evaluateShifted.ts';
 import { evaluateTreated } from './evaluateTreated.ts';
 import { TREATMENTS } from './evaluateTreatments.ts';
+import { LARGEST_INPUT_BYTES, readTextFile } from './files.ts';
 import { type CommandLine, loadOptionsOf, required, text, UsageError } from './options.ts';
 import { log, printJson, table } from './output.ts';
 
@@ -54,9 +54,7 @@ export async function evaluate(line: CommandLine): Promise<number> {
   const treated = wanted.includes(ALL) ? TREATED : wanted.filter((name) => TREATED.includes(name));
   const file = required(line, 'text');
   const { kv: _, ...options } = loadOptionsOf({ ...line, values: { ...line.values, kv: undefined } });
-  const source = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new RequestError('badRequest', `${file}: ${error.code === 'ENOENT' ? 'no such file' : error.message}`);
-  });
+  const source = await readTextFile(file, LARGEST_INPUT_BYTES, true);
   const tokenizer = await Tokenizer.load(options.modelDir);
   const ids = tokenizer.encode(source.replaceAll('\r\n', '\n'));
   if (ids.length < 2) throw new RequestError('badRequest', `${file}: too short to score`);

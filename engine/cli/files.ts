@@ -3,6 +3,8 @@ import { readFile, stat } from 'node:fs/promises';
 import { RequestError } from '../errors.ts';
 import { reasonOf } from '../modelFolder.ts';
 
+/** Of what is read whole for its lines, or to be scored. */
+export const LARGEST_INPUT_BYTES = 1e9;
 /** Files larger than this are not source code that anyone asks about; reading them would only fill memory. */
 const LARGEST_FILE_BYTES = 10e6;
 
@@ -16,12 +18,13 @@ export class FileError extends RequestError {
   }
 }
 
-/** Its text, without a byte order mark. @throws FileError */
-export async function readTextFile(path: string, largest = LARGEST_FILE_BYTES): Promise<string> {
+/** Its text, without a byte order mark. @param streams whether it may be a pipe, such as /dev/stdin. @throws FileError */
+export async function readTextFile(path: string, largest = LARGEST_FILE_BYTES, streams = false): Promise<string> {
   let bytes: Buffer;
   try {
     const info = await stat(path);
-    if (!info.isFile()) throw new FileError(path, info.isDirectory() ? 'is a folder; a file is needed' : 'is not a file', 'of another kind');
+    if (info.isDirectory()) throw new FileError(path, 'is a folder; a file is needed', 'of another kind');
+    if (!info.isFile() && !streams) throw new FileError(path, 'is not a file', 'of another kind');
     if (info.size > largest) throw new FileError(path, `${(info.size / 1e6).toFixed(0)} MB is too large, the limit is ${largest / 1e6} MB`, 'too large');
     bytes = await readFile(path);
   } catch (error) {

@@ -1,9 +1,9 @@
 /** `kvasir generate`: raw generation for one prompt, or for a file of requests that run together in one engine. */
-import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RequestError } from '../errors.ts';
 import type { Priority, SamplingParams, Task } from '../protocol.ts';
 import type { Client } from './client.ts';
+import { LARGEST_INPUT_BYTES, readTextFile } from './files.ts';
 import { type CommandLine, samplingOf, text, UsageError } from './options.ts';
 import { doneLine, log, printJson, statsLine } from './output.ts';
 import { runTask, withClient } from './session.ts';
@@ -33,7 +33,7 @@ export async function generate(line: CommandLine): Promise<number> {
         failed += report(line, '0', error);
       });
     } else {
-      const results = await Promise.all(lines.map((source, index) => runLine(line, client, source, index, sampling)));
+      const results = await Promise.all(lines.map((request) => runLine(line, client, request, sampling)));
       failed = results.filter((ok) => !ok).length;
     }
     if (line.json) printJson(statsLine(await client.stats()));
@@ -48,20 +48,26 @@ function tokenIdsOf(list: string): number[] {
   return ids;
 }
 
-async function requestLines(file: string): Promise<string[]> {
-  const content = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new RequestError('badRequest', `${file}: ${error.code === 'ENOENT' ? 'no such file' : error.message}`);
-  });
-  return content.split('\n').filter((source) => source.trim());
+interface RequestLine {
+  /** Of the file, from 1. */
+  number: number;
+  source: string;
 }
 
-async function runLine(line: CommandLine, client: Client, source: string, index: number, defaults: SamplingParams): Promise<boolean> {
+/** Lines that hold anything. */
+async function requestLines(file: string): Promise<RequestLine[]> {
+  const lines = (await readTextFile(file, LARGEST_INPUT_BYTES, true)).split('\n').map((source, i) => ({ number: i + 1, source })).filter(({ source }) => source.trim());
+  if (!lines.length) throw new RequestError('badRequest', `${file}: holds no requests; each is a line such as {"prompt": "..."}`);
+  return lines;
+}
+
+async function runLine(line: CommandLine, client: Client, { source, number }: RequestLine, defaults: SamplingParams): Promise<boolean> {
   // Reported as it was given, a number as a number.
-  let id: unknown = String(index);
+  let id: unknown = String(number);
   try {
-    const value = objectOf(source, index);
+    const value = objectOf(source, number);
     if (value.id !== undefined) id = value.id;
-    const request = requestOf(value, index, defaults);
+    const request = requestOf(value, number, defaults);
     if (request.arriveMs) await sleep(request.arriveMs);
     const done = await client.generate(request.task, {
       id: String(id),
@@ -85,22 +91,22 @@ function report(line: CommandLine, id: unknown, error: unknown): 1 {
   return 1;
 }
 
-const badLine = (index: number, why: string) => new RequestError('badRequest', `line ${index + 1} of the requests: ${why}`);
+const badLine = (number: number, why: string) => new RequestError('badRequest', `line ${number} of the requests: ${why}`);
 
-function objectOf(source: string, index: number): Record<string, unknown> {
+function objectOf(source: string, number: number): Record<string, unknown> {
   let value: unknown;
   try {
     value = JSON.parse(source);
   } catch {
-    throw badLine(index, 'not JSON');
+    throw badLine(number, 'not JSON');
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw badLine(index, 'not an object');
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw badLine(number, 'not an object');
   return value as Record<string, unknown>;
 }
 
 /** One line of a requests file; a malformed one fails alone. */
-function requestOf(value: Record<string, unknown>, index: number, defaults: SamplingParams): Request {
-  const bad = (why: string) => badLine(index, why);
+function requestOf(value: Record<string, unknown>, number: number, defaults: SamplingParams): Request {
+  const bad = (why: string) => badLine(number, why);
   const { ids, prompt, priority, arriveMs } = value;
   if ((ids === undefined) === (prompt === undefined)) throw bad('exactly one of "ids" and "prompt" is needed');
   if (ids !== undefined && !(Array.isArray(ids) && ids.every((i) => Number.isInteger(i) && i >= 0))) throw bad('"ids" must be a list of token ids');

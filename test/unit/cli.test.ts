@@ -217,15 +217,22 @@ describe('the program', () => {
       { id: 'long', ids: Array.from({ length: 4000 }, () => 5) },
       { id: 'both', ids: [5], prompt: 'x' },
     ];
-    writeFileSync(file, `${requests.map((r) => JSON.stringify(r)).join('\n')}\nnot json\n`);
+    writeFileSync(file, `\n${requests.map((r) => JSON.stringify(r)).join('\n')}\n\nnot json\n{}\n`);
     const { status, stdout, stderr } = run('generate', '--requests', file, '--json');
     const messages = lines(stdout);
     const ends = messages.filter((m) => m.type === 'done' || m.type === 'error');
-    expect(ends.map((m) => m.id).sort()).toEqual(['6', 'both', 'long', 'r0', 'r1', 'r2', 'r3']);
-    expect(messages.filter((m) => m.type === 'error').map((m) => [m.id, m.code]).sort()).toEqual([['6', 'badRequest'], ['both', 'badRequest'], ['long', 'contextTooLong']]);
+    expect(ends.map((m) => m.id).sort()).toEqual(['10', '9', 'both', 'long', 'r0', 'r1', 'r2', 'r3']);
+    expect(messages.filter((m) => m.type === 'error').map((m) => [m.id, m.code]).sort()).toEqual([['10', 'badRequest'], ['9', 'badRequest'], ['both', 'badRequest'], ['long', 'contextTooLong']]);
     expect(messages.at(-1).tokens.promptComputed).toBeLessThanOrEqual(1.01 * (64 + 4));
     expect(status).toBe(1);
-    expect(stderr).toContain('3 of 7 requests failed');
+    expect(stderr).toContain('4 of 8 requests failed');
+    // The lines of the file, blank ones counted, in label and text.
+    expect(messages.filter((m) => /^\d+$/.test(m.id)).map((m) => m.message).sort()).toEqual(['line 10 of the requests: exactly one of "ids" and "prompt" is needed', 'line 9 of the requests: not JSON']);
+    for (const [content, message] of [['\n \n', 'holds no requests'], ['a\0', 'is a binary file']] as const) {
+      writeFileSync(file, content);
+      expect(run('generate', '--requests', file)).toMatchObject({ status: 1, stderr: expect.stringContaining(message) });
+    }
+    expect(run('generate', '--requests', temporary)).toMatchObject({ status: 1, stderr: expect.stringContaining('is a folder') });
   });
 
   test('what --codec names is what the model is loaded with, and one that cannot be used is told of', () => {
