@@ -2,13 +2,15 @@
  * `kvasir`: the engine without an editor. Parses the command line, runs one command, turns its outcome into an exit
  * status: 0 done, 1 failed (one line on stderr: what, where, what to do), 2 wrong usage.
  */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { chat } from './cli/chat.ts';
 import { complete } from './cli/complete.ts';
 import { demo } from './cli/demo.ts';
 import { evaluate } from './cli/evaluate.ts';
 import { generate } from './cli/generate.ts';
 import { inspect } from './cli/inspect.ts';
-import { type CommandLine, HELP, parseCommandLine, UsageError } from './cli/options.ts';
+import { type CommandLine, HELP, helpOf, parseCommandLine, UsageError } from './cli/options.ts';
 import { summarize } from './cli/summarize.ts';
 
 /** Each returns the exit status. */
@@ -20,12 +22,21 @@ async function main(argv: string[]): Promise<number> {
     process.stdout.write(HELP);
     return name === undefined ? 2 : 0;
   }
-  if (argv.includes('--help') || argv.includes('-h')) {
+  if (name === '--help' || name === '-h') {
     process.stdout.write(HELP);
+    return 0;
+  }
+  if (name === '--version') {
+    const { version } = JSON.parse(readFileSync(join(__dirname, '..', 'package.json'), 'utf8')) as { version: string };
+    process.stdout.write(`${version}\n`);
     return 0;
   }
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (!command) throw new UsageError(`unknown command "${name}"; one of ${Object.keys(COMMANDS).join(', ')}`);
+  if (argv.includes('--help') || argv.includes('-h')) {
+    process.stdout.write(helpOf(name));
+    return 0;
+  }
   return command(parseCommandLine(name, argv.slice(1)));
 }
 

@@ -67,7 +67,9 @@ export class ModelFolder {
     let root: string;
     try {
       root = await realpath(dir);
-      if (!(await stat(root)).isDirectory()) throw invalid(`${dir} is not a folder; a model is a folder with config.json, safetensors weights and tokenizer.json.`);
+      const isFolder = (await stat(root)).isDirectory();
+      if (!isFolder && /\.gguf$/i.test(dir)) throw unsupported(`${dir}: GGUF is not supported; a model is a folder in the Hugging Face layout, with config.json, safetensors weights and tokenizer.json.`);
+      if (!isFolder) throw invalid(`${dir} is not a folder; a model is a folder with config.json, safetensors weights and tokenizer.json.`);
     } catch (error) {
       if (error instanceof RequestError) throw error;
       throw invalid(`The model folder ${dir} cannot be opened: ${reasonOf(error)}.`);

@@ -1,6 +1,8 @@
 /** What the command line says: options of all commands, their types and defaults, wrong usage. */
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { RequestError } from '../errors.ts';
 import { CACHE_CODECS, compressOf, type LoadOptions, type Precision, type SamplingParams } from '../protocol.ts';
 import { defaultCacheDir } from './client.ts';
 
@@ -52,6 +54,13 @@ At the end: --metrics FILE writes the engine's figures as Prometheus text, --tra
 --json prints one JSON object a line. Exit status: 0 done, 1 failed, 2 wrong usage.
 `;
 
+/** Of one command: its own lines, then what goes for all. */
+export function helpOf(command: string): string {
+  const own = HELP.split('\n').filter((line) => new RegExp(`^  kvasir ${command}\\b`).test(line));
+  const options = Object.entries(OPTIONS[command]!).map(([name, { type }]) => (type === 'string' ? `--${name} …` : `--${name}`));
+  return `${own.join('\n')}\n\nOptions: ${options.join(', ')}\n(what each does: kvasir help)\n`;
+}
+
 export interface CommandLine {
   positionals: string[];
   values: Record<string, string | boolean | (string | boolean)[] | undefined>;
@@ -59,15 +68,35 @@ export interface CommandLine {
 }
 
 export function parseCommandLine(command: string, args: string[]): CommandLine {
+  const options = OPTIONS[command]!;
+  let parsed: { positionals: string[]; values: CommandLine['values']; tokens: { kind: string; name?: string }[] };
   try {
-    const { values, positionals } = parseArgs({ args, options: OPTIONS[command]!, allowPositionals: true, strict: true });
-    const wanted = command === 'summarize' || command === 'inspect' ? 1 : 0;
-    if (positionals.length > wanted) throw new UsageError(`${command}: unexpected argument "${positionals[wanted]}"`);
-    return { positionals, values: values as CommandLine['values'], json: values.json === true };
+    parsed = parseArgs({ args: joined(args, options), options, allowPositionals: true, strict: true, tokens: true });
   } catch (error) {
-    if (error instanceof UsageError) throw error;
-    throw new UsageError(`${command}: ${(error as Error).message.split('. ')[0]}`);
+    const { message } = error as Error;
+    const bare = /^Option '(?:-\w, )?(--[\w-]+)[^']*' argument (?:missing|is ambiguous)/.exec(message)?.[1];
+    throw new UsageError(`${command}: ${bare ? `${bare} needs a value` : message.split('. ')[0]}`);
   }
+  const { positionals, values, tokens } = parsed;
+  const wanted = command === 'summarize' || command === 'inspect' ? 1 : 0;
+  if (positionals.length > wanted) throw new UsageError(`${command}: unexpected argument "${positionals[wanted]}"`);
+  const names = tokens.flatMap(({ kind, name }) => (kind === 'option' && name !== undefined && options[name]?.type === 'string' && !options[name].multiple ? [name] : []));
+  const twice = names.find((name, i) => names.indexOf(name) < i);
+  if (twice !== undefined) throw new UsageError(`${command}: --${twice} is given more than once`);
+  return { positionals, values, json: values.json === true };
+}
+
+/** A value that begins with a dash (`--seed -5`) goes with its option; what is an option itself is none. */
+function joined(args: readonly string[], options: NonNullable<ParseArgsConfig['options']>): string[] {
+  const out: string[] = [];
+  for (const arg of args) {
+    const last = out.at(-1) ?? '';
+    const takesValue = last.startsWith('--') && options[last.slice(2)]?.type === 'string';
+    const isOption = arg.startsWith('--') && Object.hasOwn(options, arg.slice(2).split('=')[0]!);
+    if (takesValue && /^-./.test(arg) && !isOption) out[out.length - 1] = `${last}=${arg}`;
+    else out.push(arg);
+  }
+  return out;
 }
 
 export function text(line: CommandLine, name: string): string | undefined {
@@ -92,7 +121,7 @@ export function number(line: CommandLine, name: string, low: number, high: numbe
   if (given === undefined) return undefined;
   const value = given.trim() === '' ? Number.NaN : Number(given);
   if (!(value >= low && value <= high) || (whole && !Number.isInteger(value)))
-    throw new UsageError(`--${name} ${given}: expected ${whole ? 'a whole number' : 'a number'} ${high === Number.MAX_SAFE_INTEGER ? `of at least ${low}` : `from ${low} to ${high}`}`);
+    throw new UsageError(`--${name} ${given}: it must be ${whole ? 'a whole number' : 'a number'} ${high === Number.MAX_SAFE_INTEGER ? `of at least ${low}` : `from ${low} to ${high}`}`);
   return value;
 }
 
@@ -100,11 +129,14 @@ export function number(line: CommandLine, name: string, low: number, high: numbe
 export const KEPT_BYTES = 1e9;
 
 const MANY = Number.MAX_SAFE_INTEGER;
+/** Beyond it all tokens are about as probable. */
+const HOTTEST = 5;
 
 export function samplingOf(line: CommandLine): SamplingParams {
+  if (texts(line, 'stop').includes('')) throw new UsageError('--stop: a text is needed; an empty one stands everywhere');
   const params: SamplingParams = {
-    temperature: number(line, 'temperature', 0, 100, false), topP: number(line, 'top-p', 1e-6, 1, false), topK: number(line, 'top-k', 0, MANY), minP: number(line, 'min-p', 0, 1, false),
-    repetitionPenalty: number(line, 'repetition-penalty', 0.01, 100, false), seed: number(line, 'seed', 0, MANY), maxTokens: number(line, 'max-tokens', 0, MANY), topLogprobs: number(line, 'top-logprobs', 0, 100),
+    temperature: number(line, 'temperature', 0, HOTTEST, false), topP: number(line, 'top-p', 1e-6, 1, false), topK: number(line, 'top-k', 0, MANY), minP: number(line, 'min-p', 0, 1, false),
+    repetitionPenalty: number(line, 'repetition-penalty', 0.01, 100, false), seed: number(line, 'seed', 0, MANY), maxTokens: number(line, 'max-tokens', 1, MANY), topLogprobs: number(line, 'top-logprobs', 0, 100),
     stop: texts(line, 'stop').length ? texts(line, 'stop') : undefined, ignoreEos: line.values['ignore-eos'] === true ? true : undefined,
     logprobs: line.json ? true : undefined,
   };
@@ -119,12 +151,16 @@ function choice<T extends string>(line: CommandLine, name: string, choices: read
 }
 
 /** The built-in model lies beside dist/, in the checkout as in the packaged extension. */
-export function builtInModelDir(): string {
+function builtInModelDir(): string {
   return join(__dirname, '..', 'model');
 }
 
-function modelDirOf(line: CommandLine): string {
-  return text(line, 'model') ?? builtInModelDir();
+/** @throws RequestError for the name of a model on the Hugging Face hub: nothing is downloaded here. */
+export function modelDirOf(given: string | undefined): string {
+  if (given === '') throw new UsageError('the model folder is an empty text; leave it out for the built-in model');
+  if (given !== undefined && !existsSync(given) && /^[\w.-]+\/[\w.-]+$/.test(given))
+    throw new RequestError('badRequest', `${given}: no such folder. If that is a model of the Hugging Face hub, \`hf download ${given}\` fetches it and prints its folder, which is to be named here (pip install -U huggingface_hub)`);
+  return given ?? builtInModelDir();
 }
 
 export function loadOptionsOf(line: CommandLine): LoadOptions {
@@ -135,7 +171,7 @@ export function loadOptionsOf(line: CommandLine): LoadOptions {
   const codec = choice(line, 'codec', CACHE_CODECS) ?? 'int8';
   if (codec !== 'int8' && (precision === 'float32' || kv === 'float32')) throw new UsageError(`--codec ${codec}: rows in float32 are not compressed`);
   return {
-    modelDir: modelDirOf(line), cacheDir: text(line, 'cache-dir') ?? defaultCacheDir(), precision, maxBytes: number(line, 'max-bytes', 1, MANY) ?? 0, threads: number(line, 'threads', 0, 1024) ?? 0,
+    modelDir: modelDirOf(text(line, 'model')), cacheDir: text(line, 'cache-dir') ?? defaultCacheDir(), precision, maxBytes: number(line, 'max-bytes', 1, MANY) ?? 0, threads: number(line, 'threads', 0, 1024) ?? 0,
     ...(kv ? { kv } : {}), ...compressOf(codec), ...(contextTokens ? { contextTokens } : {}), ...(line.values['reuse-shifted'] === true ? { reuseShifted: true } : {}),
     ...(text(line, 'keep') ? { disk: { dir: text(line, 'keep')!, maxBytes: KEPT_BYTES } } : {}),
   };

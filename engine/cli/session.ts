@@ -1,8 +1,9 @@
 /** One command's stay in the engine: load, do the work, close, whatever happens. */
-import { rename, rm, writeFile } from 'node:fs/promises';
+import { rename, rm, stat, writeFile } from 'node:fs/promises';
 import { RequestError } from '../errors.ts';
 import { type Chunk, Client, type GenerateOptions } from './client.ts';
-import { type CommandLine, loadOptionsOf, text } from './options.ts';
+import { FileError, whyNot } from './files.ts';
+import { type CommandLine, loadOptionsOf, samplingOf, text } from './options.ts';
 import { doneLine, footer, log, printJson } from './output.ts';
 import type { LoadOptions, ModelInfo, Task } from '../protocol.ts';
 
@@ -11,6 +12,9 @@ export async function withClient<T>(line: CommandLine, work: (client: Client, mo
   let shown = performance.now();
   try {
     const options = loadOptionsOf(line);
+    const [metrics, trace] = [text(line, 'metrics'), text(line, 'trace')];
+    // Not found out when all the work is done.
+    for (const file of [metrics, trace]) if (file !== undefined) await checkWritable(file);
     const model = await client.load(options, (stage, fraction) => {
       // A large model takes minutes to import: say so, at most every second.
       if (stage === 'import' && performance.now() - shown > 1000) {
@@ -18,10 +22,9 @@ export async function withClient<T>(line: CommandLine, work: (client: Client, mo
         log(`importing the model: ${(100 * fraction).toFixed(0)}%`);
       }
     });
+    tellLimits(line, options, model);
     if (options.compress) tellUnused(options.compress, model);
     const result = await work(client, model);
-    const metrics = text(line, 'metrics');
-    const trace = text(line, 'trace');
     if (metrics !== undefined) await writeWhole(metrics, await client.metrics());
     if (trace !== undefined) await writeWhole(trace, await client.trace());
     return result;
@@ -37,15 +40,37 @@ function tellUnused({ codec }: NonNullable<LoadOptions['compress']>, { compresse
   else if (quality.klMean > quality.bound) log(`note: ${codec} is not used: with this model it loses too much (mean KL divergence ${quality.klMean.toFixed(3)}, at most ${quality.bound})`);
 }
 
+/** What was asked for and is more than there can be. */
+function tellLimits(line: CommandLine, options: LoadOptions, { name, contextTokens }: ModelInfo): void {
+  if (options.contextTokens !== undefined && options.contextTokens > contextTokens) log(`note: --context ${options.contextTokens}: ${name} reads at most ${contextTokens} tokens`);
+  const maxTokens = samplingOf(line).maxTokens ?? 0;
+  if (maxTokens > contextTokens) log(`note: --max-tokens ${maxTokens}: prompt and answer together have at most ${contextTokens} tokens`);
+}
+
+async function checkWritable(file: string): Promise<void> {
+  if ((await stat(file).catch(() => null))?.isDirectory()) throw new FileError(file, 'is a folder; a file is needed', 'of another kind');
+  const temporary = temporaryOf(file);
+  await writing(file, () => writeFile(temporary, ''));
+  await rm(temporary, { force: true });
+}
+
 /** Whoever reads the file meanwhile, a collector for instance, finds the old text or the new one. */
 async function writeWhole(file: string, content: string): Promise<void> {
-  const temporary = `${file}.${process.pid}.tmp`;
-  try {
+  const temporary = temporaryOf(file);
+  await writing(file, async () => {
     await writeFile(temporary, content);
     await rename(temporary, file);
+  });
+}
+
+const temporaryOf = (file: string) => `${file}.${process.pid}.tmp`;
+
+async function writing(file: string, write: () => Promise<void>): Promise<void> {
+  try {
+    await write();
   } catch (error) {
-    await rm(temporary, { force: true });
-    throw new RequestError('badRequest', `${file} cannot be written: ${(error as Error).message}`);
+    await rm(temporaryOf(file), { force: true }).catch(() => {});
+    throw new RequestError('badRequest', `${file} cannot be written: ${(error as NodeJS.ErrnoException).code === 'ENOENT' ? 'its folder does not exist' : whyNot(error)}`);
   }
 }
 

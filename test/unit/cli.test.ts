@@ -95,6 +95,7 @@ describe('the program', () => {
   beforeAll(() => {
     buildSync({ entryPoints: ['engine/cli.ts'], outfile: cli, bundle: true, platform: 'node', format: 'cjs', external: ['onnxruntime-node'], alias: { 'web-tree-sitter': './node_modules/web-tree-sitter/web-tree-sitter.cjs' }, logLevel: 'error' });
     symlinkSync(join(process.cwd(), 'dist/grammars'), join(built, 'dist/grammars'), 'junction');
+    writeFileSync(join(built, 'package.json'), readFileSync('package.json'));
     // Imported once, so that no later run says that it is importing: on a busy machine that takes longer than the second after which it is said.
     expect(run('generate', '--prompt', 'x', '--max-tokens', '1').status).toBe(0);
   });
@@ -105,11 +106,18 @@ describe('the program', () => {
   test.each([
     [['nonsense'], 'unknown command "nonsense"'],
     [['complete', '--line', '1', '--column', '1'], '--file is missing'],
-    [['complete', '--file', 'x', '--line', 'one', '--column', '1'], '--line one: expected a whole number'],
+    [['complete', '--file', 'x', '--line', 'one', '--column', '1'], '--line one: it must be a whole number of at least 1'],
     [['generate'], 'exactly one of --prompt, --ids and --requests'],
     [['generate', '--ids', '1,x'], '--ids 1,x'],
     [['generate', '--prompt', 'x', '--frobnicate'], 'frobnicate'],
     [['generate', '--prompt', 'x', '--precision', 'int2'], '--precision int2: expected one of int8, int4, float32'],
+    [['generate', '--prompt', 'x', '--max-tokens', '-1'], '--max-tokens -1: it must be a whole number of at least 1'],
+    [['generate', '--prompt', 'x', '--seed', '-5'], '--seed -5: it must be a whole number of at least 0'],
+    [['generate', '--prompt', 'x', '--temperature', '1e3'], '--temperature 1e3: it must be a number from 0 to 5'],
+    [['generate', '--prompt', 'x', '--stop', ''], '--stop: a text is needed'],
+    [['generate', '--prompt', '--json'], '--prompt needs a value'],
+    [['complete', '--file', 'a', '--file', 'b'], '--file is given more than once'],
+    [['session', '--help'], 'unknown command "session"'],
     [['eval', '--text', 'README.md', '--kv', 'int8,nothing'], 'unknown codec nothing'],
     [['chat', '--message', 'x', '--codec', 'int3'], '--codec int3: expected one of int8, auto, fp8, int4, int4-kivi, nvfp4, kvquant3, kvzip'],
     [['generate', '--prompt', 'x', '--codec', 'auto', '--precision', 'float32'], '--codec auto: rows in float32 are not compressed'],
@@ -122,9 +130,16 @@ describe('the program', () => {
   });
 
   test('what fails is status 1 and one line that says what, where and what to do', () => {
+    const [gguf, binary] = [join(temporary, 'x.gguf'), join(temporary, 'binary')];
+    for (const file of [gguf, binary]) writeFileSync(file, 'GGUF\0');
     for (const [args, message] of [
       [['inspect', 'test/fixtures/bad/cfg_no_hidden_size'], 'config.json: hidden_size'],
       [['inspect', 'test/fixtures/unsupported/gemma3-config-only'], 'gemma3_text'],
+      [['inspect', 'Qwen/Qwen3-0.6B'], '`hf download Qwen/Qwen3-0.6B` fetches it'],
+      [['inspect', gguf], 'GGUF is not supported'],
+      [['eval', '--text', binary], 'is a binary file'],
+      [['eval', '--text', temporary], 'is a folder; a file is needed'],
+      [['generate', '--prompt', 'x', '--metrics', temporary], 'is a folder; a file is needed'],
       [['complete', '--file', 'no/such.ts', '--line', '1', '--column', '1'], 'no/such.ts: no such file'],
       [['summarize', 'package.json', '--symbol', 'zebra'], 'no definition of "zebra"'],
     ] as const) {
@@ -133,6 +148,21 @@ describe('the program', () => {
       expect(stderr.trim().split('\n')).toHaveLength(1);
       expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     }
+  });
+
+  test('help of a command is its own, and there is a version', () => {
+    const { status, stdout } = run('complete', '--help');
+    expect(status).toBe(0);
+    expect(stdout).toContain('kvasir complete --file F');
+    expect(stdout).toContain('--max-tokens');
+    expect(stdout).not.toContain('kvasir chat');
+    expect(spawnSync(process.execPath, [cli, '--version'], { encoding: 'utf8' }).stdout).toBe(`${JSON.parse(readFileSync('package.json', 'utf8')).version}\n`);
+  });
+
+  test('a value may begin with a dash; what is more than the model can do is said', () => {
+    const { status, stderr } = run('generate', '--prompt', '- a', '--max-tokens', '1', '--context', '100000');
+    expect(status).toBe(0);
+    expect(stderr).toContain('note: --context 100000: kvasir-starter reads at most 2048 tokens');
   });
 
   test('inspect tells the bytes of a token in each codec and how far the cache reaches', () => {
@@ -206,7 +236,7 @@ describe('the program', () => {
     expect(otherData).toMatchObject({ precision: 'int8' });
     const { status, stderr } = run('generate', '--prompt', 'x', '--max-tokens', '1', '--metrics', join(temporary, 'no', 'such', 'file'));
     expect(status).toBe(1);
-    expect(stderr.trim().split('\n').at(-1)).toMatch(/^kvasir: .*no.such.file cannot be written: ENOENT/);
+    expect(stderr.trim().split('\n').at(-1)).toMatch(/^kvasir: .*no.such.file cannot be written: its folder does not exist$/);
   });
 
   test('requests of one file run together; bad ones fail alone and make the status 1', () => {
