@@ -36,13 +36,17 @@ export async function complete(line: CommandLine): Promise<number> {
     // All at once: one prompt, computed once, and one step decodes a token of each.
     const others = Array.from({ length: n - 1 }, (_, i) => client.generate(task, { id: `complete-${i + 1}`, sampling: candidateSampling(i + 1, sampling) }));
     for (const other of others) other.catch(() => undefined);
-    const seen = new Set(['', await runTask(line, client, task, { id: 'complete', sampling })]);
-    for (const [i, other] of others.entries()) {
-      const done = await other;
-      if (line.json) printJson(doneLine(`complete-${i + 1}`, done));
-      else if (!seen.has(done.text)) process.stdout.write(`${done.text}\n`);
-      seen.add(done.text);
-    }
+    const seen = new Set(['']);
+    const printOthers = async (first: string) => {
+      seen.add(first);
+      for (const [i, other] of others.entries()) {
+        const done = await other;
+        if (line.json) printJson(doneLine(`complete-${i + 1}`, done));
+        else if (!seen.has(done.text)) process.stdout.write(`${done.text}\n`);
+        seen.add(done.text);
+      }
+    };
+    await runTask(line, client, task, { id: 'complete', sampling }, printOthers);
     if (n > 1) log(`${seen.size - 1} different of ${n} candidates`);
     if (line.json) printJson(statsLine(await client.stats()));
     return 0;

@@ -74,8 +74,8 @@ async function writing(file: string, write: () => Promise<void>): Promise<void> 
   }
 }
 
-/** Runs one task and prints it: streamed text, or JSON lines. Returns the text. */
-export async function runTask(line: CommandLine, client: Client, task: Task, options: GenerateOptions & { id: string }): Promise<string> {
+/** Runs one task and prints it: streamed text, or JSON lines. Returns the text. @param beforeFooter prints what else stands above the footer. */
+export async function runTask(line: CommandLine, client: Client, task: Task, options: GenerateOptions & { id: string }, beforeFooter?: (text: string) => Promise<void>): Promise<string> {
   const onChunk = (chunk: Chunk) => {
     if (line.json) printJson({ type: 'chunk', id: options.id, text: chunk.text, tokenIds: chunk.tokenIds, logprobs: chunk.logprobs });
     else process.stdout.write(chunk.text);
@@ -87,7 +87,8 @@ export async function runTask(line: CommandLine, client: Client, task: Task, opt
     // What is written for people goes with what qualifies it, also into a file; completions and raw text may be read by programs.
     const withNotes = task.kind === 'chat' || task.kind === 'summarize' || task.kind === 'summarizeFolder';
     for (const note of done.diagnostics) (withNotes ? process.stdout : process.stderr).write(`note: ${note}\n`);
-    log(footer(done));
   }
+  await beforeFooter?.(done.text);
+  if (!line.json) log(footer(done));
   return done.text;
 }

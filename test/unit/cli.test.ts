@@ -296,6 +296,9 @@ describe('the program', () => {
     expect(texts.size).toBeGreaterThan(1);
     const { stdout, stderr } = run(...place, '--n', '5');
     expect(stdout).toBe([...texts].map((text) => `${text}\n`).join(''));
+    // On a terminal both streams are one: the figures stand behind all candidates.
+    const both = spawnSync('sh', ['-c', '"$@" 2>&1', 'sh', process.execPath, cli, ...place, '--n', '5', '--cache-dir', temporary, '--model', 'model'], { encoding: 'utf8' }).stdout;
+    if (process.platform !== 'win32') expect(both.startsWith(stdout)).toBe(true);
     expect(stderr).toContain(`${texts.size} different of 5 candidates`);
     expect(stdout.startsWith(run(...place).stdout)).toBe(true);
   });
