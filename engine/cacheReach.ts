@@ -68,3 +68,19 @@ export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: 
   room.prefillTokens = prefillTokens;
   return { budgetBytes, workBytes, windowTokens, longestContext, sketchedTokens: room.capacity > windowTokens ? room.capacity : 0, diskBytes, codecs };
 }
+
+/** The least budget, in bytes and about, with which a context of so many tokens is read: whole, or in parts with so many bytes on the disk. */
+export function leastBudget(config: ModelConfig, numTokens: number, diskBytes: number): number {
+  const reaches = (budgetBytes: number): boolean => {
+    const { windowTokens, sketchedTokens } = cacheReach(config, budgetBytes, diskBytes);
+    return Math.max(windowTokens, sketchedTokens) >= numTokens;
+  };
+  let high = 1e6;
+  while (!reaches(high)) high *= 2;
+  for (let low = high / 2; high - low > high / 64; ) {
+    const middle = (low + high) / 2;
+    if (reaches(middle)) high = middle;
+    else low = middle;
+  }
+  return Math.ceil(high);
+}

@@ -383,7 +383,7 @@ export class StepBuilder {
     const capacity = Math.max(0, this.#cache.capacity, this.#cache.sparse.room.capacity);
     return new RequestError(
       'outOfMemory',
-      t('The request has {0} tokens; {1} fit into the KV cache of {2} bytes. Raise the memory limit of the cache or send less text.', numTokens, capacity, toldBytes),
+      t('The request has {0} tokens; {1} fit into the {2} bytes that the KV cache may take, for rows and what they are computed with. Raise the memory limit of the cache or send less text.', numTokens, capacity, toldBytes),
     );
   }
 }

@@ -1,10 +1,12 @@
 /** One command's stay in the engine: load, do the work, close, whatever happens. */
 import { rename, rm, stat, writeFile } from 'node:fs/promises';
+import { leastBudget } from '../cacheReach.ts';
 import { RequestError } from '../errors.ts';
+import { inspectFolder } from '../inspection.ts';
 import { type Chunk, Client, type GenerateOptions } from './client.ts';
 import { FileError, whyNot } from './files.ts';
-import { type CommandLine, loadOptionsOf, samplingOf, text } from './options.ts';
-import { doneLine, footer, log, printJson } from './output.ts';
+import { type CommandLine, KEPT_BYTES, loadOptionsOf, samplingOf, text } from './options.ts';
+import { bytes, count, doneLine, footer, log, printJson } from './output.ts';
 import type { LoadOptions, ModelInfo, Task } from '../protocol.ts';
 
 export async function withClient<T>(line: CommandLine, work: (client: Client, model: ModelInfo) => Promise<T>): Promise<T> {
@@ -74,13 +76,27 @@ async function writing(file: string, write: () => Promise<void>): Promise<void> 
   }
 }
 
+/** For a context that has no room: which option that is, and what would answer all the same. */
+async function withRemedy(line: CommandLine, error: unknown): Promise<unknown> {
+  if (!(error instanceof RequestError) || error.code !== 'outOfMemory') return error;
+  const { modelDir, kv, precision, contextTokens = Number.POSITIVE_INFINITY, disk } = loadOptionsOf(line);
+  const option = 'The limit is --max-bytes';
+  if (kv === 'float32' || precision === 'float32') return new RequestError(error.code, `${error.message} ${option}.`);
+  const { model } = await inspectFolder(modelDir);
+  const tokens = Math.min(contextTokens, model.config.contextTokens);
+  const least = bytes(leastBudget(model.config, tokens, KEPT_BYTES));
+  return new RequestError(error.code, `${error.message} ${option}; with ${disk ? '' : '--keep DIR and '}about ${least} of it a text of up to ${count(tokens)} tokens is answered, from the parts of it that matter.`);
+}
+
 /** Runs one task and prints it: streamed text, or JSON lines. Returns the text. @param beforeFooter prints what else stands above the footer. */
 export async function runTask(line: CommandLine, client: Client, task: Task, options: GenerateOptions & { id: string }, beforeFooter?: (text: string) => Promise<void>): Promise<string> {
   const onChunk = (chunk: Chunk) => {
     if (line.json) printJson({ type: 'chunk', id: options.id, text: chunk.text, tokenIds: chunk.tokenIds, logprobs: chunk.logprobs });
     else process.stdout.write(chunk.text);
   };
-  const done = await client.generate(task, { ...options, onChunk });
+  const done = await client.generate(task, { ...options, onChunk }).catch(async (error: unknown) => {
+    throw await withRemedy(line, error);
+  });
   if (line.json) printJson(doneLine(options.id, done));
   else {
     if (done.text) process.stdout.write('\n');

@@ -8,7 +8,7 @@ import { KvCache } from '../../engine/cache/kvCache.ts';
 import { kvBytesPerToken, newKvRows } from '../../engine/cache/kvRows.ts';
 import { codedBlock, exactBlock } from '../../engine/cache/store.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
-import { cacheReach } from '../../engine/cacheReach.ts';
+import { cacheReach, leastBudget } from '../../engine/cacheReach.ts';
 import { mostPrefillTokens } from '../../engine/memory.ts';
 import { parseConfig } from '../../engine/model/hfConfig.ts';
 import { kvShape } from '../../engine/model/importModel.ts';
@@ -112,4 +112,17 @@ test('a budget of less than a page still holds a short context', () => {
 
 test('a budget that is too small for anything holds nothing', () => {
   expect(cacheReach(CONFIG, 1000, DISK_BYTES)).toMatchObject({ windowTokens: 0, longestContext: 0, sketchedTokens: 0 });
+});
+
+test('the least budget is enough for a context, and hardly more than that; the disk makes it less', () => {
+  for (const [numTokens, diskBytes] of [[100, DISK_BYTES], [2048, DISK_BYTES], [2048, 0]] as const) {
+    const reached = (budget: number): number => {
+      const { windowTokens, sketchedTokens } = cacheReach(CONFIG, budget, diskBytes);
+      return Math.max(windowTokens, sketchedTokens);
+    };
+    const least = leastBudget(CONFIG, numTokens, diskBytes);
+    expect(reached(least)).toBeGreaterThanOrEqual(numTokens);
+    expect(reached(least * 0.9)).toBeLessThan(numTokens);
+  }
+  expect(leastBudget(CONFIG, 2048, DISK_BYTES)).toBeLessThan(leastBudget(CONFIG, 2048, 0) / 1.5);
 });

@@ -140,6 +140,7 @@ describe('the program', () => {
       [['eval', '--text', binary], 'is a binary file'],
       [['eval', '--text', temporary], 'is a folder; a file is needed'],
       [['generate', '--prompt', 'x', '--metrics', temporary], 'is a folder; a file is needed'],
+      [['generate', '--prompt', 'word '.repeat(900), '--max-bytes', '1000000'], 'The limit is --max-bytes; with --keep DIR and about 2.0 MB'],
       [['complete', '--file', 'no/such.ts', '--line', '1', '--column', '1'], 'no/such.ts: no such file'],
       [['summarize', 'package.json', '--symbol', 'zebra'], 'no definition of "zebra"'],
     ] as const) {
