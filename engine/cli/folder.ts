@@ -7,7 +7,7 @@ import { isSecret } from './secrets.ts';
 const MOST_FILES = 100;
 const SKIPPED_FOLDERS = new Set(['node_modules', 'dist', 'build', 'out', 'target', 'vendor', 'coverage', '__pycache__', 'venv']);
 const SOURCE = new Set('.ts .tsx .mts .cts .js .jsx .mjs .cjs .py .go .rs .java .kt .c .h .cc .cpp .hpp .cs .rb .php .swift .scala .sh .lua .vue .svelte'.split(' '));
-/** Folders of the same name are counted, and the first names shown. */
+/** Names of folders that are shown. */
 const SHOWN_FOLDERS = 5;
 
 /** What was left out, by reason. */
