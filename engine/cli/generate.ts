@@ -6,7 +6,7 @@ import type { Client } from './client.ts';
 import { LARGEST_INPUT_BYTES, readTextFile } from './files.ts';
 import { type CommandLine, samplingOf, text, UsageError } from './options.ts';
 import { doneLine, log, printJson, statsLine } from './output.ts';
-import { runTask, withClient } from './session.ts';
+import { runTask, withClient, withRemedy } from './session.ts';
 
 interface Request {
   task: Task;
@@ -79,7 +79,7 @@ async function runLine(line: CommandLine, client: Client, { source, number }: Re
     else process.stdout.write(`[${id}] ${done.text}\n`);
     return true;
   } catch (error) {
-    report(line, id, error);
+    report(line, id, await withRemedy(line, error));
     return false;
   }
 }

@@ -77,7 +77,7 @@ async function writing(file: string, write: () => Promise<void>): Promise<void> 
 }
 
 /** For a context that has no room: which option that is, and what would answer all the same. */
-async function withRemedy(line: CommandLine, error: unknown): Promise<unknown> {
+export async function withRemedy(line: CommandLine, error: unknown): Promise<unknown> {
   if (!(error instanceof RequestError) || error.code !== 'outOfMemory') return error;
   const { modelDir, kv, precision, contextTokens = Number.POSITIVE_INFINITY, disk } = loadOptionsOf(line);
   const option = 'The limit is --max-bytes';
