@@ -261,7 +261,7 @@ describe('cache folder', () => {
   test('problems of the disk are told as such', async () => {
     const file = fresh();
     writeFileSync(file, '');
-    await expect(importModel(options(path.join(file, 'cache')))).rejects.toMatchObject({ code: 'engineFailed', message: expect.stringMatching(/cache folder .* cannot be written/) });
+    await expect(importModel(options(path.join(file, 'cache')))).rejects.toMatchObject({ code: 'engineFailed', message: expect.stringMatching(/cache folder .* is a file, or lies in one/) });
     const cacheDir = fresh();
     const full = () => Promise.reject(Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' }));
     await expect(cacheEntry(cacheDir, 'k', async () => ({ bytes: 5e6, build: full }))).rejects.toMatchObject({ code: 'engineFailed', message: expect.stringMatching(/full disk; this model needs 5 MB/) });
