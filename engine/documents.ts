@@ -24,6 +24,7 @@ export class Documents {
       if (fresh.path === known.path && language === known.language) {
         known.text = text;
         known.version = version;
+        known.removed = [];
         return known;
       }
     }
@@ -77,11 +78,12 @@ export class Documents {
 
 /** What is typed anew after it was taken out is often the same, or nearly. */
 function removedBy({ text, removed }: SourceDocument, edits: readonly TextEdit[]): readonly string[] {
-  const passages = edits.map(({ start, end }) => text.slice(start, Math.min(end, start + MOST_REMOVED)).replaceAll('\r\n', '\n')).filter(({ length }) => length >= LEAST_REMOVED);
+  // What takes out more, such as formatting the whole file, is likely to have put most of it in again.
+  const passages = edits.filter(({ start, end }) => end - start <= MOST_REMOVED).map(({ start, end }) => text.slice(start, end).replaceAll('\r\n', '\n')).filter(({ length }) => length >= LEAST_REMOVED);
   if (passages.length === 0) return removed;
   // Edits come last to first.
   const all = [...removed, ...passages.reverse()];
-  return all.filter((_, i) => all.slice(i).reduce((sum, { length }) => sum + length, 0) <= MOST_REMOVED || i === all.length - 1);
+  return all.filter((_, i) => all.slice(i).reduce((sum, { length }) => sum + length, 0) <= MOST_REMOVED);
 }
 
 /** The text after edits ordered last to first; undefined when they are not, overlap, or lie outside. */

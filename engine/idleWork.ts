@@ -62,12 +62,14 @@ export class IdleWork {
       };
       const finished = (reason: FinishReason) => {
         ended();
+        // It was closed meanwhile.
+        if (this.#documents.find(docId) !== document) return;
         const isWhole = reason !== 'abort';
         const numComputed = Math.max(0, sequence.numReached - cached);
         // One that was given up says nothing of what is kept: it goes on where it was.
         this.#spent.set(docId, { version, multiplyAdds: spent + numComputed * model.info.parameters, from: isWhole ? cached : isSame ? known.from : -1 });
-        // The next part, after a pause; not of a file that was closed meanwhile.
-        if (isWhole && promptIds.length < block.length && this.#documents.find(docId)) this.#files.touch(docId);
+        // The next part, after a pause.
+        if (isWhole && promptIds.length < block.length) this.#files.touch(docId);
       };
       this.#running = { sequenceId, docId };
       const sequence = new Sequence({

@@ -75,83 +75,89 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   progress('session', 0);
   const window = new KvWindow(shape, 0);
   const runner = await OnnxRunner.create(imported, window, { threads: options.threads });
-  if (!runner.isExact) hooks.log(NOT_EXACT);
-  const fewestPrefill = await laneCrossover(imported.dir, runner, { parameters: imported.parameters, contextTokens }, (fraction) => progress('session', fraction));
-  const encode = (source: string): number[] => text.tokenizer.encode(source);
-  const shifted = options.reuseShifted && kv === 'int8' ? await shiftQuality(imported, runner, encode, contextTokens, (fraction) => progress('session', fraction)) : null;
-  const reuseShifted = shifted !== null && shifted.klMean <= shifted.bound;
-  const rope = new RopeTable(imported.config.rope, imported.config.headSize);
-  const prunes = options.compress?.codec === KVZIP && kv === 'int8';
-  const codec = options.compress && kv === 'int8' ? codecNamed(prunes ? KEPT_CODEC : options.compress.codec, shape, rope) : null;
-  const onMeasured = (fraction: number): void => progress('session', fraction);
-  const { turn } = text;
-  const pruned = prunes ? await pruneQuality(imported, runner, encode, codec!, turn, contextTokens, onMeasured) : null;
-  const ofFiles = prunes
-    ? (pruned?.files ?? null)
-    : codec && !codec.lossless ? await codecQuality(imported, runner, encode, codec, contextTokens, onMeasured) : null;
-  const isGood = ofFiles !== null && ofFiles.klMean <= ofFiles.bound;
-  const compression = codec && isGood ? compressionOf(options.compress!.when, codec, prunes ? 'kept' : null) : null;
-  const pruning = pruned && isGood ? { idleMs: PRUNED_MS, turn, conversations: pruned.conversations.klMean <= pruned.conversations.bound } : null;
-  progress('session', 1);
-  // After the weights are in memory: they are not available any more.
-  const budget = new MemoryBudget({ maxBytes: options.maxBytes, share: options.memoryShare ?? USUAL_SHARE }, memoryReading(0), performance.now());
-  let lookedAt = performance.now();
-  const stepCosts = { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) };
-  const disk = await opening;
-  const snapshots = disk && { disk, codec: codecNamed('int8', shape, null), modelKey: imported.key, log: hooks.log };
-  const { onReady } = hooks;
-  let spillFile: SpillFile | null = null;
-  const makeEngine = () => {
-    spillFile?.close();
-    if (options.disk && disk && kv === 'int8') spillFile = new SpillFile(options.disk.dir, options.disk.maxBytes, hooks.log);
-    return new Engine({ runner, stepCosts, window, maxBytes: budget.ceiling, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken, reuseShifted, compression, pruning, snapshots, spillFile, biased: new Set(imported.biased), onReady });
-  };
-  const model = {
-    info: {
-      name: text.manifest.name,
-      architecture: imported.config.architecture,
-      parameters: imported.parameters,
-      precision: options.precision,
-      kv,
-      contextTokens,
-      vocabSize: imported.config.vocabSize,
-      weightsBytes: imported.weightsBytes,
-      residentBytes: imported.residentBytes,
-      kvBytesPerToken: kvBytesPerToken(shape),
-      threads: runner.threads,
-      loadMs: performance.now() - started,
-      imported: imported.imported,
-      canComplete: text.manifest.can.complete,
-      canChat: text.manifest.can.chat,
-      canEdit: text.manifest.can.edit,
-      readsSnippets: text.manifest.completion.snippets,
-      note: text.manifest.note,
-      ...(shifted ? { shifted } : {}),
-      ...(ofFiles ? { compressed: pruned && isGood ? [ofFiles, pruned.conversations] : [ofFiles] } : {}),
-    },
-    text,
-    layout: new Layout(text, { contextTokens, numParameters: imported.parameters, fewestPrefill }),
-    engine: makeEngine(),
-    setBudget(change: BudgetChange) {
-      budget.configure(change, memoryReading(model.engine.cacheBytes), performance.now());
-      model.engine.setMaxBytes(budget.ceiling);
-    },
-    followMemory() {
-      const now = performance.now();
-      if (now - lookedAt < LOOK_MS) return;
-      lookedAt = now;
-      if (budget.follow(memoryReading(model.engine.cacheBytes), now)) model.engine.setMaxBytes(budget.ceiling);
-    },
-    rebuild() {
-      model.engine.close();
-      model.engine = makeEngine();
-    },
-    async dispose() {
+  try {
+    if (!runner.isExact) hooks.log(NOT_EXACT);
+    const fewestPrefill = await laneCrossover(imported.dir, runner, { parameters: imported.parameters, contextTokens }, (fraction) => progress('session', fraction));
+    const encode = (source: string): number[] => text.tokenizer.encode(source);
+    const shifted = options.reuseShifted && kv === 'int8' ? await shiftQuality(imported, runner, encode, contextTokens, (fraction) => progress('session', fraction)) : null;
+    const reuseShifted = shifted !== null && shifted.klMean <= shifted.bound;
+    const rope = new RopeTable(imported.config.rope, imported.config.headSize);
+    const prunes = options.compress?.codec === KVZIP && kv === 'int8';
+    const codec = options.compress && kv === 'int8' ? codecNamed(prunes ? KEPT_CODEC : options.compress.codec, shape, rope) : null;
+    const onMeasured = (fraction: number): void => progress('session', fraction);
+    const { turn } = text;
+    const pruned = prunes ? await pruneQuality(imported, runner, encode, codec!, turn, contextTokens, onMeasured) : null;
+    const ofFiles = prunes
+      ? (pruned?.files ?? null)
+      : codec && !codec.lossless ? await codecQuality(imported, runner, encode, codec, contextTokens, onMeasured) : null;
+    const isGood = ofFiles !== null && ofFiles.klMean <= ofFiles.bound;
+    const compression = codec && isGood ? compressionOf(options.compress!.when, codec, prunes ? 'kept' : null) : null;
+    const pruning = pruned && isGood ? { idleMs: PRUNED_MS, turn, conversations: pruned.conversations.klMean <= pruned.conversations.bound } : null;
+    progress('session', 1);
+    // After the weights are in memory: they are not available any more.
+    const budget = new MemoryBudget({ maxBytes: options.maxBytes, share: options.memoryShare ?? USUAL_SHARE }, memoryReading(0), performance.now());
+    let lookedAt = performance.now();
+    const stepCosts = { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) };
+    const disk = await opening;
+    const snapshots = disk && { disk, codec: codecNamed('int8', shape, null), modelKey: imported.key, log: hooks.log };
+    const { onReady } = hooks;
+    let spillFile: SpillFile | null = null;
+    const makeEngine = () => {
       spillFile?.close();
-      await runner.dispose();
-    },
-  };
-  return model;
+      if (options.disk && disk && kv === 'int8') spillFile = new SpillFile(options.disk.dir, options.disk.maxBytes, hooks.log);
+      return new Engine({ runner, stepCosts, window, maxBytes: budget.ceiling, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken, reuseShifted, compression, pruning, snapshots, spillFile, biased: new Set(imported.biased), onReady });
+    };
+    const model = {
+      info: {
+        name: text.manifest.name,
+        architecture: imported.config.architecture,
+        parameters: imported.parameters,
+        precision: options.precision,
+        kv,
+        contextTokens,
+        vocabSize: imported.config.vocabSize,
+        weightsBytes: imported.weightsBytes,
+        residentBytes: imported.residentBytes,
+        kvBytesPerToken: kvBytesPerToken(shape),
+        threads: runner.threads,
+        loadMs: performance.now() - started,
+        imported: imported.imported,
+        canComplete: text.manifest.can.complete,
+        canChat: text.manifest.can.chat,
+        canEdit: text.manifest.can.edit,
+        readsSnippets: text.manifest.completion.snippets,
+        note: text.manifest.note,
+        ...(shifted ? { shifted } : {}),
+        ...(ofFiles ? { compressed: pruned && isGood ? [ofFiles, pruned.conversations] : [ofFiles] } : {}),
+      },
+      text,
+      layout: new Layout(text, { contextTokens, numParameters: imported.parameters, fewestPrefill }),
+      engine: makeEngine(),
+      setBudget(change: BudgetChange) {
+        budget.configure(change, memoryReading(model.engine.cacheBytes), performance.now());
+        model.engine.setMaxBytes(budget.ceiling);
+      },
+      followMemory() {
+        const now = performance.now();
+        if (now - lookedAt < LOOK_MS) return;
+        lookedAt = now;
+        if (budget.follow(memoryReading(model.engine.cacheBytes), now)) model.engine.setMaxBytes(budget.ceiling);
+      },
+      rebuild() {
+        model.engine.close();
+        model.engine = makeEngine();
+      },
+      async dispose() {
+        spillFile?.close();
+        await runner.dispose();
+      },
+    };
+    return model;
+  } catch (error) {
+    // Given up, or a fault: its weights must not stay in memory beside the next model's.
+    await runner.dispose();
+    throw error;
+  }
 }
 
 /** null, and a line in the log: the folder cannot be used, and the cache is in memory only. */

@@ -51,7 +51,8 @@ export function prepareComplete(layout: Layout, doc: SourceDocument, options: Co
 function elsewhere(layout: Layout, doc: SourceDocument, offset: number, showsBlock: boolean): number[][] {
   const { before, behind } = layout.knownAround(doc, doc.lineStart(Math.max(0, doc.lineAt(offset) - TAIL_LINES)), offset);
   const removed = doc.removed.map((text) => layout.text.tokenizer.encode(text));
-  return showsBlock ? [behind, ...removed] : [before, behind, ...removed];
+  // What is in the file counts for more.
+  return showsBlock ? [...removed, behind] : [...removed, before, behind];
 }
 
 /** The document and the offset that a task is about: those named, or with the task's `inserted` in the text and the cursor behind it. */

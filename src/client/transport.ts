@@ -5,8 +5,8 @@
 import type { EngineMessage, HostMessage } from '../../engine/protocol.ts';
 
 /**
- * MB of the engine's heap for what has just been made; V8's semi-spaces have a third of it. Left to itself V8 lets them grow: beside
- * an answer of the chat and a completion at every other key the extension host then held 366 MB, so 300, as fast.
+ * MB of the engine's heap for what has just been made. Left to itself V8 lets it grow: beside an answer of the chat and a completion at
+ * every other key the extension host then held 366 MB, and with this bound 300, as fast.
  */
 export const MOST_YOUNG_MB = 8;
 

@@ -67,13 +67,15 @@ describe('what edits take out', () => {
     expect(document.withInserted(0, 'y').removed).toEqual(document.removed);
   });
 
-  it('is bounded: older passages go, and of a long one the beginning stays', () => {
+  it('is bounded: older passages go, a long one is not kept; nothing is where the whole text comes again', () => {
     const documents = new Documents();
     const document = documents.open('a', 1, 'a.ts', 'b'.repeat(10_000));
     for (let version = 2; version <= 6; version++) documents.edit('a', version, [{ start: 0, end: 600, text: '' }]);
     expect(document.removed.map(({ length }) => length)).toEqual([600, 600, 600]);
     documents.edit('a', 7, [{ start: 0, end: 5000, text: '' }]);
-    expect(document.removed.map(({ length }) => length)).toEqual([2000]);
+    expect(document.removed.map(({ length }) => length)).toEqual([600, 600, 600]);
+    documents.open('a', 8, 'a.ts', 'c');
+    expect(document.removed).toEqual([]);
   });
 });
 
