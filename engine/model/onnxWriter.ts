@@ -44,8 +44,8 @@ function integer(writer: BinaryWriter, field: number, value: number): void {
   writer.tag(field, WireType.Varint).int64(value);
 }
 
-/** An output of a branch: its type, and its dimensions as far as they are known. */
-export interface BranchOutput {
+/** A value that enters or leaves a graph inside a node: its type, and its dimensions as far as they are known. */
+export interface InnerValue {
   readonly type: DataTypeName;
   readonly dims: readonly (number | string)[];
 }
@@ -120,24 +120,45 @@ export class OnnxWriter {
    * An `If` on `condition` (bool, a scalar); each branch writes nodes, may use names from outside, and returns the names
    * of its outputs, which must be made inside it. @param names of the results. The branch not taken costs nothing.
    */
-  conditional(condition: string, names: readonly string[], outputs: readonly BranchOutput[], then: () => readonly string[], otherwise: () => readonly string[]): void {
-    const branch = (write: () => readonly string[]): Uint8Array => {
-      const outer = this.nodes;
-      this.nodes = new BinaryWriter();
-      const made = write();
-      text(this.nodes, 2, `b${this.numNames++}`);
-      for (const [i, name] of made.entries()) this.value(12, name, outputs[i]!.type, outputs[i]!.dims, this.nodes);
-      const bytes = this.nodes.finish();
-      this.nodes = outer;
-      return bytes;
-    };
-    const branches = { then_branch: branch(then), else_branch: branch(otherwise) };
+  conditional(condition: string, names: readonly string[], outputs: readonly InnerValue[], then: () => readonly string[], otherwise: () => readonly string[]): void {
+    this.nested('If', [condition], names, { then_branch: this.inner([], outputs, then), else_branch: this.inner([], outputs, otherwise) });
+  }
+
+  /**
+   * A `Scan`: `body` is run for each index of the first axis of `over`, one after the other, on the states and on what lies
+   * there; it returns the states' next values, then what is stacked along a new first axis. It may use names from outside;
+   * what it returns must be made inside it. @param shapes of the states and of what is stacked.
+   * @returns the names of the last states, then of the stacks.
+   */
+  scan(states: readonly string[], over: readonly (InnerValue & { name: string })[], shapes: readonly InnerValue[], body: (states: readonly string[], items: readonly string[]) => readonly string[]): string[] {
+    const [stateNames, itemNames] = [states, over].map((values) => values.map(() => `i${this.numNames++}`)) as [string[], string[]];
+    const inputs = [...stateNames.map((name, i) => ({ ...shapes[i]!, name })), ...itemNames.map((name, i) => ({ ...over[i]!, name }))];
+    const results = shapes.map(() => `t${this.numNames++}`);
+    this.nested('Scan', [...states, ...over.map(({ name }) => name)], results, { body: this.inner(inputs, shapes, () => body(stateNames, itemNames)) }, { num_scan_inputs: over.length });
+    return results;
+  }
+
+  /** A graph inside a node. */
+  private inner(inputs: readonly (InnerValue & { name: string })[], outputs: readonly InnerValue[], write: () => readonly string[]): Uint8Array {
+    const outer = this.nodes;
+    this.nodes = new BinaryWriter();
+    for (const { name, type, dims } of inputs) this.value(11, name, type, dims, this.nodes);
+    const made = write();
+    text(this.nodes, 2, `b${this.numNames++}`);
+    for (const [i, name] of made.entries()) this.value(12, name, outputs[i]!.type, outputs[i]!.dims, this.nodes);
+    const bytes = this.nodes.finish();
+    this.nodes = outer;
+    return bytes;
+  }
+
+  private nested(op: string, inputs: readonly string[], outputs: readonly string[], graphs: Readonly<Record<string, Uint8Array>>, attributes: Readonly<Record<string, Attribute>> = {}): void {
     message(this.nodes, 1, (w) => {
-      text(w, 1, condition);
-      for (const name of names) text(w, 2, name);
-      text(w, 3, `n${this.numNames++}_If`);
-      text(w, 4, 'If');
-      for (const [name, bytes] of Object.entries(branches)) {
+      for (const name of inputs) text(w, 1, name);
+      for (const name of outputs) text(w, 2, name);
+      text(w, 3, `n${this.numNames++}_${op}`);
+      text(w, 4, op);
+      for (const [name, value] of Object.entries(attributes)) message(w, 5, (a) => attribute(a, name, value));
+      for (const [name, bytes] of Object.entries(graphs)) {
         message(w, 5, (a) => {
           text(a, 1, name);
           a.tag(6, WireType.LengthDelimited).bytes(bytes);

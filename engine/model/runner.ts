@@ -18,6 +18,7 @@ import { FEEDS, FETCHES, QUERIES, RECEIVED, usesTurns } from './stepGraph.ts';
 import { chooseThreads } from './threadChoice.ts';
 import { rowsInMultiples } from './weightPlan.ts';
 import { WindowFeeds } from './windowFeeds.ts';
+import { inTiles } from './windowTiles.ts';
 
 export interface RunnerOptions {
   /** Threads of one step; 0: what measuring says is best here (threadChoice). */
@@ -89,6 +90,9 @@ export class OnnxRunner implements ModelRunner {
     return this.windowFeeds.attention.apart;
   }
 
+  /** Whether they attended in tiles of the window (see windowTiles). */
+  tiled = false;
+
   /** For short prompts and for long ones. */
   get scratches(): readonly PrefillScratch[] {
     return this.prefillFeeds?.scratches ?? [];
@@ -131,8 +135,8 @@ export class OnnxRunner implements ModelRunner {
     this.feedTokens(batch, T, W, S);
     feeds[FEEDS.hasLogits] = new ort.Tensor('bool', [numLogits > 0], []);
     const shape = (...dims: number[]) => new ort.Tensor('int64', BigInt64Array.from(dims, BigInt), [dims.length]);
-    feeds[FEEDS.scoresShape] = shape(kvHeads, numHeads / kvHeads, W, P + W);
-    feeds[FEEDS.rowsShape] = shape(1, kvHeads, (numHeads / kvHeads) * W, P + W);
+    feeds[FEEDS.scoresShape] = shape(kvHeads, numHeads / kvHeads, W, -1);
+    feeds[FEEDS.rowsShape] = shape(1, kvHeads, (numHeads / kvHeads) * W, -1);
     feeds[FEEDS.split] = shape(P, W);
     if (rowsInMultiples(this.model).layers) {
       feeds[FEEDS.fill] = shape(0, 0, this.filled(T) - T, 0);
@@ -140,11 +144,10 @@ export class OnnxRunner implements ModelRunner {
     }
     feeds[FEEDS.pastShape] = apart ? shape(0, 0, 0, P) : shape(1, kvHeads, (numHeads / kvHeads) * W, P);
     if (this.prefillFeeds) {
-      feeds[FEEDS.together] = new ort.Tensor('bool', [!prefill && !apart && !measures], []);
-      feeds[FEEDS.measures] = new ort.Tensor('bool', [measures], []);
-      feeds[FEEDS.apart] = new ort.Tensor('bool', [apart], []);
-      feeds[FEEDS.hasPrefill] = new ort.Tensor('bool', [prefill !== undefined], []);
-      feeds[FEEDS.hasWindow] = new ort.Tensor('bool', [W > 0], []);
+      const together = !prefill && !apart && !measures;
+      this.tiled = together && inTiles(numHeads, W, P, window.pageSlots);
+      const flags = { together: together && !this.tiled, tiles: this.tiled, measures, apart, hasPrefill: prefill !== undefined, hasWindow: W > 0 };
+      for (const [name, flag] of Object.entries(flags)) feeds[FEEDS[name as keyof typeof flags]] = new ort.Tensor('bool', [flag], []);
       feeds[FEEDS.lanes] = shape(T - W, W);
       feeds[FEEDS.queryRows] = shape(...this.queryRows(spans, batch));
       const start = performance.now();

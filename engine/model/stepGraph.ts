@@ -16,6 +16,7 @@ import { DataType, OnnxWriter } from './onnxWriter.ts';
 import { prefillLane } from './prefillLane.ts';
 import { rowsInMultiples, type WeightPlan } from './weightPlan.ts';
 import { windowLane, windowLaneApart, windowLaneMeasured } from './windowLane.ts';
+import { windowTiles } from './windowTiles.ts';
 
 export interface StepGraphOptions {
   readonly kv: KvPrecision;
@@ -45,9 +46,9 @@ export const FEEDS = {
   fill: 'fill',
   cut: 'cut',
   // Shapes of the window lane; in brackets those where its tokens attend apart (see windowLane), P = Q * L columns each.
-  /** int64 [4] = kvHeads, groupSize, W, P + W. */
+  /** int64 [4] = kvHeads, groupSize, W, -1. */
   scoresShape: 'scoresShape',
-  /** int64 [4] = 1, kvHeads, groupSize * W, P + W. */
+  /** int64 [4] = 1, kvHeads, groupSize * W, -1. */
   rowsShape: 'rowsShape',
   /** int64 [2] = P, W. */
   split: 'split',
@@ -64,8 +65,9 @@ export const FEEDS = {
   windowTurns: 'windowTurns',
   newTurns: 'newTurns',
   // Of an int8 window, whose graph has a prefill lane:
-  /** bool: whether all tokens are in the window lane and attend together; whether those in it attend apart. */
+  /** bool: whether all tokens are in the window lane and attend together, at once or in tiles; whether those in it attend apart. */
   together: 'together',
+  tiles: 'tiles',
   apart: 'apart',
   /** bool: whether the tokens, all in the window lane and of one sequence, say what attention each column receives. */
   measures: 'measures',
@@ -160,6 +162,7 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   const sides = int8Kv
     ? {
         together: g.input(FEEDS.together, 'bool', []),
+        tiles: g.input(FEEDS.tiles, 'bool', []),
         apart: g.input(FEEDS.apart, 'bool', []),
         measures: g.input(FEEDS.measures, 'bool', []),
         tokenPages: g.input(FEEDS.tokenPages, 'int64', ['W', 'Q']),
@@ -188,6 +191,21 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
   };
   const allTurns = remedy ? turns() : null;
 
+  /** The mask as tiles take it, for all layers. */
+  const masksOfTiles = (): { pageMasks: string; ownMask: string } => {
+    const names = { pageMasks: 'pageMasks', ownMask: 'ownMask' };
+    const shapes = [{ type: 'float32', dims: ['N', 1, 'A', 'L'] }, { type: 'float32', dims: [1, 1, 'A', 'A'] }] as const;
+    const byPage = (): string[] => {
+      const [ofPages, own] = ops.pair('Split', [mask, split], { axis: 3 });
+      const [, NL] = ops.pair('Split', [pages, ints(2, 2)], { axis: 0 });
+      return [op('Transpose', [op('Reshape', [ofPages, op('Concat', [ints(1, -1), NL], { axis: 0 })])], { perm: [2, 0, 1, 3] }), op('Identity', [own])];
+    };
+    const none = (): string[] => shapes.map(({ dims }) => op('Identity', [g.constant('float32', dims.map((n) => (n === 1 ? 1 : 0)), new Float32Array(0))]));
+    g.conditional(sides!.tiles, Object.values(names), shapes, byPage, none);
+    return names;
+  };
+  const tileMasks = int8Kv ? masksOfTiles() : null;
+
   /** Codes the new rows for the window, then attends: tokens of a prompt in the prefill lane, all others in the window lane. */
   const attendInt8 = (q: string, k: string, v: string, l: number): string => {
     const rows = op('Concat', [k, v], { axis: 1 });
@@ -204,7 +222,7 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
 
     const mixed = { type: 'float32', dims: ['N', numHeads * headSize] } as const;
     const measured = { type: 'float32', dims: ['M', kvHeads, 'A'] } as const;
-    const { together, apart, measures, tokenPages, ownShape, hasPrefill, hasWindow, lanes, lastRow, numRows } = sides!;
+    const { together, tiles, apart, measures, tokenPages, ownShape, hasPrefill, hasWindow, lanes, lastRow, numRows } = sides!;
     const windowFeeds = { mask, scoresShape, rowsShape, split, pastShape, pages, tokenPages, ownShape, turns: isBiased(l) ? allTurns : null };
     queries.push(op('Gather', [q, sides!.queryRows], { axis: 2 }));
     const byLane = (x: string) => ops.pair('Split', [x, lanes], { axis: 2 });
@@ -230,7 +248,8 @@ export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: S
       g.conditional(condition, names, [mixed, measured], then, otherwise);
       return names;
     };
-    const inTheEnd = (): [string, string] => [windowLaneApart(ops, windowFeeds, q, coded, l), nothing()];
+    const tileFeeds = { ...tileMasks!, scoresShape, rowsShape, turns: isBiased(l) ? { ofPages: FEEDS.windowTurns, ofTokens: FEEDS.newTurns } : null };
+    const inTheEnd = (): [string, string] => [choice(tiles, () => windowTiles(ops, tileFeeds, q, coded, l), () => windowLaneApart(ops, windowFeeds, q, coded, l)), nothing()];
     const unlessTogether = (): [string, string] =>
       measuredChoice(hasPrefill, () => [withPrompt(), nothing()], () => measuredChoice(measures, () => windowLaneMeasured(ops, windowFeeds, q, coded, l), inTheEnd));
     // The most frequent case stands first: a token costs as few operators as can be.

@@ -5,10 +5,13 @@
  *
  * Together: all tokens attend to all pages of the step, each page in one product, which is best for one sequence and for many
  * that share a prefix. Apart: each token has a list of pages of its own, Q long, which are gathered: a copy, but nobody pays for
- * pages of others. Results have the same bits.
+ * pages of others. In tiles: together, one page after the other (see windowTiles). Results have the same bits.
  */
 import { type CodedRows, type GraphOps, MS } from './graphOps.ts';
 import { DataType } from './onnxWriter.ts';
+
+/** Where a token sees nothing but values of zeros, their largest scale counts as this. */
+export const TINY = 1e-30;
 
 /** Names of the feeds that it takes, see stepGraph. */
 export interface WindowFeeds {
@@ -57,7 +60,7 @@ export function windowLaneMeasured(ops: GraphOps, feeds: WindowFeeds, heads: str
 }
 
 function attendTogether(ops: GraphOps, feeds: WindowFeeds, heads: string, own: CodedRows, l: number): Powers & { mixed: string } {
-  const { numHeads, kvHeads, headSize } = ops.config;
+  const { kvHeads, headSize } = ops.config;
   const op: GraphOps['op'] = (...node) => ops.op(...node);
   const ints = (...values: number[]) => ops.ints(...values);
   const rows = ownRows(ops, own);
@@ -81,8 +84,7 @@ function attendTogether(ops: GraphOps, feeds: WindowFeeds, heads: string, own: C
   const byPage = op('Transpose', [op('Reshape', [pastCodes, feeds.pages])], { perm: [2, 0, 1, 3] });
   const pastSums = op('ReduceSum', [op('MatMulInteger', [byPage, `v${l}`, ops.zero]), ints(0)], { keepdims: 1 });
   const sums = op('Add', [pastSums, op('MatMulInteger', [ownCodes, rows.values, ops.zero])]);
-  const mixed = op('Mul', [joined(ops, sums), op('Reshape', [factor, ints(1, kvHeads, -1, 1)])]);
-  return { mixed: ops.joinHeads(op('Reshape', [mixed, ints(1, numHeads, -1, headSize)])), ...powers };
+  return { mixed: mixedOf(ops, sums, factor), ...powers };
 }
 
 /** The same with pages for each token: Q of them, P = Q * L columns in the mask. */
@@ -114,7 +116,7 @@ export function windowLaneApart(ops: GraphOps, feeds: WindowFeeds, heads: string
 }
 
 /** keys int8 [1, kvHeads, headSize, W], values [1, kvHeads, W, headSize], scales [1, kvHeads, 1, W]. */
-function ownRows(ops: GraphOps, { codes, scales }: CodedRows): { keys: string; values: string; keyScales: string; valueScales: string } {
+export function ownRows(ops: GraphOps, { codes, scales }: CodedRows): { keys: string; values: string; keyScales: string; valueScales: string } {
   const { kvHeads } = ops.config;
   const [keys, values] = ops.pair('Split', [codes, ops.halves], { axis: 1 });
   const [keyScales, valueScales] = ops.pair('Split', [ops.op('Reshape', [scales, ops.ints(1, 2 * kvHeads, 1, -1)]), ops.halves], { axis: 1 });
@@ -125,7 +127,7 @@ function ownRows(ops: GraphOps, { codes, scales }: CodedRows): { keys: string; v
  * q [a, kvHeads, n, headSize] -> what the turns are multiplied by for the keys' bias (see keyBiasMatrix). The runtime has another
  * kernel for a product of one row, with other last bits: so there are two, whatever the step.
  */
-function biasCoefficients(ops: GraphOps, q: string, l: number): string {
+export function biasCoefficients(ops: GraphOps, q: string, l: number): string {
   const product = (rows: string): string => ops.op('MatMul', [rows, ops.weight(`l${l}.keyBias`)]);
   if (ops.config.numHeads > ops.config.kvHeads) return product(q);
   return ops.pair('Split', [product(ops.op('Concat', [q, q], { axis: 2 }))], { axis: 2, num_outputs: 2 })[0];
@@ -137,24 +139,46 @@ function keyProduct(ops: GraphOps, codes: string, keys: string, scales: string):
 
 /** scores [a, b, c, n] and the scales of the values that they belong to, under the mask; `shape`, if any, is that of the codes. */
 function shares(ops: GraphOps, scores: string, mask: string, valueScales: string, shape: string | null): Shares {
-  const { g, levels, step, zero } = ops;
   const op: GraphOps['op'] = (...node) => ops.op(...node);
   const visible = op('Add', [scores, mask]);
-  // A softmax whose result does not show the order of the slots: it divides by the sum at the very end, sums in float64,
-  // whose last bits a float32 hardly ever shows, and the products are added as integers. Otherwise last bits would tip codes
-  // downstream: with the plain operator 1-2 % of the tokens differed between chunk sizes, with this none in 8,640 rows.
-  const powers = op('Exp', [op('Sub', [visible, op('ReduceMax', [visible, ops.lastAxis], { keepdims: 1 })])]);
-  const total = op('Cast', [op('ReduceSum', [op('Cast', [powers], { to: DataType.float64 }), ops.lastAxis], { keepdims: 1 })], { to: DataType.float32 });
+  const { powers, sum } = powersOf(ops, visible, op('ReduceMax', [visible, ops.lastAxis], { keepdims: 1 }));
+  const total = op('Cast', [sum], { to: DataType.float32 });
   // The scales of V belong to the summed axis, so they go into the probabilities, relative to the largest that the token
   // sees: then no share is above 1. A pass over one query head of each group.
-  const largest = op('Max', [op('ReduceMax', [op('Add', [valueScales, mask]), ops.lastAxis], { keepdims: 1 }), g.float(1e-30)]);
+  const largest = op('Max', [op('ReduceMax', [op('Add', [valueScales, mask]), ops.lastAxis], { keepdims: 1 }), ops.g.float(TINY)]);
   const relative = op('Mul', [powers, op('Div', [valueScales, largest])]);
-  const all = shape === null ? relative : op('Reshape', [relative, shape]);
-  // Two codes per share, the second for what the first leaves: a long flat tail of small ones survives.
-  const high = op('QuantizeLinear', [all, step, zero]);
-  const rest = op('Sub', [all, op('DequantizeLinear', [high, step, zero])]);
-  const low = op('QuantizeLinear', [rest, g.float(1 / levels / (2 * levels)), zero]);
-  return { high, low, factor: op('Div', [op('Mul', [largest, step]), total]), powers, total };
+  return { ...shareCodes(ops, shape === null ? relative : op('Reshape', [relative, shape])), factor: factorOf(ops, largest, total), powers, total };
+}
+
+/**
+ * exp(visible - largest) and its sum over the columns in float64. A softmax whose result does not show the order of the slots: it
+ * divides by the sum at the very end, sums in float64, whose last bits a float32 hardly ever shows, and the products are added as
+ * integers. Otherwise last bits would tip codes downstream: with the plain operator 1-2 % of the tokens differed between chunk
+ * sizes, with this none in 8,640 rows.
+ */
+export function powersOf(ops: GraphOps, visible: string, largest: string): { powers: string; sum: string } {
+  const powers = ops.op('Exp', [ops.op('Sub', [visible, largest])]);
+  return { powers, sum: ops.op('ReduceSum', [ops.op('Cast', [powers], { to: DataType.float64 }), ops.lastAxis], { keepdims: 1 }) };
+}
+
+/** Two codes per share, the second for what the first leaves: a long flat tail of small ones survives. */
+export function shareCodes(ops: GraphOps, shares: string): { high: string; low: string } {
+  const { g, levels, step, zero } = ops;
+  const high = ops.op('QuantizeLinear', [shares, step, zero]);
+  const rest = ops.op('Sub', [shares, ops.op('DequantizeLinear', [high, step, zero])]);
+  return { high, low: ops.op('QuantizeLinear', [rest, g.float(1 / levels / (2 * levels)), zero]) };
+}
+
+/** What sums of products with a token's codes are multiplied by: the largest scale of the values, and 1 / the sum of its powers. */
+export function factorOf(ops: GraphOps, largest: string, total: string): string {
+  return ops.op('Div', [ops.op('Mul', [largest, ops.step]), total]);
+}
+
+/** int32 sums [1, kvHeads, 2 * groupSize * W, headSize] of both codes' products, and their factors -> [W, numHeads * headSize]. */
+export function mixedOf(ops: GraphOps, sums: string, factor: string): string {
+  const { numHeads, kvHeads, headSize } = ops.config;
+  const mixed = ops.op('Mul', [joined(ops, sums), ops.op('Reshape', [factor, ops.ints(1, kvHeads, -1, 1)])]);
+  return ops.joinHeads(ops.op('Reshape', [mixed, ops.ints(1, numHeads, -1, headSize)]));
 }
 
 /** int32 sums of both codes' products, along axis 2 -> float32, half as many. */

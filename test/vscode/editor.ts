@@ -247,8 +247,19 @@ export class Editor {
   }
 
   async unhover(): Promise<void> {
-    await this.page.mouse.move(1200, 400);
-    await this.page.locator('.monaco-hover:visible').waitFor({ state: 'hidden' });
+    const hover = this.page.locator('.monaco-hover:visible');
+    // One that is shown only after the mouse has left stays until it moves again.
+    for (let attempt = 0; attempt < 5; attempt++) {
+      await this.page.mouse.move(1200, 400 + 20 * attempt);
+      const hidden = await hover.waitFor({ state: 'hidden', timeout: PATIENCE / 5 }).then(() => true, () => false);
+      if (hidden) return;
+    }
+    throw new Error('A hover does not go.');
+  }
+
+  /** The panel at the bottom, if there is one. */
+  async hidePanel(): Promise<void> {
+    if (await this.page.locator('.part.panel').isVisible()) await this.runCommand('View: Hide Panel');
   }
 
   /** The inside of the chat view. */

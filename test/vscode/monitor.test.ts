@@ -214,7 +214,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
   test('after a reload of the window the first question about a file finds it on the disk', async () => {
     const window = editor();
     // One webview at a time.
-    await window.runCommand('View: Hide Panel');
+    await window.hidePanel();
     await window.runCommand('Kvasir: Open Chat');
     await window.openFile('src/inventory.ts');
     /** Of the prompt's tokens, how many had not to be computed; and how many there are. */
@@ -229,7 +229,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await window.page.reload();
     await window.statusItem.waitFor();
     // The editor writes down some time later that the panel was hidden; it may be there again.
-    if (await window.page.locator('.part.panel').isVisible()) await window.runCommand('View: Hide Panel');
+    await window.hidePanel();
     await expect.poll(() => window.page.locator('iframe.webview').count()).toBeLessThan(2);
     // Written when the engine went.
     await expect.poll(() => kept().length, { timeout: PATIENCE }).toBeGreaterThan(0);

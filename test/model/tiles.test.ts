@@ -1,0 +1,75 @@
+/**
+ * Many tokens behind a long context attend in tiles of the window: their logits, and the rows that they leave, have the bits
+ * that fewer of them at a time get, which attend all at once; also beside another sequence, and in pages in no order.
+ */
+import path from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import type { BatchSpan } from '../../engine/batch.ts';
+import { PAGE_SLOTS } from '../../engine/cache/window.ts';
+import type { OnnxRunner } from '../../engine/model/runner.ts';
+import { inTiles } from '../../engine/model/windowTiles.ts';
+import { loadRunner, random, temporaryFolder } from './fixtures.ts';
+import { writeRandomModel } from './randomModel.ts';
+
+const folder = temporaryFolder();
+afterAll(() => folder.remove());
+
+const NEW = 64;
+const BEHIND = 9 * PAGE_SLOTS + 40;
+/** Of the other sequence, which shares the first half. */
+const OWN = 30;
+
+const config = { model_type: 'qwen2', hidden_size: 48, intermediate_size: 64, num_hidden_layers: 2, num_attention_heads: 6, vocab_size: 120, rms_norm_eps: 1e-6, max_position_embeddings: 4096 };
+for (const kvHeads of [1, 3, 6]) writeRandomModel(path.join(folder.dir, `${kvHeads} KV heads`), { config: { ...config, num_key_value_heads: kvHeads }, dtype: 'F32', seed: kvHeads, keyBias: kvHeads === 6 ? 0.1 : 80 });
+
+const slots = (from: number, n: number): Int32Array => Int32Array.from({ length: n }, (_, i) => from + i);
+const next = random(5);
+const ids = (n: number): number[] => Array.from({ length: n }, () => Math.floor(next() * 100));
+const [CONTEXT, TEXT, OTHER] = [ids(BEHIND), ids(NEW), ids(OWN + 1)];
+/** The context's pages lie backwards. */
+const contextSlots = Int32Array.from(slots(0, BEHIND), (slot) => (11 - Math.floor(slot / PAGE_SLOTS)) * PAGE_SLOTS + (slot % PAGE_SLOTS));
+const otherSlots = Int32Array.from([...contextSlots.slice(0, BEHIND / 2), ...slots(PAGE_SLOTS, OWN)]);
+const other: BatchSpan = { tokenIds: OTHER.slice(OWN), startIndex: otherSlots.length, contextSlots: otherSlots, newSlots: Int32Array.of(PAGE_SLOTS + OWN), numLogits: 1 };
+
+async function read(runner: OnnxRunner, tokenIds: readonly number[], context: Int32Array, newSlots: Int32Array, chunk: number, beside: readonly BatchSpan[] = []): Promise<{ logits: number[]; tiled: boolean[] }> {
+  const logits: number[] = [];
+  const tiled: boolean[] = [];
+  for (let at = 0; at < newSlots.length; at += chunk) {
+    const span: BatchSpan = { tokenIds: tokenIds.slice(at, at + chunk), startIndex: context.length + at, contextSlots: Int32Array.from([...context, ...newSlots.slice(0, at)]), newSlots: newSlots.slice(at, at + chunk), numLogits: Math.min(chunk, newSlots.length - at) };
+    logits.push(...(await runner.run([span, ...beside])).subarray(0, span.numLogits * runner.vocabSize));
+    tiled.push(runner.tiled);
+  }
+  return { logits, tiled };
+}
+
+test.each([1, 3, 6])('%i KV heads for six: the same bits', async (kvHeads) => {
+  for (const precision of ['int8', 'int4'] as const) {
+    const runner = await loadRunner(path.join(folder.dir, `${kvHeads} KV heads`), `${folder.dir}/cache`, precision, 'int8', 12 * PAGE_SLOTS);
+    await read(runner, CONTEXT, slots(0, 0), contextSlots, 50);
+    await read(runner, OTHER.slice(0, OWN), otherSlots.slice(0, BEHIND / 2), otherSlots.slice(BEHIND / 2), OWN);
+    const newSlots = slots(10, NEW);
+    const few = await read(runner, TEXT, contextSlots, newSlots, 16);
+    expect(few.tiled).toEqual([false, false, false, false]);
+    const rows = runner.window.read(newSlots);
+    const alone = Array.from(await runner.run([other]));
+    expect(runner.tiled).toBe(false);
+
+    const all = await read(runner, TEXT, contextSlots, newSlots, NEW);
+    expect(all).toEqual({ logits: few.logits, tiled: [true] });
+    expect(runner.window.read(newSlots)).toEqual(rows);
+
+    const beside = await read(runner, TEXT, contextSlots, newSlots, NEW, [other]);
+    expect(beside).toEqual(all);
+    expect(runner.window.read(newSlots)).toEqual(rows);
+    const both = await runner.run([other, { tokenIds: TEXT, startIndex: BEHIND, contextSlots, newSlots, numLogits: 0 }]);
+    expect(runner.tiled).toBe(true);
+    expect(Array.from(both)).toEqual(alone);
+    await runner.dispose();
+  }
+});
+
+test('tiles are for many scores', () => {
+  expect(inTiles(14, 1, 32 * PAGE_SLOTS, PAGE_SLOTS)).toBe(false);
+  expect(inTiles(14, 64, 1 * PAGE_SLOTS, PAGE_SLOTS)).toBe(false);
+  expect(inTiles(14, 32, 9 * PAGE_SLOTS, PAGE_SLOTS)).toBe(true);
+});
