@@ -92,6 +92,8 @@ export class OnnxRunner implements ModelRunner {
 
   /** Whether they attended in tiles of the window (see windowTiles). */
   tiled = false;
+  /** Off only where what that gains is measured. */
+  mayTile = true;
 
   /** For short prompts and for long ones. */
   get scratches(): readonly PrefillScratch[] {
@@ -145,7 +147,7 @@ export class OnnxRunner implements ModelRunner {
     feeds[FEEDS.pastShape] = apart ? shape(0, 0, 0, P) : shape(1, kvHeads, (numHeads / kvHeads) * W, P);
     if (this.prefillFeeds) {
       const together = !prefill && !apart && !measures;
-      this.tiled = together && inTiles(numHeads, W, P, window.pageSlots);
+      this.tiled = this.mayTile && together && inTiles(numHeads, W, P, window.pageSlots);
       const flags = { together: together && !this.tiled, tiles: this.tiled, measures, apart, hasPrefill: prefill !== undefined, hasWindow: W > 0 };
       for (const [name, flag] of Object.entries(flags)) feeds[FEEDS[name as keyof typeof flags]] = new ort.Tensor('bool', [flag], []);
       feeds[FEEDS.lanes] = shape(T - W, W);

@@ -6,7 +6,7 @@ import { getHeapStatistics } from 'node:v8';
 import type { EngineUnderTest, Watched } from './engineUnderTest.ts';
 import { median } from './spread.ts';
 
-export const GROUPS = ['bandwidth', 'decode', 'growth', 'prefill', 'sequences', 'whole', 'questions', 'sampling', 'speculation'] as const;
+export const GROUPS = ['bandwidth', 'decode', 'growth', 'prefill', 'tiles', 'sequences', 'whole', 'questions', 'sampling', 'speculation'] as const;
 export type Group = (typeof GROUPS)[number];
 
 /** Named numbers of one repetition. */
@@ -28,6 +28,9 @@ export interface Workload {
   /** Chunks of a prompt: tokens before them, and tokens in them. */
   chunkContexts: readonly number[];
   chunks: readonly number[];
+  /** Chunks in the window lane, in tiles of the window and at once. */
+  tileContexts: readonly number[];
+  tileChunks: readonly number[];
   sequenceContexts: readonly number[];
   sequenceCounts: readonly number[];
   prompts: readonly number[];
@@ -46,6 +49,8 @@ export const WORKLOAD: Workload = {
   growthContexts: [512, 8192],
   chunkContexts: [0, 2048, 7680],
   chunks: [32, 128, 512],
+  tileContexts: [2048, 7680],
+  tileChunks: [16, 32, 64],
   sequenceContexts: [512, 2048],
   sequenceCounts: [1, 2, 4, 8],
   prompts: [512, 2048, 8192],
@@ -63,6 +68,8 @@ export const TINY_WORKLOAD: Workload = {
   growthContexts: [256],
   chunkContexts: [0, 64],
   chunks: [16, 32],
+  tileContexts: [64],
+  tileChunks: [16],
   sequenceContexts: [32],
   sequenceCounts: [1, 2],
   prompts: [32, 96],
@@ -89,11 +96,12 @@ const LEAST_EARLIER = 1024;
 const WHOLE_CONTEXT = 1 << 16;
 
 export function engineCases(bench: EngineUnderTest, workload: Workload): Case[] {
-  const { contexts, growthContexts, chunkContexts, chunks, sequenceContexts, sequenceCounts, prompts } = workload;
+  const { contexts, growthContexts, chunkContexts, chunks, tileContexts, tileChunks, sequenceContexts, sequenceCounts, prompts } = workload;
   return [
     ...contexts.map((context): Case => ({ group: 'decode', key: { context }, measure: () => decode(bench, context, workload.decodeSteps) })),
     ...growthContexts.map((context): Case => ({ group: 'growth', key: { context }, measure: () => resizing(bench, context) })),
     ...chunkContexts.flatMap((context) => chunks.map((chunk): Case => ({ group: 'prefill', key: { context, chunk }, long: context * chunk > LONG_PRODUCT, measure: () => prefillChunk(bench, context, chunk) }))),
+    ...tileContexts.flatMap((context) => tileChunks.map((chunk): Case => ({ group: 'tiles', key: { context, chunk }, measure: () => tiles(bench, context, chunk) }))),
     ...sequenceContexts.flatMap((context) =>
       sequenceCounts.flatMap((count) =>
         (['shared', 'separate'] as const)
@@ -175,9 +183,9 @@ async function together(bench: EngineUnderTest, context: number, count: number, 
 }
 
 /** A chunk inside a prompt, with everything before it in place; the chunk before it warms up. */
-async function prefillChunk(bench: EngineUnderTest, context: number, chunk: number): Promise<Sample> {
+async function prefillChunk(bench: EngineUnderTest, context: number, chunk: number, lane: 'prefill' | 'window' = 'prefill'): Promise<Sample> {
   bench.renew({ tokenBudget: chunk });
-  const prompt = (length: number): Watched => bench.add(bench.tokens(length), 0, 'chat', false, [[0, length]]);
+  const prompt = (length: number): Watched => bench.add(bench.tokens(length), 0, 'chat', false, lane === 'prefill' ? [[0, length]] : []);
   if (context === 0) {
     await bench.finish(prompt(chunk));
     bench.renew({ tokenBudget: chunk });
@@ -187,6 +195,19 @@ async function prefillChunk(bench: EngineUnderTest, context: number, chunk: numb
   while (sequence.numReached < context) await bench.step();
   const ms = await bench.step();
   return { ms, tokensPerSecond: (1000 * chunk) / ms, windowSlots: bench.windowSlots };
+}
+
+/** A chunk in the window lane: in tiles where it has enough tokens for them, and at once. */
+async function tiles(bench: EngineUnderTest, context: number, chunk: number): Promise<Sample> {
+  const { ms, windowSlots } = await prefillChunk(bench, context, chunk, 'window');
+  const tiled = bench.tiled ? 1 : 0;
+  bench.mayTile = false;
+  try {
+    const { ms: atOnceMs } = await prefillChunk(bench, context, chunk, 'window');
+    return { ms: ms!, atOnceMs: atOnceMs!, gain: atOnceMs! / ms!, tiled, windowSlots: windowSlots! };
+  } finally {
+    bench.mayTile = true;
+  }
 }
 
 /** From the arrival of a prompt to its first token, as in use: the engine chooses its own steps. */

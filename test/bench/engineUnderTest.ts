@@ -193,6 +193,15 @@ export class EngineUnderTest {
     return this.#runner.logitsBytes;
   }
 
+  /** Whether the last step attended in tiles of the window; whether steps may. */
+  get tiled(): boolean {
+    return this.#onnx.tiled;
+  }
+
+  set mayTile(mayTile: boolean) {
+    this.#onnx.mayTile = mayTile;
+  }
+
   /** Window slots that a step attends to, used or not. */
   get windowSlots(): number {
     return this.#engine.stats().windowSlots.total;

@@ -58,6 +58,10 @@ test.each([1, 3, 6])('%i KV heads for six: the same bits', async (kvHeads) => {
     expect(all).toEqual({ logits: few.logits, tiled: [true] });
     expect(runner.window.read(newSlots)).toEqual(rows);
 
+    runner.mayTile = false;
+    expect(await read(runner, TEXT, contextSlots, newSlots, NEW)).toEqual({ logits: few.logits, tiled: [false] });
+    runner.mayTile = true;
+
     const beside = await read(runner, TEXT, contextSlots, newSlots, NEW, [other]);
     expect(beside).toEqual(all);
     expect(runner.window.read(newSlots)).toEqual(rows);
