@@ -92,6 +92,9 @@ const ACQUAINTANCE_TOKENS = 256;
 const MOST_BEFORE_GROWTH = 300;
 /** Tokens of the sequence before it, whose rows leave when it shrinks. */
 const LEAST_EARLIER = 1024;
+/** One would be disturbed by whatever else the machine does. */
+const TILE_STEPS = 3;
+let tilesFirst = false;
 /** Above any context: filling one is a single step. */
 const WHOLE_CONTEXT = 1 << 16;
 
@@ -183,9 +186,9 @@ async function together(bench: EngineUnderTest, context: number, count: number, 
 }
 
 /** A chunk inside a prompt, with everything before it in place; the chunk before it warms up. */
-async function prefillChunk(bench: EngineUnderTest, context: number, chunk: number, lane: 'prefill' | 'window' = 'prefill'): Promise<Sample> {
+async function prefillChunk(bench: EngineUnderTest, context: number, chunk: number): Promise<Sample> {
   bench.renew({ tokenBudget: chunk });
-  const prompt = (length: number): Watched => bench.add(bench.tokens(length), 0, 'chat', false, lane === 'prefill' ? [[0, length]] : []);
+  const prompt = (length: number): Watched => bench.add(bench.tokens(length), 0, 'chat', false, [[0, length]]);
   if (context === 0) {
     await bench.finish(prompt(chunk));
     bench.renew({ tokenBudget: chunk });
@@ -197,17 +200,26 @@ async function prefillChunk(bench: EngineUnderTest, context: number, chunk: numb
   return { ms, tokensPerSecond: (1000 * chunk) / ms, windowSlots: bench.windowSlots };
 }
 
-/** A chunk in the window lane: in tiles where it has enough tokens for them, and at once. */
+/** Chunks in the window lane: in tiles where they have enough tokens for them, and at once, by turns which comes first. */
 async function tiles(bench: EngineUnderTest, context: number, chunk: number): Promise<Sample> {
-  const { ms, windowSlots } = await prefillChunk(bench, context, chunk, 'window');
-  const tiled = bench.tiled ? 1 : 0;
-  bench.mayTile = false;
-  try {
-    const { ms: atOnceMs } = await prefillChunk(bench, context, chunk, 'window');
-    return { ms: ms!, atOnceMs: atOnceMs!, gain: atOnceMs! / ms!, tiled, windowSlots: windowSlots! };
-  } finally {
-    bench.mayTile = true;
+  const sample: Sample = { tiled: 0 };
+  tilesFirst = !tilesFirst;
+  for (const mayTile of [tilesFirst, !tilesFirst]) {
+    bench.mayTile = mayTile;
+    try {
+      bench.renew({ tokenBudget: chunk });
+      const { sequence } = bench.add(bench.tokens(context + TILE_STEPS * chunk), 0, 'chat', false, []);
+      await bench.pretend(() => sequence.numReached >= context - chunk);
+      while (sequence.numReached < context) await bench.step();
+      const times: number[] = [];
+      for (let i = 0; i < TILE_STEPS; i++) times.push(await bench.step());
+      sample[mayTile ? 'ms' : 'atOnceMs'] = median(times);
+      if (bench.tiled) sample.tiled = 1;
+    } finally {
+      bench.mayTile = true;
+    }
   }
+  return { ...sample, gain: sample.atOnceMs! / sample.ms!, windowSlots: bench.windowSlots };
 }
 
 /** From the arrival of a prompt to its first token, as in use: the engine chooses its own steps. */
