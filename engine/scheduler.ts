@@ -100,7 +100,7 @@ export class Scheduler {
   /** Puts the next step together and takes slots for it. */
   schedule(budget: TokenBudget, now: number): Schedule {
     this.#ended = [];
-    this.#dropLost();
+    this.#endLost();
     this.#attendToLong();
     const all = [...this.sequences()];
     const idleToo = all.every((s) => s.priority === 'idle');
@@ -120,16 +120,13 @@ export class Scheduler {
     return { batch, ended: this.#ended };
   }
 
-  /** Ends who needs rows that could not be read back. Then all goes that nobody uses: it is computed anew when it is asked about. */
-  #dropLost(): void {
-    if (!this.#cache.sparse.hasLost) return;
-    this.#cache.sparse.hasLost = false;
+  /** Ends who cannot go on without rows that are lost. */
+  #endLost(): void {
     for (const [sequence, { failure }] of [...this.#admission.running]) {
       if (!failure) continue;
       this.remove(sequence);
       this.#ended.push({ sequence, outcome: lostRows(failure) });
     }
-    this.#cache.evict([], true);
   }
 
   /** Makes room for who attends to parts of its context, and chooses those; before a step is put together. */

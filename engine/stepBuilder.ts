@@ -11,6 +11,7 @@
 import { t } from '@vscode/l10n';
 import type { Admission } from './admission.ts';
 import type { KvCache } from './cache/kvCache.ts';
+import type { LostRows } from './cache/disk/spillFile.ts';
 import { type Lease, numComputed } from './cache/lease.ts';
 import { RequestError } from './errors.ts';
 import type { VirtualTokens } from './policies/fairness.ts';
@@ -62,7 +63,7 @@ export interface StepParties {
 }
 
 /** A lease's `failure`, for the user. */
-export function lostRows({ message }: Error): RequestError {
+export function lostRows({ message }: LostRows): RequestError {
   return new RequestError('readFailed', t('A part of this long text, kept on the disk, could not be read back ({0}). Ask again: it is read anew.', message));
 }
 

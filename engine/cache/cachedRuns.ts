@@ -81,7 +81,7 @@ export class CachedRuns {
       const own = new Float32Array(numHeads * n);
       for (let h = 0; h < numHeads; h++) own.set(attention.subarray(h * width + first, h * width + row), h * n);
       const kept = keptTokens(shape, own, Math.ceil(options.keep * n), this.#biased);
-      const all = this.#memory.reading(node, () => this.#memory.read(node, 0, n));
+      const all = this.#memory.read(node, 0, n);
       // What goes on from it has gone with it.
       if (!all) return;
       const rows = rowsOf(kept, shape, all);
@@ -89,7 +89,7 @@ export class CachedRuns {
     }
   }
 
-  /** The runs of a prefix, up to one that cannot be read back, and whether rows of them may go; those are cut into pieces, for what is pruned is of use only as a whole. */
+  /** The runs of a prefix, up to one whose rows are lost, and whether rows of them may go; those are cut into pieces, for what is pruned is of use only as a whole. */
   *#pieces(tokenIds: readonly number[], from: number): Generator<[TreeNode, boolean]> {
     for (const [found, length] of lengths(this.#memory.tree.match(tokenIds))) {
       if (!mayPrune(found, length, from)) {
@@ -112,14 +112,14 @@ export class CachedRuns {
     }
   }
 
-  /** A run's first tokens as one of their own; null, and it is forgotten, where it cannot be read back. */
+  /** A run's first tokens as one of their own; null where rows of it are lost. */
   #beginning(node: TreeNode, length: number): TreeNode | null {
-    return length < node.tokenIds.length ? this.#memory.reading(node, () => this.#memory.split(node, length)) : node;
+    return length < node.tokenIds.length ? this.#memory.split(node, length) : node;
   }
 
   /**
    * Takes blocks over as the rows of tokenIds[startIndex ..] where those are missing and what stands before them is here. Returns
-   * the number of tokens gained; 0 also where there is no room, or those before them cannot be read back. `codec`: the lossy one that they have been through.
+   * the number of tokens gained; 0 also where there is no room, or those before them are lost. `codec`: the lossy one that they have been through.
    */
   takeStored(tokenIds: readonly number[], startIndex: number, blocks: readonly StoredBlock[], codec: string | null, tag: string): number {
     const { tree, window } = this.#memory;
@@ -144,13 +144,13 @@ export class CachedRuns {
     return node.tokenIds.length;
   }
 
-  /** A copy of the rows of tokenIds[from .. to) as they were computed; null where some are missing, cannot be read back or have been through a lossy codec. */
+  /** A copy of the rows of tokenIds[from .. to) as they were computed; null where some are missing, lost or have been through a lossy codec. */
   readExact(tokenIds: readonly number[], from: number, to: number): KvRows | null {
     const { nodes, numTokens } = this.#memory.tree.match(tokenIds, to);
     if (numTokens < to || nodes.some(({ codec }) => codec !== null)) return null;
     const parts: KvRows[] = [];
     for (const node of nodes.filter((each) => endIndex(each) > from)) {
-      const rows = this.#memory.reading(node, () => this.#memory.read(node, Math.max(0, from - node.startIndex), Math.min(to, endIndex(node)) - node.startIndex));
+      const rows = this.#memory.read(node, Math.max(0, from - node.startIndex), Math.min(to, endIndex(node)) - node.startIndex);
       if (!rows) return null;
       parts.push(rows);
     }

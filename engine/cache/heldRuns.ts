@@ -24,8 +24,10 @@ export class HeldRuns {
     return true;
   }
 
+  /** Of a path the last run first. */
   letGo(node: TreeNode): void {
     node.storedRefs--;
+    this.#memory.settle(node);
   }
 
   /** Adds rows behind a path that is held, to be held, too: as a run or to the last one. Null when there is no room for them. `codec`: see TreeNode. */
@@ -65,8 +67,7 @@ export class HeldRuns {
   /** As the store's `spill`; where the disk has no room, runs there that nobody uses go first. This one stays. */
   #toDisk(blocks: () => Iterable<StoredBlock>, node: TreeNode): StoredRun | null {
     const { store, tree } = this.#memory;
-    this.#memory.reference(node);
-    try {
+    return this.#memory.keeping([node], () => {
       for (;;) {
         const spilled = store.spill(blocks());
         if (spilled) return spilled;
@@ -74,9 +75,7 @@ export class HeldRuns {
         if (!victim) return null;
         this.#memory.drop(victim);
       }
-    } finally {
-      this.#memory.unreference(node);
-    }
+    });
   }
 
   /** Room for a sketch of so many rows, and for a block on its way out. */

@@ -144,7 +144,7 @@ export class KvCache {
 
   /**
    * Moves a lease without tail on to what the tree holds of tokenIds[.. limit), promoting runs from the store.
-   * Returns the number of tokens gained; stops short where the window has no room.
+   * Returns the number of tokens gained; stops short where the window has no room, or rows are lost: from there on it is computed.
    */
   advance(lease: Lease, tokenIds: readonly number[], limit: number): number {
     // A tail has been computed behind the node; what stands there by now is another's.
@@ -153,28 +153,17 @@ export class KvCache {
     const match = tree.match(tokenIds, limit, lease.node);
     if (match.numTokens === 0) return 0;
     const before = endIndex(lease.node);
-    const nodes = this.#reading(lease, [], () => this.#memory.runsOf(match));
+    const nodes = this.#memory.runsOf(match);
     for (const node of nodes) this.#memory.reference(node);
-    const missing = nodes.findIndex((node) => !this.#reading(lease, false, () => this.#memory.promote(node)));
+    const missing = nodes.findIndex((node) => !this.#memory.promote(node));
     const placed = missing < 0 ? nodes : nodes.slice(0, missing);
-    for (const node of nodes.slice(placed.length)) this.#memory.unreference(node);
-    if (lease.quiet && lease.failure) this.#memory.forget(nodes[missing] ?? match.nodes.at(-1)!);
+    for (const node of nodes.slice(placed.length).reverse()) this.#memory.unreference(node);
     const now = this.#clock();
     if (!lease.quiet) for (const node of placed) this.#memory.eviction.hit(node, now - node.lastUse);
     lease.numPruned += placed.reduce((sum, node) => sum + prunedTokens(node), 0);
     lease.node = placed.at(-1) ?? lease.node;
     if (!lease.quiet) this.#touch(lease.node);
     return endIndex(lease.node) - before;
-  }
-
-  /** What reads rows back, for a lease that ends with `failure` where they are lost. */
-  #reading<T>(lease: Lease, otherwise: T, read: () => T): T {
-    try {
-      return read();
-    } catch (error) {
-      this.sparse.lose(lease, error as Error);
-      return otherwise;
-    }
   }
 
   /**
@@ -219,8 +208,11 @@ export class KvCache {
       lease.numKnown = Math.min(lease.numKnown, start - lease.numPruned);
       const child = match.nodes[0]!;
       const length = match.nodes.length > 1 ? child.tokenIds.length : match.lastLength;
-      const node = length < child.tokenIds.length ? this.#reading(lease, null, () => this.#memory.split(child, length)) : child;
+      const node = length < child.tokenIds.length ? this.#memory.split(child, length) : child;
       if (!node) {
+        lease.failure = this.#memory.lossOf(child);
+        // It has gone, and its place is free, unless another lease has it.
+        if (!lease.failure) continue;
         this.#memory.free(slots);
         break;
       }
@@ -241,7 +233,7 @@ export class KvCache {
     this.#memory.free(lease.tail);
     if (!lease.quiet) this.#touch(lease.node);
     if (lease.sparse) this.sparse.release(lease);
-    else for (const node of pathTo(lease.node)) this.#memory.unreference(node);
+    else for (const node of pathTo(lease.node).reverse()) this.#memory.unreference(node);
   }
 
   /** Window slots of a lease's rows, in order; valid until the lease changes or slots move (`pack`, `setMaxBytes`, `shrink`). */
@@ -333,8 +325,8 @@ export class KvCache {
         if (length === child.tokenIds.length) follow(child, at + length);
         else if (at + length < prefix.length) continue;
         else if (!child.pruned) {
-          // One that cannot be read back goes as a whole.
-          const upper = this.#memory.reading(child, () => this.#memory.split(child, length));
+          // One whose rows are lost goes as a whole.
+          const upper = this.#memory.split(child, length);
           if (upper) dropBelow(upper);
         } else {
           // It cannot be cut: what the prefix has of it goes, too.

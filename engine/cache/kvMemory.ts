@@ -9,10 +9,10 @@
 import { Ceiling, roundUp } from './ceiling.ts';
 import type { Compression } from './compression.ts';
 import { type Eviction, type EvictionOrder, evictionOrder, firstToGo } from './eviction/eviction.ts';
-import { isUsed, type Match, numRows, pathTo, PrefixTree, type TreeNode } from './prefixTree.ts';
+import { endIndex, isUsed, type Match, numRows, pathTo, PrefixTree, type TreeNode } from './prefixTree.ts';
 import { SlotPlaces } from './slotPlaces.ts';
 import { SlotAllocator } from './slots.ts';
-import type { SpillFile } from './disk/spillFile.ts';
+import { LostRows, type SpillFile } from './disk/spillFile.ts';
 import { keptBlocks, KvStore, runOf, splitReserve, type StoredBlock } from './store.ts';
 import { type KvRows, kvBytesPerToken } from './kvRows.ts';
 import { type KvWindow, PAGE_SLOTS } from './window.ts';
@@ -52,6 +52,9 @@ export class KvMemory {
   readonly places: SlotPlaces;
   readonly eviction: Eviction;
   readonly #clock: () => number;
+  readonly #log: (line: string) => void;
+  /** Runs in use whose stored rows cannot be read back; they go as soon as they are not. */
+  readonly #lost = new Map<TreeNode, LostRows>();
   /** Slots of runs that nobody references. */
   #evictable = 0;
 
@@ -59,6 +62,7 @@ export class KvMemory {
     this.window = window;
     this.eviction = eviction;
     this.#clock = clock;
+    this.#log = spillFile?.log ?? (() => {});
     this.store = new KvStore(window.shape, spillFile);
     this.tree = new PrefixTree(this.store);
     this.places = new SlotPlaces(window, this.#slots, this.tree);
@@ -133,16 +137,25 @@ export class KvMemory {
     if (node.refCount++ === 0 && node.slots) this.#evictable -= node.slots.length;
   }
 
+  /** Of a path the last run first: one whose stored rows are lost takes with it what goes on from it. */
   unreference(node: TreeNode): void {
     if (--node.refCount === 0 && node.slots) this.#evictable += node.slots.length;
+    this.settle(node);
+  }
+
+  /** Does `work` while these runs, in the order of their path, stay where they are. */
+  keeping<T>(nodes: readonly TreeNode[], work: () => T): T {
+    for (const node of nodes) this.reference(node);
+    try {
+      return work();
+    } finally {
+      for (const node of nodes.toReversed()) this.unreference(node);
+    }
   }
 
   /** Whether the store has so many bytes more, older runs gone or not; this run stays. */
   makeRoomInStore(bytes: number, node: TreeNode): boolean {
-    this.reference(node);
-    const fits = this.#makeStoreRoom(this.ceiling.limit - this.window.bytes - bytes, null);
-    this.unreference(node);
-    return fits;
+    return this.keeping([node], () => this.#makeStoreRoom(this.ceiling.limit - this.window.bytes - bytes, null));
   }
 
   /** Keeps so many bytes for what a sparse lease will hold. Slots move: `tails`, see SlotPlaces. */
@@ -152,72 +165,92 @@ export class KvMemory {
     if (target < this.window.numSlots) this.#shrinkTo(target, tails);
   }
 
-  /** Brings a referenced run into the window; false when there is no room for it. @throws Error when its rows cannot be read back. */
+  /** Brings a referenced run into the window; false when there is no room for it, or its rows are lost. */
   promote(node: TreeNode): boolean {
     if (node.slots) return true;
-    const slots = this.allocate(numRows(node), node.parent?.slots?.at(-1));
+    const slots = this.#lost.has(node) ? null : this.allocate(numRows(node), node.parent?.slots?.at(-1));
     if (!slots) return false;
-    try {
+    const isRead = this.#reading(node, () => {
       this.store.copyTo(this.window, node.stored!, slots, node.startIndex);
-    } catch (error) {
+      return true;
+    });
+    if (!isRead) {
       this.free(slots);
-      throw error;
+      return false;
     }
     node.slots = slots;
     this.events.promotions++;
     return true;
   }
 
-  /** Copies rows [from, to) of a run out, wherever they are. */
-  read(node: TreeNode, from: number, to: number): KvRows {
-    return node.slots ? this.window.read(node.slots.subarray(from, to)) : this.store.read(node.stored!, from, to);
+  /** Copies rows [from, to) of a run out, wherever they are; null where they are lost. */
+  read(node: TreeNode, from: number, to: number): KvRows | null {
+    return node.slots ? this.window.read(node.slots.subarray(from, to)) : this.#reading(node, () => this.store.read(node.stored!, from, to));
   }
 
-  /** The runs of a match, which is not empty, the last one cut where it ends. */
+  /** The runs of a match, which is not empty, the last one cut where it ends, or left out where that would take rows that are lost. */
   runsOf({ nodes, lastLength }: Match): TreeNode[] {
-    const last = nodes.at(-1)!;
-    return [...nodes.slice(0, -1), lastLength < last.tokenIds.length ? this.split(last, lastLength) : last];
+    const [last, before] = [nodes.at(-1)!, nodes.slice(0, -1)];
+    const upper = lastLength < last.tokenIds.length ? this.split(last, lastLength) : last;
+    return upper ? [...before, upper] : before;
   }
 
-  /** Cuts a run after `at` tokens; returns the new upper part. @throws Error, and nothing is cut, when a block cannot be read back. Halves of a compressed block take more than it did: others may have to go. */
-  split(node: TreeNode, at: number): TreeNode {
+  /**
+   * Cuts a run after `at` tokens; returns the new upper part. Null, and nothing is cut, where that would take rows that are lost.
+   * Halves of a compressed block take more than it did: others may have to go.
+   */
+  split(node: TreeNode, at: number): TreeNode | null {
     const before = this.store.bytes;
-    const upper = this.#halve(node, at);
-    if (this.store.bytes > before) {
-      const path = pathTo(upper);
-      for (const each of path) this.reference(each);
-      this.#makeStoreRoom(this.ceiling.limit - this.window.bytes, null);
-      for (const each of path) this.unreference(each);
-    }
+    // A copy of rows that the window has is gone with the first attempt.
+    const halve = (): TreeNode | null => this.#reading(node, () => this.#halve(node, at));
+    const upper = halve() ?? (node.slots && !node.stored ? halve() : null);
+    if (upper && this.store.bytes > before) this.keeping(pathTo(upper), () => this.#makeStoreRoom(this.ceiling.limit - this.window.bytes, null));
     return upper;
   }
 
   #halve(node: TreeNode, at: number): TreeNode {
-    try {
-      return this.tree.split(node, at);
-    } catch (error) {
-      const { slots, stored, storedRefs } = node;
-      if (!slots || !stored || storedRefs > 0) throw error;
-      // The window has it all.
-      this.store.drop(stored);
-      node.stored = null;
-      return this.tree.split(node, at);
-    }
+    const upper = this.tree.split(node, at);
+    const loss = this.#lost.get(node);
+    if (loss) this.#lost.set(upper, loss);
+    return upper;
   }
 
-  /** What `read` makes of a run; null where its rows cannot be read back: then it is forgotten, see `forget`. */
-  reading<T>(node: TreeNode, read: () => T): T | null {
+  /** What `read` makes of a run; null where its stored rows are lost. */
+  #reading<T>(node: TreeNode, read: () => T): T | null {
     try {
       return read();
-    } catch {
-      this.forget(node);
+    } catch (error) {
+      if (!(error instanceof LostRows)) throw error;
+      this.lose(node, error);
       return null;
     }
   }
 
-  /** Lets a run whose rows are lost go with all that goes on from it, but for one that a lease has: who asks for it next computes it anew. */
-  forget(node: TreeNode): void {
-    if (!isUsed(node)) this.drop(node);
+  /**
+   * Stored rows of a run could not be read back: it goes with all that goes on from it, at once or when no lease has it any more,
+   * and is computed anew by who asks for it next. Where the window has them, too, only the copy in the store goes.
+   */
+  lose(node: TreeNode, loss: LostRows): void {
+    if (this.#lost.has(node)) return;
+    this.#lost.set(node, loss);
+    const next = node.slots ? 'They are in memory, too, and stay there' : 'They are forgotten, with what goes on from them, and computed anew when they are asked for';
+    this.#log(`Rows of tokens ${node.startIndex} to ${endIndex(node)} of a long context cannot be read back: ${loss.message}. ${next}.`);
+    this.settle(node);
+  }
+
+  /** Why stored rows of a run are lost that has not gone yet. */
+  lossOf(node: TreeNode): LostRows | null {
+    return this.#lost.get(node) ?? null;
+  }
+
+  /** A lease has let go of a run. If stored rows of it are lost, it may go now. */
+  settle(node: TreeNode): void {
+    if (!this.#lost.has(node) || node.storedRefs > 0) return;
+    if (node.slots) {
+      this.#lost.delete(node);
+      this.store.drop(node.stored!);
+      node.stored = null;
+    } else if (!isUsed(node)) this.drop(node);
   }
 
   /**
@@ -227,21 +260,9 @@ export class KvMemory {
   insertStored(parent: TreeNode, tokenIds: number[], blocks: readonly StoredBlock[]): TreeNode | null {
     const { bytes } = runOf(blocks);
     const path = pathTo(parent);
-    for (const node of path) this.reference(node);
-    const fits = this.#makeStoreRoom(this.ceiling.limit - this.window.bytes - bytes, null);
+    const fits = this.keeping(path, () => this.#makeStoreRoom(this.ceiling.limit - this.window.bytes - bytes, null));
     // A run in the window has all that stands before it there, too.
-    const lost: TreeNode[] = [];
-    const isPlaced = (node: TreeNode): boolean => {
-      try {
-        return this.promote(node);
-      } catch {
-        lost.push(node);
-        return false;
-      }
-    };
-    const slots = !fits && path.every(isPlaced) ? this.allocate(tokenIds.length, parent.slots?.at(-1)) : null;
-    for (const node of path) this.unreference(node);
-    for (const node of lost) this.forget(node);
+    const slots = fits ? null : this.keeping(path, () => (path.every((node) => this.promote(node)) ? this.allocate(tokenIds.length, parent.slots?.at(-1)) : null));
     if (!fits && !slots) return null;
     const now = this.#clock();
     for (const node of path) node.lastUse = now;
@@ -282,6 +303,7 @@ export class KvMemory {
       this.#evictable -= node.slots.length;
     }
     if (node.stored) this.store.drop(node.stored);
+    this.#lost.delete(node);
     this.tree.remove(node);
     this.events.evictions++;
   }
@@ -377,7 +399,7 @@ export class KvMemory {
     if (at <= 0 || node.pruned) return;
     // A stored block goes as a whole, its halves might take more than it does: compressed, or with a sketch each.
     const whole = node.stored ? this.store.wholeBlocks(node.stored, at) : at;
-    if (whole > 0) this.tree.split(node, whole);
+    if (whole > 0) this.#halve(node, whole);
   }
 
   /**

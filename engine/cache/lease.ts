@@ -1,4 +1,5 @@
 /** What a running sequence holds of the cache. */
+import type { LostRows } from './disk/spillFile.ts';
 import { endIndex, type TreeNode } from './prefixTree.ts';
 import type { StoredBlock } from './store.ts';
 
@@ -42,8 +43,8 @@ export interface Lease {
   layout: number;
   /** It is not a request's: what it looks at is as long out of use as before. */
   readonly quiet: boolean;
-  /** Why rows that it should go on from are not there: they could not be read back. */
-  failure: Error | null;
+  /** Rows that it cannot go on without are lost. */
+  failure: LostRows | null;
   /** What the monitor calls the runs that this lease adds. */
   readonly tag: string;
 }

@@ -68,35 +68,33 @@ export class ShiftedRuns {
     return shifts.sort((a, b) => a.start - b.start);
   }
 
-  /** Copies tokens [at, shift.end) into slots, their keys turned; null where there is no room, or the source is gone or cannot be read back. The slots belong to the caller. */
+  /** Copies tokens [at, shift.end) into slots, their keys turned; null where there is no room, or the source is gone. The slots belong to the caller. */
   copy(shift: Shift, at: number, shiftKeys: ShiftKeys): Int32Array | null {
     const { tree, window } = this.#memory;
     const from = at - shift.by;
     const to = shift.end - shift.by;
     const match = tree.match(shift.source, to, tree.root, false);
     if (match.numTokens < to) return null;
-    // What is being read must neither go nor move.
-    for (const node of match.nodes) this.#memory.reference(node);
-    const slots = this.#memory.allocate(to - from);
     const now = this.#clock();
-    const copied = (node: TreeNode): boolean => {
+    const copied = (node: TreeNode, slots: Int32Array): boolean => {
       const last = Math.min(to, endIndex(node));
       for (let first = Math.max(from, node.startIndex); first < last; first += PORTION) {
         const end = Math.min(last, first + PORTION);
-        const rows = this.#memory.reading(node, () => this.#memory.read(node, first - node.startIndex, end - node.startIndex));
+        const rows = this.#memory.read(node, first - node.startIndex, end - node.startIndex);
         if (!rows) return false;
         shiftKeys(rows, shift.by);
-        window.write(slots!.subarray(first - from, end - from), rows, 0, first + shift.by);
+        window.write(slots.subarray(first - from, end - from), rows, 0, first + shift.by);
       }
       node.lastUse = now;
       return true;
     };
-    const lost = slots && match.nodes.find((node) => !copied(node));
-    for (const node of match.nodes) this.#memory.unreference(node);
-    if (!lost) return slots;
-    this.#memory.free(slots);
-    this.#memory.forget(lost);
-    return null;
+    // What is being read must neither go nor move.
+    return this.#memory.keeping(match.nodes, () => {
+      const slots = this.#memory.allocate(to - from);
+      if (!slots || match.nodes.every((node) => copied(node, slots))) return slots;
+      this.#memory.free(slots);
+      return null;
+    });
   }
 
   /** Tokens taken over that stand in for what is missing of these behind the cached ones. */

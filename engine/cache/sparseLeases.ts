@@ -5,7 +5,7 @@
  *
  * Owns which blocks are there. Where runs lie is KvMemory's, when to choose anew is the scheduler's.
  */
-import type { SpillFile } from './disk/spillFile.ts';
+import { LostRows, type SpillFile } from './disk/spillFile.ts';
 import { HeldRuns } from './heldRuns.ts';
 import { canSketch, sketchedAttention, type SketchedBlock } from './keySketch.ts';
 import type { KvMemory } from './kvMemory.ts';
@@ -37,9 +37,10 @@ function isSketched({ codec }: TreeNode): boolean {
   return codec === SKETCH;
 }
 
-/** A block of a path and the position of its first token. */
+/** A block of a path, the run that it is of, and the position of its first token. */
 interface PlacedBlock {
   readonly block: StoredBlock;
+  readonly node: TreeNode;
   readonly startIndex: number;
 }
 
@@ -47,8 +48,6 @@ export class SparseLeases {
   readonly #memory: KvMemory;
   readonly #held: HeldRuns;
   readonly room: SparseRoom;
-  /** Rows could not be read back since this was last set to false. */
-  hasLost = false;
   readonly #clock: () => number;
   readonly #ranks: boolean;
   readonly #biased: ReadonlySet<number>;
@@ -77,34 +76,18 @@ export class SparseLeases {
     const match = matchSketched(this.#memory.tree, tokenIds, limit, lease.node);
     if (match.numTokens === 0) return 0;
     const before = endIndex(lease.node);
-    const nodes = this.#runsOf(match, lease);
+    const nodes = this.#memory.runsOf(match);
     // Room for one must not cost another.
-    for (const node of nodes) this.#memory.reference(node);
-    for (const node of nodes) {
-      if (!this.#held.hold(node)) break;
-      this.#memory.eviction.hit(node, this.#clock() - node.lastUse);
-      lease.node = node;
-    }
-    for (const node of nodes) this.#memory.unreference(node);
+    this.#memory.keeping(nodes, () => {
+      for (const node of nodes) {
+        if (!this.#held.hold(node)) break;
+        this.#memory.eviction.hit(node, this.#clock() - node.lastUse);
+        lease.node = node;
+      }
+    });
     this.choose(lease);
     this.#touch(lease);
     return endIndex(lease.node) - before;
-  }
-
-  /** The run that a match ends in is cut there, for which a block of it is read. */
-  #runsOf(match: Match, lease: Lease): TreeNode[] {
-    try {
-      return this.#memory.runsOf(match);
-    } catch (error) {
-      this.lose(lease, error as Error);
-      return [];
-    }
-  }
-
-  /** Rows that a lease, sparse or not, should go on from could not be read back. Which others are lost with them is not known: a request that asks has all forgotten. */
-  lose(lease: Lease, error: Error): void {
-    lease.failure = error;
-    if (!lease.quiet) this.hasLost = true;
   }
 
   /** Puts whole blocks of a lease's tail into the tree. What another one has computed of the same tokens is gone on with instead. */
@@ -134,7 +117,7 @@ export class SparseLeases {
   /** Gives back what a lease has beside its tail. */
   release(lease: Lease): void {
     for (const { slots } of lease.sparse!.resident) this.#memory.free(slots);
-    for (const node of pathTo(lease.node)) this.#held.letGo(node);
+    for (const node of pathTo(lease.node).reverse()) this.#held.letGo(node);
   }
 
   /** Where the part ends that begins at token `at` of a prompt, or of an answer behind it: then it is chosen anew. */
@@ -205,7 +188,7 @@ export class SparseLeases {
     return sketchedAttention(shape, blocks, asking, without);
   }
 
-  /** Brings the blocks into the window that should be there, and lets the others go. */
+  /** Brings the blocks into the window that should be there, and lets the others go. One whose rows are lost fails the lease. */
   choose(lease: Lease): void {
     const sparse = lease.sparse!;
     const placed = this.#blocks(lease);
@@ -217,15 +200,17 @@ export class SparseLeases {
       this.#memory.free(each.slots);
       resident.delete(each.block);
     }
-    for (const { block, startIndex } of placed) {
+    for (const { block, node, startIndex } of placed) {
       if (!wanted.has(block) || resident.has(block)) continue;
       const slots = this.#memory.allocate(block.numRows);
       if (!slots) continue;
       try {
         this.#memory.window.write(slots, block.rows(), 0, block.positions ?? startIndex);
       } catch (error) {
+        if (!(error instanceof LostRows)) throw error;
         this.#memory.free(slots);
-        this.lose(lease, error as Error);
+        this.#memory.lose(node, error);
+        lease.failure = error;
         continue;
       }
       resident.set(block, { block, slots: [...slots] });
@@ -241,7 +226,7 @@ export class SparseLeases {
     for (const node of pathTo(lease.node)) {
       let { startIndex } = node;
       for (const block of node.stored!.blocks) {
-        placed.push({ block, startIndex });
+        placed.push({ block, node, startIndex });
         startIndex += block.numTokens;
       }
     }

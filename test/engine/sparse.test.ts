@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
+import { LostRows, SpillFile } from '../../engine/cache/disk/spillFile.ts';
 import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import { sketchBytes } from '../../engine/cache/keySketch.ts';
 import { type BatchSpan, prefillRows, scratchRows } from '../../engine/batch.ts';
@@ -207,14 +207,14 @@ test.each([0, 13])('rows that cannot be read back end the request that needs the
   expect(first.ended).toBe('length');
   const read = spillFile.read.bind(spillFile);
   spillFile.read = () => {
-    throw new Error('input/output error');
+    throw new LostRows('input/output error');
   };
   const broken = ask(engine, [...block, ...tokens(40, 3)], { prefillTokens: block.length, maxTokens: 5 });
   const beside = ask(engine, tokens(300, 4), { maxTokens: 5 });
   // Fits into memory, but begins as what is on the disk.
   const alike = ask(engine, [...block.slice(0, 300), 7], { prefillTokens: 300, maxTokens: 5 });
   await drain(engine);
-  expect(alike).toMatchObject({ numEnds: 1, ended: 'readFailed' });
+  expect(alike.tokenIds).toEqual(runAlone([...block.slice(0, 300), 7], { maxTokens: 5 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds);
   expect(broken).toMatchObject({ numEnds: 1, ended: 'readFailed' });
   expect(beside.tokenIds).toEqual(runAlone(tokens(300, 4), { maxTokens: 5 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds);
   engine.checkIntegrity();
@@ -246,6 +246,47 @@ test.skipIf(!CAN_REACH)('one bit that changes on the disk ends the request that 
   const again = question(2);
   await drain(engine);
   expect(again).toMatchObject({ numEnds: 1, ended: 'length', tokenIds: first.tokenIds });
+  spillFile.close();
+});
+
+test.skipIf(!CAN_REACH)('one bit that changes on the disk costs no other context, nor what nobody uses', async () => {
+  const own = mkdtempSync(path.join(folder, 'alone-'));
+  const lines: string[] = [];
+  const spillFile = new SpillFile(own, 10_000_000, (line) => lines.push(line));
+  // With room in memory for the sketches of both.
+  const { engine } = opened({ spillFile, slots: 3072 });
+  const [block, other, short] = [tokens(LONG, 1), tokens(LONG, 2), tokens(400, 3)];
+  const question = (of: readonly number[], seed: number): Watched => ask(engine, [...of, ...tokens(40, seed)], { prefillTokens: of.length, maxTokens: 5 });
+  for (const of of [block, other, short]) {
+    question(of, 4);
+    await drain(engine);
+  }
+  const cached = (): number[] => [block, other, short].map((of) => engine.describe(of).tokens);
+  const [, ...others] = cached();
+  expect(Math.min(...others)).toBeGreaterThanOrEqual(400);
+  damage(own, 700);
+  const broken = question(block, 5);
+  await drain(engine);
+  expect(broken.ended).toBe('readFailed');
+  expect(lines).toEqual([expect.stringMatching(/^Rows of tokens 0 to \d+ of a long context cannot be read back/)]);
+  expect(cached()).toEqual([0, ...others]);
+  const beside = question(other, 5);
+  await drain(engine);
+  expect(beside).toMatchObject({ ended: 'length' });
+  expect(beside.sequence.cachedTokens).toBe(others[0]);
+  spillFile.close();
+});
+
+test('an error that is not the disk\'s is a bug, not lost rows: it ends the engine', async () => {
+  const { engine, spillFile } = opened();
+  const block = tokens(LONG, 1);
+  ask(engine, block, { prefillTokens: block.length, maxTokens: 5 });
+  await drain(engine);
+  spillFile.read = () => {
+    throw new TypeError('a bug');
+  };
+  ask(engine, [...block, 5], { prefillTokens: block.length, maxTokens: 5 });
+  await expect(drain(engine)).rejects.toThrow('a bug');
   spillFile.close();
 });
 

@@ -11,7 +11,7 @@ import type { BatchSpan } from '../../engine/batch.ts';
 import { codecNamed } from '../../engine/cache/codecs/registry.ts';
 import { type Compression, compressionOf } from '../../engine/cache/compression.ts';
 import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
-import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
+import { LostRows, SpillFile } from '../../engine/cache/disk/spillFile.ts';
 import { KEPT_CODEC } from '../../engine/cache/keptRows.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import { Engine } from '../../engine/engine.ts';
@@ -162,7 +162,7 @@ test.each<Setting & { name: string }>([
   const breakReads = (): void => {
     const read = spillFile.read.bind(spillFile);
     spillFile.read = (piece) => {
-      if (fails) throw new Error('input/output error');
+      if (fails) throw new LostRows('input/output error');
       return read(piece);
     };
   };

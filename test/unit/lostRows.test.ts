@@ -1,9 +1,9 @@
-/** Rows of a long context that cannot be read back from the disk, where no request waits for them: their run is forgotten, with one line, and nothing else. */
+/** Rows of a long context that cannot be read back from the disk: their run is forgotten, with one line, and nothing else. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
+import { LostRows, SpillFile } from '../../engine/cache/disk/spillFile.ts';
 import { KvCache } from '../../engine/cache/kvCache.ts';
 import { kvBytesPerToken, type KvRows } from '../../engine/cache/kvRows.ts';
 import { sketchBytes } from '../../engine/cache/keySketch.ts';
@@ -43,8 +43,7 @@ const known = (tokenIds: readonly number[]): number => cache.describe(tokenIds).
 /** As it was found: one line, a cache in order, and all that has nothing to do with it. */
 function expectOnlyLost(): void {
   cache.checkIntegrity();
-  expect(lines).toEqual([expect.stringMatching(/^Rows of a long context are lost: .*damaged$/)]);
-  expect(cache.sparse.hasLost).toBe(false);
+  expect(lines).toEqual([expect.stringMatching(/^Rows of tokens \d+ to \d+ of a long context cannot be read back: .*damaged\. They are (forgotten, with what goes on from them, and computed anew when they are asked for|in memory, too, and stay there)\.$/)]);
   expect(known(OTHER)).toBe(OTHER.length);
 }
 
@@ -97,7 +96,9 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     cache.evict(LONG.slice(0, WITHIN));
     cache.evict([9000]);
     expect([known(LONG), known([9000, 9001])]).toEqual([N, 1]);
+    expectOnlyLost();
     cache.release(lease);
+    expect(known(LONG)).toBe(0);
     expectOnlyLost();
   });
 
@@ -151,22 +152,85 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     expectOnlyLost();
   });
 
-  test.each([N, WITHIN])('what measures in quiet moments forgets the run alone: %i tokens', (length) => {
+  test.each([{ quiet: true, length: N }, { quiet: true, length: WITHIN }, { quiet: false, length: N }, { quiet: false, length: WITHIN }])('who goes on from it computes it anew: $length tokens, quiet: $quiet', ({ quiet, length }) => {
     damageOne();
-    const lease = cache.open('', { quiet: true });
+    const lease = cache.open('', { quiet });
     expect(cache.advance(lease, LONG, length)).toBe(0);
+    expect(lease.failure).toBeNull();
     cache.release(lease);
     expect(known(LONG)).toBe(0);
     expectOnlyLost();
+    compute(LONG, ROWS);
+    expect(cache.runs.readExact(LONG, 0, N)).toEqual(ROWS);
+    expectOnlyLost();
+  });
+
+  test('who has computed what would have to be cut from it goes on with his own', () => {
+    damageOne();
+    compute(LONG.slice(0, WITHIN), sliceRows(SHAPE, ROWS, 0, WITHIN));
+    expect(known(LONG)).toBe(WITHIN);
+    expect(cache.runs.readExact(LONG, 0, WITHIN)).toEqual(sliceRows(SHAPE, ROWS, 0, WITHIN));
+    expectOnlyLost();
+  });
+
+  test('but not while another lease has it', () => {
+    const other = cache.open('chat', { sparse: N });
+    cache.advance(other, LONG, N);
+    damageOne();
+    const lease = cache.open();
+    const slots = cache.allocate(WITHIN)!;
+    window.write(slots, ROWS, 0, 0);
+    cache.append(lease, slots);
+    cache.commit(lease, LONG.slice(0, WITHIN));
+    expect(lease.failure).toBeInstanceOf(LostRows);
+    cache.release(lease);
+    expect(known(LONG)).toBe(N);
+    expectOnlyLost();
+    cache.release(other);
+    expect(known(LONG)).toBe(0);
+    expectOnlyLost();
+  });
+
+  test.each([{ block: DAMAGED, left: [0, 0] }, { block: N / BLOCK + 1, left: [N, N + 64] }])('a lease that attends to parts of the context has failed; what does not go on from it stays: block $block', ({ block, left }) => {
+    const [one, two] = [6000, 7000].map((first) => [...LONG, ...Array.from({ length: 64 }, (_, i) => first + i)]) as [number[], number[]];
+    for (const [i, ids] of [one, two].entries()) {
+      const lease = cache.open('chat', { sparse: N + 64 });
+      expect(cache.advance(lease, ids, N)).toBe(N);
+      const slots = cache.allocate(64)!;
+      window.write(slots, randomRows(SHAPE, 64, 7 + i), 0, N);
+      cache.append(lease, slots);
+      cache.commit(lease, ids);
+      cache.release(lease);
+    }
+    damage(folder, block * (spillFile.bytes / (N / BLOCK + 4)));
+    const lease = cache.open('chat', { sparse: N + 64 });
+    expect(cache.advance(lease, one, N + 64)).toBe(N + 64);
+    expect(lease.failure).toBeInstanceOf(LostRows);
+    cache.checkIntegrity();
+    cache.release(lease);
+    expect([known(one), known(two)]).toEqual(left);
+    expectOnlyLost();
+  });
+
+  test('a fault of ours is none of the disk: it is not taken for lost rows', () => {
+    spillFile.read = () => {
+      throw new TypeError('a bug');
+    };
+    const lease = cache.open();
+    const sparse = cache.open('chat', { sparse: N });
+    for (const reads of [() => cache.runs.readExact(LONG, 0, N), () => cache.evict(LONG.slice(0, WITHIN)), () => cache.advance(lease, LONG, N), () => cache.advance(sparse, LONG, N)]) expect(reads).toThrow('a bug');
+    expect(known(LONG)).toBe(N);
+    expect(lines).toEqual([]);
   });
 });
 
-test.skipIf(!CAN_REACH)('a line when reading begins to fail, not for each block', () => {
+test.skipIf(!CAN_REACH)('a line for each run, not for each block', () => {
   const later = LONG.map((id) => id + 10_000);
   compute(later, ROWS, { sparse: N });
   const numBlocks = (2 * N) / BLOCK;
   damage(folder, ...Array.from({ length: numBlocks }, (_, i) => i * (spillFile.bytes / numBlocks)));
   for (const ids of [LONG, later]) cache.evict(ids.slice(0, WITHIN));
   expect([known(LONG), known(later)]).toEqual([0, 0]);
-  expectOnlyLost();
+  expect(lines).toHaveLength(2);
+  cache.checkIntegrity();
 });

@@ -1,9 +1,9 @@
 /** The temporary file for rows of long contexts: what comes back, what the disk sees of it, and what is left. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { SEAL_BYTES, SpillFile } from '../../engine/cache/disk/spillFile.ts';
+import { LostRows, SEAL_BYTES, SpillFile } from '../../engine/cache/disk/spillFile.ts';
 import { CAN_REACH, damage, openSpillFiles } from './damagedSpill.ts';
 
 let folder: string;
@@ -75,9 +75,28 @@ test.skipIf(!CAN_REACH).each([0, 517, 999, 1000 - SEAL_BYTES])('a bit that chang
   const file = opened();
   const [before, piece, after] = [1, 2, 3].map((seed) => file.put(data(1000, seed))!);
   damage(folder, piece!.at + at);
-  expect(() => file.read(piece!)).toThrow('the temporary file is damaged');
+  expect(() => file.read(piece!)).toThrow(new LostRows(`${folder}: the temporary file is damaged`));
+  // What becomes of them, and so what is to be told, is another's to decide.
+  expect(lines).toEqual([]);
   expect([before, after].map((each) => [...file.read(each!)])).toEqual([[...data(1000, 1)], [...data(1000, 3)]]);
   file.close();
+});
+
+test.skipIf(!CAN_REACH)('a file that somebody has cut short has lost what was there', () => {
+  const file = opened();
+  const [before, piece] = [1, 2].map((seed) => file.put(data(1000, seed))!);
+  truncateSync(openSpillFiles(folder)[0]!, 1999);
+  expect(() => file.read(piece!)).toThrow(new LostRows(`${folder}: the temporary file is shorter than it was`));
+  expect([...file.read(before!)]).toEqual([...data(1000, 1)]);
+  file.close();
+});
+
+test('to read from it once it is closed is a fault of ours', () => {
+  const file = opened();
+  const piece = file.put(data(100, 1))!;
+  file.close();
+  expect(() => file.read(piece)).not.toThrow(LostRows);
+  expect(() => file.read(piece)).toThrow('closed');
 });
 
 test('what stands in a place is not taken for what stood there before', () => {

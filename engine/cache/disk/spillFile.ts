@@ -20,6 +20,11 @@ const SEAL = 'aes-256-gcm';
 /** Bytes of a piece in the file beyond its data: they tell whether it is as it was written. */
 export const SEAL_BYTES = 16;
 
+/** What was put into the file does not come back as it was: the disk is at fault, or who else wrote there. */
+export class LostRows extends Error {
+  override readonly name = 'LostRows';
+}
+
 export interface SpilledPiece {
   readonly at: number;
   /** In the file, SEAL_BYTES of them at its end. */
@@ -34,22 +39,22 @@ export class SpillFile {
   readonly maxBytes: number;
   /** Of all pieces. */
   bytes = 0;
-  readonly #log: (line: string) => void;
+  /** Whoever has rows here tells what becomes of those that are lost. */
+  readonly log: (line: string) => void;
   readonly #key = randomBytes(32);
   #file: { readonly fd: number; readonly name: string } | null = null;
   #end = 0;
   /** Where pieces were, in order, none beside another. */
   readonly #holes: { at: number; bytes: number }[] = [];
   #numWrites = 0;
-  /** The log has the last failure to write; to read. */
+  /** The log has the last failure to write. */
   #told = false;
-  #toldLost = false;
 
   /** Nothing is written before the first piece. */
   constructor(folder: string, maxBytes: number, log: (line: string) => void) {
     this.#folder = folder;
     this.maxBytes = maxBytes;
-    this.#log = log;
+    this.log = log;
   }
 
   /** null: there is no room for it, under the cap or on the disk. */
@@ -62,7 +67,7 @@ export class SpillFile {
       this.#file ??= this.#open();
       if (writevSync(this.#file.fd, this.#sealed(data, piece.serial), piece.at) < bytes) throw new Error('the disk is full');
     } catch (error) {
-      if (!this.#told) this.#log(`Rows of a long context cannot be written to ${this.#folder}: ${(error as Error).message}`);
+      if (!this.#told) this.log(`Rows of a long context cannot be written to ${this.#folder}: ${(error as Error).message}`);
       this.#told = true;
       return null;
     }
@@ -76,17 +81,17 @@ export class SpillFile {
     return piece;
   }
 
-  /** @throws Error when it cannot be read, or is not as it was written. */
-  read(piece: SpilledPiece): Uint8Array {
+  /** @throws LostRows when it cannot be read, or is not as it was written. */
+  read({ at, bytes, serial }: SpilledPiece): Uint8Array {
+    const sealed = this.#bytes(at, bytes);
+    const decipher = createDecipheriv(SEAL, this.#key, nonce(serial)).setAuthTag(sealed.subarray(-SEAL_BYTES));
+    const data = decipher.update(sealed.subarray(0, -SEAL_BYTES));
     try {
-      const data = this.#opened(piece);
-      this.#toldLost = false;
-      return data;
-    } catch (error) {
-      if (!this.#toldLost) this.#log(`Rows of a long context are lost: ${(error as Error).message}`);
-      this.#toldLost = true;
-      throw error;
+      decipher.final();
+    } catch {
+      throw new LostRows(`${this.#folder}: the temporary file is damaged`);
     }
+    return data;
   }
 
   free({ at, bytes }: SpilledPiece): void {
@@ -109,7 +114,7 @@ export class SpillFile {
     try {
       if (this.bytes === 0 && this.#file) ftruncateSync(this.#file.fd, 0);
     } catch (error) {
-      this.#log(`${this.#folder}: ${(error as Error).message}`);
+      this.log(`${this.#folder}: ${(error as Error).message}`);
     }
   }
 
@@ -132,17 +137,19 @@ export class SpillFile {
     return { fd, name };
   }
 
-  #opened({ at, bytes, serial }: SpilledPiece): Uint8Array {
-    const sealed = new Uint8Array(bytes);
-    if (!this.#file || readSync(this.#file.fd, sealed, 0, bytes, at) < bytes) throw new Error(`${this.#folder}: the temporary file is shorter than it was`);
-    const decipher = createDecipheriv(SEAL, this.#key, nonce(serial)).setAuthTag(sealed.subarray(-SEAL_BYTES));
-    const data = decipher.update(sealed.subarray(0, -SEAL_BYTES));
+  #bytes(at: number, length: number): Uint8Array {
+    if (!this.#file) throw new Error('Rows are read from a temporary file that is closed.');
+    const bytes = new Uint8Array(length);
+    let numRead: number;
     try {
-      decipher.final();
-    } catch {
-      throw new Error(`${this.#folder}: the temporary file is damaged`);
+      numRead = readSync(this.#file.fd, bytes, 0, length, at);
+    } catch (error) {
+      const { syscall, message } = error as NodeJS.ErrnoException;
+      // The system's answer; anything else is a fault of ours.
+      throw syscall === undefined ? error : new LostRows(`${this.#folder}: ${message}`);
     }
-    return data;
+    if (numRead < length) throw new LostRows(`${this.#folder}: the temporary file is shorter than it was`);
+    return bytes;
   }
 
   /** As it lies in the file, in two parts. */
