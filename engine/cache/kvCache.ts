@@ -295,7 +295,7 @@ export class KvCache {
 
   /** For moments without work: gives back memory that is not needed. Slots move. */
   shrink(): void {
-    this.#memory.shrink(this.#tails());
+    this.#memory.shrink([...this.#tails()]);
   }
 
   /** Keeps the runs of a prefix, those still to come included, until all others are gone. null ends it. */

@@ -322,13 +322,33 @@ export class KvMemory {
   }
 
   /** For quiet moments: demotes stale runs, and gives the memory of free slots back when there are many. */
-  shrink(tails: Iterable<number[]>): void {
+  shrink(tails: readonly (number[] | Int32Array)[]): void {
     const now = this.#clock();
-    for (const node of this.#dead()) {
-      if (!node.pinned && now - node.lastUse > STALE_MS && !this.#demote(node, this.window.numSlots)) break;
-    }
-    const target = Math.max(this.#initialSlots, roundUp(this.numHeld, WINDOW_STEP));
-    if (this.window.numSlots - target >= Math.max(LEAST_SHRINK, this.window.numSlots / 4)) this.#shrinkTo(target, tails);
+    const stale = this.#dead().filter((node) => !node.pinned && now - node.lastUse > STALE_MS);
+    const left = this.numHeld - stale.reduce((sum, { slots }) => sum + slots!.length, 0);
+    const shrinks = this.#isWorthShrinking(this.#slotsAround(left));
+    for (const node of stale) if (!(shrinks ? this.#demoteShrinking(node, tails) : this.#demote(node, this.window.numSlots))) break;
+    const target = this.#slotsAround(this.numHeld);
+    if (this.#isWorthShrinking(target)) this.#shrinkTo(target, tails);
+  }
+
+  /**
+   * Demotes a run into the room that the window leaves the store once it is smaller. The ceiling holds meanwhile: where there is no
+   * room yet, free slots are given back first, and then the run leaves a page's worth at a time. False where it has to stay.
+   */
+  #demoteShrinking(node: TreeNode, tails: readonly (number[] | Int32Array)[]): boolean {
+    if (!this.#hasStoreRoom(node)) this.#shrinkTo(Math.min(this.window.numSlots, this.#slotsAround(this.numHeld)), tails);
+    const rest = this.#hasStoreRoom(node) ? null : this.#cut(node, RECLAIM_TOKENS);
+    return this.#demote(node, this.window.numSlots) && (rest === null || this.#demoteShrinking(rest, tails));
+  }
+
+  /** P with room for so many slots. */
+  #slotsAround(numHeld: number): number {
+    return Math.max(this.#initialSlots, roundUp(numHeld, WINDOW_STEP));
+  }
+
+  #isWorthShrinking(target: number): boolean {
+    return this.window.numSlots - target >= Math.max(LEAST_SHRINK, this.window.numSlots / 4);
   }
 
   /** Unreferenced runs in the window, in the order in which they go. */
@@ -361,6 +381,7 @@ export class KvMemory {
   }
 
   #shrinkTo(target: number, tails: Iterable<number[] | Int32Array>): void {
+    if (target === this.window.numSlots) return;
     while (this.numHeld > target) {
       if (!this.#reclaim(this.numHeld - target, target)) throw new Error('The window shrinks below the slots in use.');
     }
@@ -382,8 +403,7 @@ export class KvMemory {
   /** Moves an unreferenced run to the store; false when the ceiling leaves no room, though older runs were to go. */
   #demote(node: TreeNode, numSlots: number): boolean {
     if (!node.stored) {
-      const limit = this.ceiling.limit - numSlots * this.ceiling.bytesPerSlot - node.slots!.length * (node.pruned ? this.store.bytesPerKeptRow : this.store.bytesPerToken);
-      if (!this.#makeStoreRoom(limit, node)) return false;
+      if (!this.#makeStoreRoom(this.#storeLimit(node, numSlots), node)) return false;
       node.stored = node.pruned ? this.store.putKept(this.window, node.slots!, node.tokenIds.length) : this.store.put(this.window, node.slots!);
     }
     this.#slots.give(node.slots!);
@@ -393,13 +413,23 @@ export class KvMemory {
     return true;
   }
 
-  /** Leaves `node` with its last tokens only, at most `length`, for an eviction that needs no more. */
-  #cut(node: TreeNode, length: number): void {
+  /** Bytes that the store may have before a run of the window comes to it, beside a window of so many slots. */
+  #storeLimit(node: TreeNode, numSlots: number): number {
+    return this.ceiling.limit - numSlots * this.ceiling.bytesPerSlot - node.slots!.length * (node.pruned ? this.store.bytesPerKeptRow : this.store.bytesPerToken);
+  }
+
+  /** Whether a run of the window can go to the store with nothing else gone. */
+  #hasStoreRoom(node: TreeNode): boolean {
+    return node.stored !== null || this.store.bytes <= this.#storeLimit(node, this.window.numSlots);
+  }
+
+  /** Leaves `node` with its last tokens only, at most `length`, for an eviction that needs no more; returns the rest, if there is any. */
+  #cut(node: TreeNode, length: number): TreeNode | null {
     const at = node.tokenIds.length - length;
-    if (at <= 0 || node.pruned) return;
+    if (at <= 0 || node.pruned) return null;
     // A stored block goes as a whole, its halves might take more than it does: compressed, or with a sketch each.
     const whole = node.stored ? this.store.wholeBlocks(node.stored, at) : at;
-    if (whole > 0) this.#halve(node, whole);
+    return whole > 0 ? this.#halve(node, whole) : null;
   }
 
   /**

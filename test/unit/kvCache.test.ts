@@ -38,6 +38,31 @@ function cached(cache: KvCache, window: KvWindow, tokenIds: number[]): void {
 
 const run = (n: number, first: number): number[] => Array.from({ length: n }, (_, i) => first * 1000 + i);
 
+test.each([{ numOld: 760, least: 760 }, { numOld: 1000, least: 700 }])('what a quiet moment takes from the window does not drive out what the smaller window leaves room for: $numOld stored', ({ numOld, least }) => {
+  const { cache, window, clock } = newCache(2048);
+  const [old, young] = [run(numOld, 1), run(1024, 2)];
+  const most = (): void => expect(cache.windowBytes + cache.storeBytes).toBeLessThanOrEqual(2048 * BYTES);
+  // Between the steps of a demotion, too.
+  const { read, resize } = window;
+  window.read = (slots) => {
+    most();
+    return read.call(window, slots);
+  };
+  window.resize = (...sizes) => {
+    resize.apply(window, sizes);
+    most();
+  };
+  for (const ids of [old, young]) {
+    cached(cache, window, ids);
+    clock.now += 61_000;
+    cache.shrink();
+    cache.checkIntegrity();
+  }
+  expect(cache.windowSlots).toEqual({ total: 256, free: 256, held: 0 });
+  expect(cache.describe(young)).toMatchObject({ tokens: 1024, tier: 'store' });
+  expect(cache.describe(old).tokens).toBeGreaterThanOrEqual(least);
+});
+
 test('two sequences that compute the same keep one copy', () => {
   const { cache, window } = newCache(100);
   const a = cache.open();
