@@ -20,6 +20,8 @@ export type ErrorCode =
   | 'badRequest'
   | 'contextTooLong'
   | 'outOfMemory'
+  /** A text that is kept on the disk as it is read has no room there. */
+  | 'diskFull'
   | 'readFailed'
   | 'unknownDocument'
   | 'modelInvalid'

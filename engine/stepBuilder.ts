@@ -343,7 +343,7 @@ export class StepBuilder {
     }
     // What it computes has no room outside the window: its scratch would grow with what stays there.
     if (lease.sparse && lease.tail.length + most > this.#cache.sparse.room.slotsWith(0)) {
-      this.#end(sequence, new RequestError('outOfMemory', t('The disk takes no more of this long text. Free some of it, allow the cache more of it or more memory, or send less text.')));
+      this.#end(sequence, new RequestError('diskFull', t('The disk takes no more of this long text. Free some of it, allow the cache more of it or more memory, or send less text.')));
       return false;
     }
     for (; running.has(sequence); ) {

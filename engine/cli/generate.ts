@@ -6,7 +6,8 @@ import type { Client } from './client.ts';
 import { LARGEST_INPUT_BYTES, readTextFile } from './files.ts';
 import { type CommandLine, samplingOf, text, UsageError } from './options.ts';
 import { doneLine, log, printJson, statsLine } from './output.ts';
-import { runTask, withClient, withRemedy } from './session.ts';
+import { withRemedy } from './remedy.ts';
+import { runTask, withClient } from './session.ts';
 
 interface Request {
   task: Task;

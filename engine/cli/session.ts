@@ -1,12 +1,11 @@
 /** One command's stay in the engine: load, do the work, close, whatever happens. */
 import { rename, rm, stat, writeFile } from 'node:fs/promises';
-import { leastBudget } from '../cacheReach.ts';
 import { RequestError } from '../errors.ts';
-import { inspectFolder } from '../inspection.ts';
 import { type Chunk, Client, type GenerateOptions } from './client.ts';
 import { FileError, whyNot } from './files.ts';
-import { type CommandLine, KEPT_BYTES, loadOptionsOf, samplingOf, text } from './options.ts';
-import { bytes, count, doneLine, footer, log, printJson } from './output.ts';
+import { type CommandLine, loadOptionsOf, samplingOf, text } from './options.ts';
+import { doneLine, footer, log, printJson } from './output.ts';
+import { withRemedy } from './remedy.ts';
 import type { LoadOptions, ModelInfo, Task } from '../protocol.ts';
 
 export async function withClient<T>(line: CommandLine, work: (client: Client, model: ModelInfo) => Promise<T>): Promise<T> {
@@ -74,18 +73,6 @@ async function writing(file: string, write: () => Promise<void>): Promise<void> 
     await rm(temporaryOf(file), { force: true }).catch(() => {});
     throw new RequestError('badRequest', `${file} cannot be written: ${(error as NodeJS.ErrnoException).code === 'ENOENT' ? 'its folder does not exist' : whyNot(error)}`);
   }
-}
-
-/** For a context that has no room: which option that is, and what would answer all the same. */
-export async function withRemedy(line: CommandLine, error: unknown): Promise<unknown> {
-  if (!(error instanceof RequestError) || error.code !== 'outOfMemory') return error;
-  const { modelDir, kv, precision, contextTokens = Number.POSITIVE_INFINITY, disk } = loadOptionsOf(line);
-  const option = 'The limit is --max-bytes';
-  if (kv === 'float32' || precision === 'float32') return new RequestError(error.code, `${error.message} ${option}.`);
-  const { model } = await inspectFolder(modelDir);
-  const tokens = Math.min(contextTokens, model.config.contextTokens);
-  const least = bytes(leastBudget(model.config, tokens, KEPT_BYTES));
-  return new RequestError(error.code, `${error.message} ${option}; with ${disk ? '' : '--keep DIR and '}about ${least} of it a text of up to ${count(tokens)} tokens is answered, from the parts of it that matter.`);
 }
 
 /** Runs one task and prints it: streamed text, or JSON lines. Returns the text. @param beforeFooter prints what else stands above the footer. */

@@ -189,7 +189,7 @@ test('a disk that fills up while a context is read: it ends with what it has, an
   const long = ask(engine, tokens(3000, 1), { maxTokens: 4 });
   await drain(engine);
   expect(long.numEnds).toBe(1);
-  expect(long.ended).toBe('outOfMemory');
+  expect(long.ended).toBe('diskFull');
   expect(long.message).toContain('disk takes no more');
   // What it could not give away does not pile up in the window, and in the scratch.
   expect(most).toBeLessThanOrEqual(736 + 256 + 32);
