@@ -21,6 +21,8 @@ module.exports = {
   ],
   options: {
     doNotFollow: { path: 'node_modules' },
+    // AssemblyScript, with a compiler of its own.
+    exclude: { path: '^engine/cache/codecs/kernels/' },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
     enhancedResolveOptions: { extensions: ['.ts', '.js', '.json'] },

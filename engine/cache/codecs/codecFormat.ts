@@ -10,14 +10,17 @@ export type CodecShape = Pick<KvShape, 'numLayers' | 'kvHeads' | 'headSize'>;
 /** Floats of one side of one layer: for n tokens, `byChannel` [kvHeads, headSize, n] or `byToken` [kvHeads, n, headSize]. */
 export type Layout = 'byChannel' | 'byToken';
 
-/** Pure: the same floats give the same bytes. The number of bytes depends on sizes only. */
+/**
+ * Pure: the same floats give the same bytes. The number of bytes depends on sizes only. Floats and bytes are at addresses of the
+ * kernels' memory (kernels.ts); at `spare` there is room for what is kept beside them (layerRoom.ts).
+ */
 export interface SideFormat {
   readonly layout: Layout;
   bytes(kvHeads: number, headSize: number, n: number): number;
-  /** Writes bytes(..) bytes from out[at] on. May use `x` as scratch. */
-  encode(x: Float32Array, kvHeads: number, headSize: number, n: number, out: Uint8Array, at: number): void;
+  /** Writes bytes(..) bytes from `out` on. May use `x` as scratch. */
+  encode(x: number, kvHeads: number, headSize: number, n: number, out: number, spare: number): void;
   /** @throws MalformedRun when the bytes cannot have been written by `encode`. */
-  decode(bytes: Uint8Array, at: number, kvHeads: number, headSize: number, n: number, x: Float32Array): void;
+  decode(from: number, kvHeads: number, headSize: number, n: number, x: number, spare: number): void;
 }
 
 /** V is coded by token in all formats. */

@@ -7,10 +7,18 @@
 import { type KvRows, newKvRows } from '../kvRows.ts';
 import { type CodecShape, type DecodedRun, type ExactTokens, MalformedRun, type Rotation, type RunFormat, type RunPlace } from './codecFormat.ts';
 import { exactBytes, readExact, writeExact } from './exactRows.ts';
-import { hadamard } from './hadamard.ts';
-import { keyFloats, storeKeys, storeValues, valueFloats } from './rowFloats.ts';
+import { hadamardAt } from './hadamard.ts';
+import { LayerRoom } from './layerRoom.ts';
 import { HEADER_BYTES, readHeader, writeHeader } from './runHeader.ts';
 import { rotateKeys } from './unrotate.ts';
+
+/** Tokens [from, from + count) of a run. Their bytes: from `at` on, `length` for each layer. */
+interface CodedBlock {
+  readonly from: number;
+  readonly count: number;
+  readonly at: number;
+  readonly length: number;
+}
 
 /** A run at this place stands before everything recent and after the sinks. */
 const INSIDE: RunPlace = { startIndex: 1 << 10 };
@@ -49,25 +57,27 @@ export class KvCodec {
 
   encode(rows: KvRows, place: RunPlace): Uint8Array {
     const { format, shape } = this;
+    const { kvHeads, headSize } = shape;
     const n = rows.numTokens;
     const exact = this.#exact(n, place);
     const out = new Uint8Array(this.#bytes(n, exact));
     writeHeader(out, format.id, shape, { numTokens: n, startIndex: place.startIndex, ...exact });
-    let at = HEADER_BYTES;
-    writeExact(shape, rows, 0, exact.first, out, at);
-    at += exactBytes(shape, exact.first);
-    writeExact(shape, rows, n - exact.last, exact.last, out, at);
-    at += exactBytes(shape, exact.last);
-    this.#eachBlock(n, exact, (x, from, count, { keys, values }, l) => {
-      keyFloats(shape, rows, l, from, count, keys.layout, x);
-      if (format.unrotated) rotateKeys(x, shape.kvHeads, shape.headSize, count, this.#rotation!, place.startIndex + from, -1);
-      if (format.hadamard) hadamard(x, shape.kvHeads, shape.headSize, count, keys.layout);
-      keys.encode(x, shape.kvHeads, shape.headSize, count, out, at);
-      at += keys.bytes(shape.kvHeads, shape.headSize, count);
-      valueFloats(shape, rows, l, from, count, x);
-      if (format.hadamard) hadamard(x, shape.kvHeads, shape.headSize, count, values.layout);
-      values.encode(x, shape.kvHeads, shape.headSize, count, out, at);
-      at += values.bytes(shape.kvHeads, shape.headSize, count);
+    writeExact(shape, rows, 0, exact.first, out, HEADER_BYTES);
+    const last = HEADER_BYTES + exactBytes(shape, exact.first);
+    writeExact(shape, rows, n - exact.last, exact.last, out, last);
+    this.#eachLayer(n, exact, (room, { keys, values }, blocks, l) => {
+      room.load(rows, l);
+      for (const { from, count, at, length } of blocks) {
+        const sizes = [kvHeads, headSize, count] as const;
+        room.toFloats('keys', from, count, keys.layout);
+        if (format.unrotated) rotateKeys(room.floats(count), ...sizes, this.#rotation!, place.startIndex + from, -1);
+        if (format.hadamard) hadamardAt(room.x, ...sizes, keys.layout);
+        keys.encode(room.x, ...sizes, room.bytes, room.spare);
+        room.toFloats('values', from, count, values.layout);
+        if (format.hadamard) hadamardAt(room.x, ...sizes, values.layout);
+        values.encode(room.x, ...sizes, room.bytes + keys.bytes(...sizes), room.spare);
+        out.set(room.memory.subarray(room.bytes, room.bytes + length), at + l * length);
+      }
     });
     return out;
   }
@@ -75,26 +85,28 @@ export class KvCodec {
   /** @throws MalformedRun unless `bytes` are a whole run of this format and shape. */
   decode(bytes: Uint8Array): DecodedRun {
     const { format, shape } = this;
+    const { kvHeads, headSize } = shape;
     const { numTokens: n, startIndex, ...exact } = readHeader(bytes, format.id, format.name, shape);
     const expected = this.#bytes(n, exact);
     if (bytes.length !== expected) throw new MalformedRun(`${n} tokens take ${expected} bytes, and there are ${bytes.length}`);
     const rows = newKvRows({ ...shape, kv: 'int8' }, n);
-    let at = HEADER_BYTES;
-    readExact(shape, bytes, at, rows, 0, exact.first);
-    at += exactBytes(shape, exact.first);
-    readExact(shape, bytes, at, rows, n - exact.last, exact.last);
-    at += exactBytes(shape, exact.last);
-    this.#eachBlock(n, exact, (x, from, count, { keys, values }, l) => {
-      keys.decode(bytes, at, shape.kvHeads, shape.headSize, count, x);
-      at += keys.bytes(shape.kvHeads, shape.headSize, count);
-      if (format.hadamard) hadamard(x, shape.kvHeads, shape.headSize, count, keys.layout);
-      if (format.unrotated) rotateKeys(x, shape.kvHeads, shape.headSize, count, this.#rotation!, startIndex + from, 1);
-      storeKeys(shape, x, rows, l, from, count, keys.layout);
-      values.decode(bytes, at, shape.kvHeads, shape.headSize, count, x);
-      at += values.bytes(shape.kvHeads, shape.headSize, count);
-      if (format.hadamard) hadamard(x, shape.kvHeads, shape.headSize, count, values.layout);
-      storeValues(shape, x, rows, l, from, count);
+    this.#eachLayer(n, exact, (room, { keys, values }, blocks, l) => {
+      for (const { from, count, at, length } of blocks) {
+        const sizes = [kvHeads, headSize, count] as const;
+        room.memory.set(bytes.subarray(at + l * length, at + (l + 1) * length), room.bytes);
+        keys.decode(room.bytes, ...sizes, room.x, room.spare);
+        if (format.hadamard) hadamardAt(room.x, ...sizes, keys.layout);
+        if (format.unrotated) rotateKeys(room.floats(count), ...sizes, this.#rotation!, startIndex + from, 1);
+        room.toRows('keys', from, count, keys.layout);
+        values.decode(room.bytes + keys.bytes(...sizes), ...sizes, room.x, room.spare);
+        if (format.hadamard) hadamardAt(room.x, ...sizes, values.layout);
+        room.toRows('values', from, count, values.layout);
+      }
+      room.save(rows, l);
     });
+    // Over what the layers' rows had in their places.
+    readExact(shape, bytes, HEADER_BYTES, rows, 0, exact.first);
+    readExact(shape, bytes, HEADER_BYTES + exactBytes(shape, exact.first), rows, n - exact.last, exact.last);
     return { rows, startIndex };
   }
 
@@ -125,16 +137,21 @@ export class KvCodec {
     return bytes + ((coded - rest) / blockTokens) * blockBytes(blockTokens) + (rest > 0 ? blockBytes(rest) : 0);
   }
 
-  /** @param work gets room for the floats of one side of one layer. */
-  #eachBlock(n: number, { first, last }: ExactTokens, work: (x: Float32Array, from: number, count: number, sides: NonNullable<RunFormat['sides']>, l: number) => void): void {
+  /** Nothing where all tokens are kept exactly. */
+  #eachLayer(n: number, exact: ExactTokens, work: (room: LayerRoom, sides: NonNullable<RunFormat['sides']>, blocks: readonly CodedBlock[], l: number) => void): void {
     const { sides, blockTokens } = this.format;
-    if (!sides) return;
     const { numLayers, kvHeads, headSize } = this.shape;
-    const end = n - last;
-    for (let from = first; from < end; from += blockTokens) {
+    const end = n - exact.last;
+    if (!sides || exact.first === end) return;
+    const blocks: CodedBlock[] = [];
+    let at = HEADER_BYTES + exactBytes(this.shape, exact.first + exact.last);
+    for (let from = exact.first; from < end; from += blockTokens) {
       const count = Math.min(blockTokens, end - from);
-      const x = new Float32Array(kvHeads * headSize * count);
-      for (let l = 0; l < numLayers; l++) work(x, from, count, sides, l);
+      const length = sides.keys.bytes(kvHeads, headSize, count) + sides.values.bytes(kvHeads, headSize, count);
+      blocks.push({ from, count, at, length });
+      at += numLayers * length;
     }
+    const room = new LayerRoom(this.shape, n, blocks[0]!.count, blocks[0]!.length);
+    for (let l = 0; l < numLayers; l++) work(room, sides, blocks, l);
   }
 }

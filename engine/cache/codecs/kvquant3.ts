@@ -8,6 +8,7 @@
  * code) and its bounds lo, hi [rows]; then three bits per value.
  */
 import { MalformedRun, type SideFormat, type TokenFormat } from './codecFormat.ts';
+import { kernelMemory, kernels } from './kernels.ts';
 import { fitLevels, NUM_LEVELS, nearestLevel } from './nonUniform.ts';
 import { finite } from './scales.ts';
 import { packedBytes, packThree, unpackThree } from './threeBits.ts';
@@ -164,16 +165,19 @@ function decode(from: Uint8Array, at: number, kvHeads: number, rows: number, wid
   }
 }
 
+const floatsAt = (x: number, length: number): Float32Array => new Float32Array(kernels().memory.buffer, x, length);
+const memory = (): Uint8Array => kernelMemory(0);
+
 export const KVQUANT_KEYS: SideFormat = {
   layout: 'byChannel',
   bytes: (kvHeads, headSize, n) => bytes(kvHeads, headSize, n),
-  encode: (x, kvHeads, headSize, n, out, at) => encode(x, kvHeads, headSize, n, out, at),
-  decode: (from, at, kvHeads, headSize, n, x) => decode(from, at, kvHeads, headSize, n, x),
+  encode: (x, kvHeads, headSize, n, out) => encode(floatsAt(x, kvHeads * headSize * n), kvHeads, headSize, n, memory(), out),
+  decode: (from, kvHeads, headSize, n, x) => decode(memory(), from, kvHeads, headSize, n, floatsAt(x, kvHeads * headSize * n)),
 };
 
 export const KVQUANT_VALUES: TokenFormat = {
   layout: 'byToken',
   bytes: (kvHeads, headSize, n) => bytes(kvHeads, n, headSize),
-  encode: (x, kvHeads, headSize, n, out, at) => encode(x, kvHeads, n, headSize, out, at),
-  decode: (from, at, kvHeads, headSize, n, x) => decode(from, at, kvHeads, n, headSize, x),
+  encode: (x, kvHeads, headSize, n, out) => encode(floatsAt(x, kvHeads * headSize * n), kvHeads, n, headSize, memory(), out),
+  decode: (from, kvHeads, headSize, n, x) => decode(memory(), from, kvHeads, n, headSize, floatsAt(x, kvHeads * headSize * n)),
 };

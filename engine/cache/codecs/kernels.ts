@@ -1,0 +1,52 @@
+/**
+ * The codecs' inner loops as WebAssembly with SIMD: their sources are in kernels/, what they are compiled to in kernelBytes.ts
+ * (`npm run kernels`). A thread has one instance, made on first use, and one memory, which who calls kernels lays out: nothing in it
+ * outlasts a call of a codec. It holds a layer of the longest run that has been coded, and does not become smaller.
+ * Addresses and counts are not checked; beyond what they are given, kernels read and write up to SLACK bytes.
+ */
+import { KERNEL_BYTES } from './kernelBytes.ts';
+
+/** Addresses are bytes; what they stand for is told where the kernels are. */
+export interface Kernels {
+  readonly memory: { readonly buffer: ArrayBuffer; grow(pages: number): number };
+  rowsToFloats(codes: number, scales: number, rows: number, width: number, x: number): void;
+  floatsToRows(x: number, rows: number, width: number, codes: number, scales: number): void;
+  channelsToFloats(codes: number, scales: number, kvHeads: number, headSize: number, all: number, n: number, x: number): void;
+  floatsToChannels(x: number, kvHeads: number, headSize: number, n: number, codes: number, scales: number, all: number, inverses: number): void;
+  transpose(from: number, fromStride: number, rows: number, columns: number, to: number, toStride: number): void;
+  hadamard(x: number, numValues: number, unit: number, block: number): void;
+  int4Encode(x: number, rows: number, width: number, out: number): void;
+  int4Decode(from: number, rows: number, width: number, x: number): number;
+  fp8Encode(x: number, kvHeads: number, length: number, out: number): void;
+  fp8Decode(from: number, kvHeads: number, length: number, x: number): number;
+  nvfp4Encode(x: number, rows: number, width: number, out: number, largest: number): void;
+  nvfp4Decode(from: number, rows: number, width: number, x: number): number;
+  kiviEncode(x: number, kvHeads: number, rows: number, width: number, group: number, out: number, bounds: number): void;
+  kiviDecode(from: number, kvHeads: number, rows: number, width: number, group: number, x: number): void;
+}
+
+/** So far beyond what they are given kernels may reach. */
+export const SLACK = 128;
+const PAGE = 65_536;
+
+let instance: Kernels | null = null;
+let bytes = new Uint8Array(0);
+
+export function kernels(): Kernels {
+  instance ??= new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(KERNEL_BYTES, 'base64'))).exports as unknown as Kernels;
+  return instance;
+}
+
+/** The kernels' memory, of at least so many bytes; void once it has grown. */
+export function kernelMemory(least: number): Uint8Array {
+  const { memory } = kernels();
+  const missing = least - memory.buffer.byteLength;
+  if (missing > 0) memory.grow(Math.ceil(missing / PAGE));
+  if (bytes.buffer !== memory.buffer) bytes = new Uint8Array(memory.buffer);
+  return bytes;
+}
+
+/** Where the next one of two or more areas begins. */
+export function areaEnd(at: number, length: number): number {
+  return (at + length + SLACK + 15) & ~15;
+}

@@ -1,0 +1,8 @@
+/** All kernels. Arguments are addresses, which callers see to, and counts; nothing here allocates or keeps anything. */
+export { fp8Decode, fp8Encode } from './fp8';
+export { hadamard } from './hadamard';
+export { int4Decode, int4Encode } from './int4';
+export { kiviDecode, kiviEncode } from './kivi';
+export { nvfp4Decode, nvfp4Encode } from './nvfp4';
+export { channelsToFloats, floatsToChannels, floatsToRows, rowsToFloats } from './rows';
+export { transpose } from './transpose';

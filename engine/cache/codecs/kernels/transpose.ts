@@ -1,0 +1,67 @@
+/** Bytes [rows, columns] -> [columns, rows]; the strides are bytes from row to row. */
+export function transpose(from: usize, fromStride: i32, rows: i32, columns: i32, to: usize, toStride: i32): void {
+  if (rows < 8 || columns < 16) {
+    for (let r = 0; r < rows; r++) for (let c = 0; c < columns; c++) store<u8>(to + c * toStride + r, load<u8>(from + r * fromStride + c));
+    return;
+  }
+  for (let r = 0; r < rows; r += 8) {
+    // The last ones once more where there is no whole tile left.
+    r = min(r, rows - 8);
+    for (let c = 0; c < columns; c += 16) {
+      c = min(c, columns - 16);
+      tile(from + r * fromStride + c, fromStride, to + c * toStride + r, toStride);
+    }
+  }
+}
+
+@inline
+function lowBytes(a: v128, b: v128): v128 {
+  return v128.shuffle<i8>(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+
+@inline
+function highBytes(a: v128, b: v128): v128 {
+  return v128.shuffle<i8>(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+
+@inline
+function lowShorts(a: v128, b: v128): v128 {
+  return v128.shuffle<i16>(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+}
+
+@inline
+function highShorts(a: v128, b: v128): v128 {
+  return v128.shuffle<i16>(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+}
+
+/** 8 rows of 16 columns. */
+@inline
+function tile(from: usize, stride: i32, to: usize, toStride: i32): void {
+  const a = v128.load(from);
+  const b = v128.load((from += stride));
+  const c = v128.load((from += stride));
+  const d = v128.load((from += stride));
+  const e = v128.load((from += stride));
+  const f = v128.load((from += stride));
+  const g = v128.load((from += stride));
+  const h = v128.load((from += stride));
+  half(lowBytes(a, b), lowBytes(c, d), lowBytes(e, f), lowBytes(g, h), to, toStride);
+  half(highBytes(a, b), highBytes(c, d), highBytes(e, f), highBytes(g, h), to + 8 * toStride, toStride);
+}
+
+/** Pairs of rows, 8 columns of each -> 8 columns of 8 rows. */
+@inline
+function half(ab: v128, cd: v128, ef: v128, gh: v128, to: usize, stride: i32): void {
+  quarter(lowShorts(ab, cd), lowShorts(ef, gh), to, stride);
+  quarter(highShorts(ab, cd), highShorts(ef, gh), to + 4 * stride, stride);
+}
+
+@inline
+function quarter(abcd: v128, efgh: v128, to: usize, stride: i32): void {
+  const low = v128.shuffle<i32>(abcd, efgh, 0, 4, 1, 5);
+  const high = v128.shuffle<i32>(abcd, efgh, 2, 6, 3, 7);
+  v128.store_lane<u64>(to, low, 0);
+  v128.store_lane<u64>((to += stride), low, 1);
+  v128.store_lane<u64>((to += stride), high, 0);
+  v128.store_lane<u64>(to + stride, high, 1);
+}

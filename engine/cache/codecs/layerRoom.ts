@@ -1,0 +1,104 @@
+/**
+ * One layer of a run in the kernels' memory: its int8 rows as the window has them, room for the floats and the bytes of one
+ * block, and what is between rows and floats: dequantises tokens in the layout that a format wants, and quantises floats back to rows
+ * as the step graph does it (symmetric, per token and head, largest value = 127).
+ */
+import type { KvRows } from '../kvRows.ts';
+import type { CodecShape, Layout } from './codecFormat.ts';
+import { areaEnd, kernelMemory, kernels, SLACK } from './kernels.ts';
+
+type Row = 'keys' | 'values';
+
+/** Of each value of a block, for what kernels keep beside: bounds, bins, transposed rows. */
+const SPARE_PER_VALUE = 8;
+const LEAST_SPARE = 16_384;
+
+export class LayerRoom {
+  /** Addresses: of a block's floats, of its bytes, of SPARE_PER_VALUE bytes for each of its values and LEAST_SPARE at least. */
+  readonly x: number;
+  readonly bytes: number;
+  readonly spare: number;
+  readonly memory: Uint8Array;
+  readonly #shape: CodecShape;
+  /** Tokens of the run. */
+  readonly #all: number;
+  readonly #rows: Record<Row, number>;
+  readonly #scales: Record<Row, number>;
+
+  /** For a run of `all` tokens, blocks of up to `n`, and `bytes` for each. */
+  constructor(shape: CodecShape, all: number, n: number, bytes: number) {
+    const { kvHeads, headSize } = shape;
+    this.#shape = shape;
+    this.#all = all;
+    const keyScales = areaEnd(0, kvHeads * headSize * all);
+    const values = areaEnd(keyScales, 4 * kvHeads * all);
+    const valueScales = areaEnd(values, kvHeads * headSize * all);
+    this.#rows = { keys: 0, values };
+    this.#scales = { keys: keyScales, values: valueScales };
+    this.x = areaEnd(valueScales, 4 * kvHeads * all);
+    this.bytes = areaEnd(this.x, 4 * kvHeads * headSize * n);
+    this.spare = areaEnd(this.bytes, bytes);
+    this.memory = kernelMemory(this.spare + Math.max(LEAST_SPARE, SPARE_PER_VALUE * kvHeads * headSize * n) + SLACK);
+  }
+
+  /** The floats of n tokens. */
+  floats(n: number): Float32Array {
+    return new Float32Array(this.memory.buffer, this.x, this.#shape.kvHeads * this.#shape.headSize * n);
+  }
+
+  /** Copies layer `l` of the rows in. */
+  load(rows: KvRows, l: number): void {
+    this.#eachArray(rows, l, (array, at) => this.memory.set(array, at));
+  }
+
+  /** Copies the layer over that of the rows. */
+  save(rows: KvRows, l: number): void {
+    this.#eachArray(rows, l, (array, at) => array.set(this.memory.subarray(at, at + array.length)));
+  }
+
+  #eachArray({ keys, values, keyScales, valueScales }: KvRows, l: number, move: (array: Uint8Array, at: number) => void): void {
+    const heads = this.#shape.kvHeads * this.#all;
+    const length = heads * this.#shape.headSize;
+    move(new Uint8Array(keys.buffer, keys.byteOffset + l * length, length), this.#rows.keys);
+    move(new Uint8Array(values.buffer, values.byteOffset + l * length, length), this.#rows.values);
+    move(new Uint8Array(keyScales.buffer, keyScales.byteOffset + 4 * l * heads, 4 * heads), this.#scales.keys);
+    move(new Uint8Array(valueScales.buffer, valueScales.byteOffset + 4 * l * heads, 4 * heads), this.#scales.values);
+  }
+
+  /** Tokens [from, from + n) -> floats. */
+  toFloats(row: Row, from: number, n: number, layout: Layout): void {
+    const { kvHeads, headSize } = this.#shape;
+    const { channelsToFloats, rowsToFloats, transpose } = kernels();
+    const all = this.#all;
+    const scales = this.#scales[row] + 4 * from;
+    if (layout === 'byChannel') {
+      channelsToFloats(this.#rows[row] + from, scales, kvHeads, headSize, all, n, this.x);
+      return;
+    }
+    for (let h = 0; h < kvHeads; h++) {
+      let tokens = this.#rows.values + (h * all + from) * headSize;
+      if (row === 'keys') {
+        tokens = this.spare;
+        transpose(this.#rows.keys + h * headSize * all + from, all, headSize, n, tokens, headSize);
+      }
+      rowsToFloats(tokens, scales + 4 * h * all, n, headSize, this.x + 4 * h * n * headSize);
+    }
+  }
+
+  /** Floats -> tokens [from, from + n). */
+  toRows(row: Row, from: number, n: number, layout: Layout): void {
+    const { kvHeads, headSize } = this.#shape;
+    const { floatsToChannels, floatsToRows, transpose } = kernels();
+    const all = this.#all;
+    const scales = this.#scales[row] + 4 * from;
+    if (layout === 'byChannel') {
+      floatsToChannels(this.x, kvHeads, headSize, n, this.#rows[row] + from, scales, all, this.spare);
+      return;
+    }
+    for (let h = 0; h < kvHeads; h++) {
+      const tokens = row === 'keys' ? this.spare : this.#rows.values + (h * all + from) * headSize;
+      floatsToRows(this.x + 4 * h * n * headSize, n, headSize, tokens, scales + 4 * h * all);
+      if (row === 'keys') transpose(tokens, headSize, n, headSize, this.#rows.keys + h * headSize * all + from, all);
+    }
+  }
+}

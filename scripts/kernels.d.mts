@@ -1,0 +1,2 @@
+/** engine/cache/codecs/kernels/ as a WebAssembly module. */
+export function compileKernels(): Promise<Uint8Array>;
