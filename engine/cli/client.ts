@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { Assistant } from '../assistant.ts';
 import { RequestError } from '../errors.ts';
 import { readTextFile } from './files.ts';
-import { isSecret } from './secrets.ts';
+import { leadsToSecret } from './secrets.ts';
 import type { EngineMessage, EngineStats, HostMessage, LoadOptions, ModelInfo, Priority, ReplyValue, SamplingParams, Task } from '../protocol.ts';
 
 export type Chunk = Extract<EngineMessage, { type: 'chunk' }>;
@@ -56,7 +56,7 @@ export class Client {
   async openFile(path: string): Promise<{ docId: string; text: string }> {
     const text = await readTextFile(path);
     const full = resolve(path);
-    this.send({ type: 'documentChanged', docId: full, version: 1, path: full, text, secret: isSecret(full) });
+    this.send({ type: 'documentChanged', docId: full, version: 1, path: full, text, secret: await leadsToSecret(full) });
     return { docId: full, text };
   }
 

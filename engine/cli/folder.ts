@@ -1,5 +1,5 @@
 /** The files of a folder that `kvasir summarize` reads, and how many it leaves out, and why. */
-import { readdir } from 'node:fs/promises';
+import { readdir, realpath } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { isSecret } from './secrets.ts';
 
@@ -35,12 +35,13 @@ export class LeftOut {
 
 /** Paths relative to the folder, sorted folder by folder. */
 export async function sourceFiles(folder: string, leftOut: LeftOut): Promise<string[]> {
-  const files = await walk(folder, '', leftOut);
+  const files = await walk(folder, await realpath(folder).catch(() => folder), '', leftOut);
   if (files.length > MOST_FILES) leftOut.file(`beyond the first ${MOST_FILES}`, files.length - MOST_FILES);
   return files.slice(0, MOST_FILES);
 }
 
-async function walk(folder: string, under: string, leftOut: LeftOut): Promise<string[]> {
+/** `real`: what it is where `folder` is the name of a link; links in it are left out. */
+async function walk(folder: string, real: string, under: string, leftOut: LeftOut): Promise<string[]> {
   const found = await readdir(join(folder, under), { withFileTypes: true }).catch(() => null);
   if (!found) {
     leftOut.folder(`${under || folder} (cannot be read)`);
@@ -51,8 +52,8 @@ async function walk(folder: string, under: string, leftOut: LeftOut): Promise<st
     const path = join(under, entry.name);
     if (entry.isDirectory()) {
       if (entry.name.startsWith('.') || SKIPPED_FOLDERS.has(entry.name)) leftOut.folder(entry.name);
-      else files.push(...(await walk(folder, path, leftOut)));
-    } else if (isSecret(join(folder, path))) leftOut.file('with secrets');
+      else files.push(...(await walk(folder, real, path, leftOut)));
+    } else if (isSecret(join(folder, path)) || isSecret(join(real, path))) leftOut.file('with secrets');
     else if (!entry.isFile()) leftOut.file(entry.isSymbolicLink() ? 'a link' : 'of another kind');
     else if (entry.name.startsWith('.')) leftOut.file('hidden');
     else if (!SOURCE.has(extname(entry.name))) leftOut.file('not source code');

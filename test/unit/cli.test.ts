@@ -120,6 +120,14 @@ describe('which files', () => {
     expect(await sourceFiles(folder, more)).toHaveLength(100);
     expect(more.toString()).toContain('3 beyond the first 100');
     expect(new LeftOut().toString()).toBe('');
+    // A folder of secrets is one by any name.
+    const [ssh, shown] = [join(folder, '.ssh'), join(folder, 'shown')];
+    mkdirSync(ssh);
+    writeFileSync(join(ssh, 'known.ts'), 'x');
+    symlinkSync(ssh, shown, 'junction');
+    const secrets = new LeftOut();
+    expect(await sourceFiles(shown, secrets)).toEqual([]);
+    expect(secrets.toString()).toBe('1 file with secrets');
     rmSync(folder, { recursive: true });
   });
 });
@@ -262,6 +270,14 @@ describe('the program', () => {
     for (const file of [plain, secret]) writeFileSync(file, source);
     const ask = (...files: string[]) => run('chat', ...files.flatMap((file) => ['--file', file]), '--message', 'Which names?', '--max-tokens', '2', '--keep', kept);
     expect(ask(secret).status).toBe(0);
+    expect(readdirSync(kept)).toEqual([]);
+    // Nor of one that another name leads to: of the file, or of a folder.
+    const [link, hidden, shown] = [join(temporary, 'settings.ts'), join(temporary, '.ssh'), join(temporary, 'shown')];
+    symlinkSync(secret, link);
+    mkdirSync(hidden);
+    writeFileSync(join(hidden, 'known.ts'), source);
+    symlinkSync(hidden, shown, 'junction');
+    expect(ask(link, join(shown, 'known.ts')).status).toBe(0);
     expect(readdirSync(kept)).toEqual([]);
     expect(ask(plain).status).toBe(0);
     expect(readdirSync(kept)).not.toEqual([]);
