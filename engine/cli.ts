@@ -10,7 +10,7 @@ import { demo } from './cli/demo.ts';
 import { evaluate } from './cli/evaluate.ts';
 import { generate } from './cli/generate.ts';
 import { inspect } from './cli/inspect.ts';
-import { type CommandLine, HELP, helpOf, parseCommandLine, UsageError } from './cli/options.ts';
+import { asksForHelp, type CommandLine, HELP, helpOf, parseCommandLine, UsageError } from './cli/options.ts';
 import { summarize } from './cli/summarize.ts';
 
 /** Each returns the exit status. */
@@ -33,7 +33,7 @@ async function main(argv: string[]): Promise<number> {
   }
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (!command) throw new UsageError(`unknown command "${name}"; one of ${Object.keys(COMMANDS).join(', ')}`);
-  if (argv.includes('--help') || argv.includes('-h')) {
+  if (asksForHelp(name, argv.slice(1))) {
     process.stdout.write(helpOf(name));
     return 0;
   }

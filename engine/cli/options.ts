@@ -88,14 +88,23 @@ export function parseCommandLine(command: string, args: string[]): CommandLine {
   return { positionals, values, json: values.json === true };
 }
 
-/** A value that begins with a dash (`--seed -5`) goes with its option; what is an option itself is none. */
+/** Whether a command is asked what it does rather than to do it: `--help` anywhere, or `-h` that is no option's value. */
+export function asksForHelp(command: string, args: readonly string[]): boolean {
+  const given = joined(args, OPTIONS[command]!);
+  const end = given.indexOf('--');
+  return (end < 0 ? given : given.slice(0, end)).some((arg) => arg === '--help' || arg === '-h');
+}
+
+/** A value that begins with a dash (`--seed -5`, `--prompt -h`) goes with its option; what is an option's whole name is none, but as `--prompt=--json`. */
 function joined(args: readonly string[], options: NonNullable<ParseArgsConfig['options']>): string[] {
   const out: string[] = [];
-  for (const arg of args) {
+  for (const [i, arg] of args.entries()) {
     const last = out.at(-1) ?? '';
     const takesValue = last.startsWith('--') && options[last.slice(2)]?.type === 'string';
-    const isOption = arg.startsWith('--') && Object.hasOwn(options, arg.slice(2).split('=')[0]!);
+    const isOption = arg === '--help' || (arg.startsWith('--') && Object.hasOwn(options, arg.slice(2).split('=')[0]!));
     if (takesValue && /^-./.test(arg) && !isOption) out[out.length - 1] = `${last}=${arg}`;
+    // Behind it there are no options.
+    else if (arg === '--') return [...out, ...args.slice(i)];
     else out.push(arg);
   }
   return out;

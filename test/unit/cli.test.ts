@@ -9,7 +9,7 @@ import { defaultCacheDir } from '../../engine/cli/client.ts';
 import { offsetAt } from '../../engine/cli/complete.ts';
 import { pickCursor } from '../../engine/cli/demo.ts';
 import { wrap } from '../../engine/cli/lanes.ts';
-import { KEPT_BYTES, loadOptionsOf, parseCommandLine } from '../../engine/cli/options.ts';
+import { asksForHelp, KEPT_BYTES, loadOptionsOf, parseCommandLine, texts } from '../../engine/cli/options.ts';
 import { bytes, table } from '../../engine/cli/output.ts';
 import { LeftOut, sourceFiles } from '../../engine/cli/folder.ts';
 import { remedyFor, withRemedy } from '../../engine/cli/remedy.ts';
@@ -96,6 +96,32 @@ describe('what to do about a text that has no room', () => {
     expect(await told('contextTooLong')).toBe('No.');
     const float32 = parseCommandLine('chat', ['--model', 'model', '--message', 'x', '--precision', 'float32']);
     expect(((await withRemedy(float32, new RequestError('outOfMemory', 'No.'))) as Error).message).toBe('No. The limit is --max-bytes.');
+  });
+});
+
+describe('help, or a value', () => {
+  test.each([
+    [['-h'], true],
+    [['--help'], true],
+    [['--json', '-h'], true],
+    [['--prompt', 'x', '-h'], true],
+    [['--frobnicate', '-h'], true],
+    [['--prompt', '-h'], false],
+    [['--prompt=-h'], false],
+    [['--prompt=--help'], false],
+    [['--prompt', '--help'], true],
+    [['--stop', '-h', '--stop', '--x'], false],
+    [['--', '-h'], false],
+    [['--prompt', '--', '-h'], true],
+    [[], false],
+  ])('%j: %s', (args, asks) => {
+    expect(asksForHelp('generate', args)).toBe(asks);
+  });
+
+  test('a value that looks like an option that there is not is taken as it stands', () => {
+    const line = parseCommandLine('generate', ['--prompt', '-h', '--stop', '--x', '--stop=--help']);
+    expect([line.values.prompt, texts(line, 'stop')]).toEqual(['-h', ['--x', '--help']]);
+    expect(parseCommandLine('summarize', ['--', '-h']).positionals).toEqual(['-h']);
   });
 });
 
@@ -209,8 +235,9 @@ describe('the program', () => {
   });
 
   test('a value may begin with a dash; what is more than the model can do is said', () => {
-    const { status, stderr } = run('generate', '--prompt', '- a', '--max-tokens', '1', '--context', '100000');
+    const { status, stdout, stderr } = run('generate', '--prompt', '-h', '--max-tokens', '1', '--context', '100000');
     expect(status).toBe(0);
+    expect(stdout).not.toContain('Options:');
     expect(stderr).toContain('note: --context 100000: kvasir-starter reads at most 2048 tokens');
   });
 
