@@ -1,21 +1,28 @@
 /** Folders for what the engine keeps. */
-import { mkdirSync, statSync } from 'node:fs';
+import { mkdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 
 /**
- * Makes a folder and those above it; one that is there stays as it is. Like mkdirSync's `recursive`, which (as its asynchronous
- * sisters) never returns where a file system refuses new folders with ENOENT (Linux /proc). @throws an error of the file system.
+ * Makes a folder and those above it; one that is there stays as it is. Like mkdir's `recursive`, which never returns where a file
+ * system refuses new folders with ENOENT (Linux /proc). @throws an error of the file system.
  */
-export function makeFolders(dir: string, mode = 0o777): void {
+export async function makeFolders(dir: string, mode = 0o777): Promise<void> {
+  const parent = path.dirname(dir);
   try {
-    mkdirSync(dir, mode);
+    await makeFolder(dir, mode);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (statSync(dir, { throwIfNoEntry: false })?.isDirectory()) return;
-    const parent = path.dirname(dir);
-    if (code !== 'ENOENT' || parent === dir || statSync(parent, { throwIfNoEntry: false })) throw error;
-    makeFolders(parent, mode);
-    // Once more as a whole: another process may have made it meanwhile.
-    makeFolders(dir, mode);
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || parent === dir) throw error;
+    await makeFolders(parent, mode);
+    await makeFolder(dir, mode);
+  }
+}
+
+/** One that somebody else makes meanwhile is as good. */
+async function makeFolder(dir: string, mode: number): Promise<void> {
+  try {
+    await mkdir(dir, mode);
+  } catch (error) {
+    const found = await stat(dir).catch(() => null);
+    if (!found?.isDirectory()) throw error;
   }
 }

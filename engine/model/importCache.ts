@@ -137,7 +137,7 @@ export async function cacheEntry<T>(cacheDir: string, key: string, prepare: () =
   const { bytes, build } = await prepare();
   const scratch = temporary(cacheDir);
   try {
-    makeFolders(cacheDir);
+    await makeFolders(cacheDir);
     await removeStale(cacheDir);
     const space = await statfs(cacheDir).catch(() => null);
     // A file system of no size (Linux /sys) tells nothing of its room.

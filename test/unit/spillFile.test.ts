@@ -120,6 +120,14 @@ test('what another process has left behind long ago is removed, what is fresh is
   file.close();
 });
 
+test('a folder that somebody has removed is made again', () => {
+  const file = opened(10_000, path.join(folder, 'removed'));
+  const piece = file.put(data(100, 1))!;
+  expect([...file.read(piece)]).toEqual([...data(100, 1)]);
+  file.close();
+  expect(lines).toEqual([]);
+});
+
 test('a folder that cannot be written to: nothing is kept, and a line says why', () => {
   writeFileSync(path.join(folder, 'file'), '');
   const file = opened(10_000, path.join(folder, 'file', 'below'));

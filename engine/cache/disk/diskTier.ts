@@ -139,7 +139,7 @@ export class DiskTier {
     this.#byParent.clear();
     this.#byKey.clear();
     this.bytes = 0;
-    makeFolders(this.folder, 0o700);
+    await makeFolders(this.folder, 0o700);
     for (const name of await readdir(this.folder)) {
       const file = path.join(this.folder, name);
       if (parseName(name) || TEMPORARY.test(name)) await rm(file, { force: true });
@@ -150,7 +150,7 @@ export class DiskTier {
 
   /** Takes note of what other processes have written and removed, the folder itself for one, and removes what dead ones have left half written. */
   async #look(): Promise<void> {
-    makeFolders(this.folder, 0o700);
+    await makeFolders(this.folder, 0o700);
     const names = new Set(await readdir(this.folder));
     for (const entry of [...this.#byKey.values()]) if (!names.has(fileName(entry))) this.#forget(entry);
     const unknown = [...names].filter((name) => TEMPORARY.test(name) || !this.#byKey.has(parseName(name)?.key ?? ''));

@@ -8,9 +8,8 @@
  * per MB more than to encrypt it alone (0.50 after 0.36, pieces of 209 kB; a CRC beside it 0.27, SHA-256 as segments have 0.78).
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import { closeSync, ftruncateSync, openSync, readdirSync, readSync, rmSync, statSync, writevSync } from 'node:fs';
+import { closeSync, ftruncateSync, mkdirSync, openSync, readdirSync, readSync, rmSync, statSync, writevSync } from 'node:fs';
 import path from 'node:path';
-import { makeFolders } from '../../makeFolders.ts';
 
 /** Where the system keeps it: what a process that died has left. */
 export const SPILL_NAME = /^\.spill-[0-9a-f]{12}$/;
@@ -50,7 +49,7 @@ export class SpillFile {
   /** The log has the last failure to write. */
   #told = false;
 
-  /** Nothing is written before the first piece. */
+  /** @param folder is there, or at least the one above it. Nothing is written before the first piece. */
   constructor(folder: string, maxBytes: number, log: (line: string) => void) {
     this.#folder = folder;
     this.maxBytes = maxBytes;
@@ -126,7 +125,7 @@ export class SpillFile {
   }
 
   #open(): { fd: number; name: string } {
-    makeFolders(this.#folder, 0o700);
+    this.#makeFolder();
     for (const name of readdirSync(this.#folder)) {
       const old = path.join(this.#folder, name);
       if (SPILL_NAME.test(name) && Date.now() - (statSync(old, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY) > STALE_MS) rmSync(old, { force: true });
@@ -135,6 +134,15 @@ export class SpillFile {
     const fd = openSync(name, 'wx+', 0o600);
     if (process.platform !== 'win32') rmSync(name);
     return { fd, name };
+  }
+
+  /** The disk tier has made it, and those above; somebody may have removed it since. */
+  #makeFolder(): void {
+    try {
+      mkdirSync(this.#folder, 0o700);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
   }
 
   #bytes(at: number, length: number): Uint8Array {
