@@ -48,9 +48,9 @@ export function prepareComplete(layout: Layout, doc: SourceDocument, options: Co
  * The file's text that the prompt does not show, lines above the cursor before those below it, and what edits have taken out of the file
  * lately. The cursor's own place stays out: what followed there is behind the cursor.
  */
-function elsewhere(layout: Layout, doc: SourceDocument, offset: number, showsBlock: boolean): number[][] {
+function elsewhere(layout: Layout, doc: SourceDocument, offset: number, showsBlock: boolean): readonly (readonly number[])[] {
   const { before, behind } = layout.knownAround(doc, doc.lineStart(Math.max(0, doc.lineAt(offset) - TAIL_LINES)), offset);
-  const removed = doc.removed.map((text) => layout.text.tokenizer.encode(text));
+  const removed = layout.removedIds(doc);
   // What is in the file counts for more.
   return showsBlock ? [...removed, behind] : [...removed, before, behind];
 }

@@ -24,7 +24,7 @@ export interface PreparedRequest {
   sampling: Required<SamplingParams>;
   stopTokenIds: number[];
   /** Texts beside the prompt that the answer may repeat, the likeliest last. */
-  draftSources?: () => number[][];
+  draftSources?: () => readonly (readonly number[])[];
   /** Pure; `finished` when no more raw text will come. */
   shape: (rawText: string, finished: boolean) => Shaped;
   /** What the user should know of the prompt: text left out. */

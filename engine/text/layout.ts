@@ -46,6 +46,7 @@ export class Layout {
   readonly fewestPrefill: number | undefined;
   readonly #whole = new WeakMap<SourceDocument, IncrementalEncoding>();
   readonly #part = new WeakMap<SourceDocument, IncrementalEncoding>();
+  readonly #removed = new WeakMap<SourceDocument['removed'], readonly (readonly number[])[]>();
   readonly #sectionTokens = new Map<string, number>();
   readonly #headers = new Map<string, number[]>();
 
@@ -106,6 +107,11 @@ export class Layout {
     const numBefore = known.numTokensBefore(Math.min(known.text.length, doc.lineStart(doc.lineAt(start))));
     const numNotBehind = known.numTokensBefore(Math.max(0, known.text.length - (doc.lf.length - endLine)));
     return { before: known.ids.slice(0, numBefore), behind: known.ids.slice(numNotBehind) };
+  }
+
+  /** Tokens of each passage that edits have taken out of the text lately, by itself; encoded once for as long as they are the same. */
+  removedIds({ removed }: SourceDocument): readonly (readonly number[])[] {
+    return entry(this.#removed, removed, () => removed.map((text) => this.text.tokenizer.encode(text)));
   }
 
   /** Ids in front of the file's text. */

@@ -9,7 +9,7 @@ export class SourceDocument {
   version: number;
   /** The editor's name of it, where the path does not tell. */
   readonly language: string | undefined;
-  /** What edits have taken out of the text lately, as LF text, the last one last (see Documents.edit). */
+  /** What edits have taken out of the text lately, as LF text, the last one last (see Documents.edit). Another array once it changes. */
   removed: readonly string[] = [];
   #text: string;
   #lf: string | undefined;

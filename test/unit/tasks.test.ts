@@ -2,7 +2,8 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { Documents } from '../../engine/documents.ts';
 import type { EngineMessage, SamplingParams } from '../../engine/protocol.ts';
 import { Request } from '../../engine/request.ts';
 import { prepareChat, shapeAnswer } from '../../engine/tasks/chat.ts';
@@ -157,6 +158,25 @@ describe('a completion', () => {
     expect(sources()).not.toContain('function gone(): void {}\n');
     doc.removed = ['function gone(): void {}\n'];
     expect(sources()[0]).toBe('function gone(): void {}\n');
+  });
+
+  it('encodes what was taken out once, until that is something else', () => {
+    const documents = new Documents();
+    const doc = documents.open('a', 1, 'a.ts', 'const first = 1;\nconst second = 2;\n');
+    const encode = vi.spyOn(layout.text.tokenizer, 'encode');
+    const encoded = (): string[] => {
+      encode.mockClear();
+      prepareComplete(layout, doc, { offset: 0 }).draftSources!();
+      prepareComplete(layout, doc.withInserted(0, 'x'), { offset: 1 }).draftSources!();
+      return encode.mock.calls.flatMap(([text]) => (doc.removed.includes(text) ? [text] : []));
+    };
+    documents.edit('a', 2, [{ start: 0, end: 17, text: '' }]);
+    expect(encoded()).toEqual(['const first = 1;\n']);
+    documents.edit('a', 3, [{ start: 0, end: 0, text: '// one more\n' }]);
+    expect(encoded()).toEqual([]);
+    documents.edit('a', 4, [{ start: 12, end: 30, text: '' }]);
+    expect(encoded()).toEqual(['const first = 1;\n', 'const second = 2;\n']);
+    encode.mockRestore();
   });
 
   it('refuses a position outside the text', () => {
