@@ -19,6 +19,17 @@ const COMMENT = /^(\/\/|\/\*|\*|#(?!\w+\()|"""|''')/;
 /** Where the rest of a line may begin: behind what separates words. */
 const BOUNDARY = /[\s.([{=,:]/g;
 
+/** Whether a line, without its indentation, is one that a model may be asked to write. */
+export function isCode(code: string): boolean {
+  return code.length >= SHORTEST && code.length <= LONGEST && !COMMENT.test(code) && /\w/.test(code);
+}
+
+/** Of a line without white space at its end: where the rest of it may begin, behind its indentation and before its last characters. */
+export function boundariesIn(line: string): number[] {
+  const indent = line.length - line.trimStart().length;
+  return [...line.slice(0, -SHORTEST).matchAll(BOUNDARY)].map(({ index }) => index + 1).filter((place) => place > indent);
+}
+
 /**
  * `count` of each kind, as many as there are, none of them on the same line. @param from share of the lines before the first:
  * a context needs a beginning. @param random numbers in 0..1
@@ -27,19 +38,15 @@ export function holesIn(text: string, count: number, from: number, random: () =>
   const lines = text.split('\n');
   const starts: number[] = [];
   for (let i = 0, at = 0; i < lines.length; at += lines[i]!.length + 1, i++) starts.push(at);
-  const candidates = shuffled(lines.map((_, i) => i).filter((i) => {
-    const code = lines[i]!.trim();
-    return i >= from * lines.length && code.length >= SHORTEST && code.length <= LONGEST && !COMMENT.test(code) && /\w/.test(code);
-  }), random);
+  const candidates = shuffled(lines.map((_, i) => i).filter((i) => i >= from * lines.length && isCode(lines[i]!.trim())), random);
   const holes: Hole[] = [];
   for (const kind of HOLE_KINDS) {
     for (let found = 0; found < count && candidates.length > 0; ) {
       const i = candidates.pop()!;
       const line = lines[i]!.trimEnd();
-      const indent = line.length - line.trimStart().length;
-      let begin = indent;
+      let begin = line.length - line.trimStart().length;
       if (kind === 'rest') {
-        const places = [...line.slice(0, -SHORTEST).matchAll(BOUNDARY)].map(({ index }) => index + 1).filter((place) => place > indent);
+        const places = boundariesIn(line);
         if (places.length === 0) continue;
         begin = places[Math.floor(random() * places.length)]!;
       }

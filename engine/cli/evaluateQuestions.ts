@@ -22,7 +22,7 @@ interface Parameter {
   otherwise?: string;
 }
 
-interface Definition {
+export interface Definition {
   name: string;
   /** Of the class, for its methods. */
   owner?: string;
@@ -64,8 +64,8 @@ function questionsAbout({ name, owner, line, parameters, returns, bases }: Defin
   return questions;
 }
 
-/** "`a`, `b` and `c`". */
-function listed(names: readonly string[]): string {
+/** "`a`, `b` and `c`"; at least one. */
+export function listed(names: readonly string[]): string {
   const quoted = names.map((name) => `\`${name}\``);
   return quoted.length === 1 ? quoted[0]! : `${quoted.slice(0, -1).join(', ')} and ${quoted.at(-1)}`;
 }
@@ -78,7 +78,7 @@ export function judged({ answer, core }: Pick<Question, 'answer' | 'core'>, give
 }
 
 /** Functions and classes of the file's own level, and the methods of those classes. */
-function definitionsIn(root: Node, text: string): Definition[] {
+export function definitionsIn(root: Node, text: string): Definition[] {
   const found: Definition[] = [];
   const visit = (node: Node, owner?: string): void => {
     const about = unwrapped(node);
@@ -97,8 +97,8 @@ function definitionsIn(root: Node, text: string): Definition[] {
   return found;
 }
 
-/** What an export or a decorator is about; the first name of a declaration. */
-function unwrapped(node: Node): Node {
+/** What an export or a decorator is about; the first name of a declaration. The node itself where it is none of these. */
+export function unwrapped(node: Node): Node {
   if (node.type === 'export_statement') return unwrappedOr(node.childForFieldName('declaration'), node);
   if (node.type === 'decorated_definition') return unwrappedOr(node.childForFieldName('definition'), node);
   if (node.type === 'lexical_declaration') return named(node).find(({ type }) => type === 'variable_declarator') ?? node;
@@ -107,7 +107,7 @@ function unwrapped(node: Node): Node {
 
 const unwrappedOr = (node: Node | null, otherwise: Node): Node => (node ? unwrapped(node) : otherwise);
 
-const named = (node: Node | null): Node[] => (node ? node.namedChildren.filter((child) => child !== null) : []);
+export const named = (node: Node | null): Node[] => (node ? node.namedChildren.filter((child) => child !== null) : []);
 
 /** The line on which its name stands. */
 function lineOf(node: Node, text: string): string {

@@ -64,6 +64,11 @@ const suites = {
     options: '',
     run: async () => (await import('./eviction/evictionBench.ts')).evictionSuite(),
   },
+  quality: {
+    what: 'what the model is worth on code that it was not trained on: completions, questions, summaries (fetches it the first time)',
+    options: `[--n N] [--only rest,line,block,questions,summaries] [--model FOLDER] ${THREADS}`,
+    run: async (values) => (await import('./quality/suite.ts')).qualitySuite(values),
+  },
   soak: {
     what: 'thousands of random requests, edits, aborts and evictions against each alone',
     options: '[--requests N]',
@@ -96,7 +101,7 @@ const flag = { type: 'boolean' };
 const usage = ['usage: npm run bench -- SUITE --out DIR [OPTIONS]', ...Object.entries(suites).flatMap(([name, { what, options }]) => ['', `  ${name.padEnd(8)} ${what}`, ...(options ? [`           ${options}`] : [])])].join('\n');
 let parsed;
 try {
-  parsed = parseArgs({ allowPositionals: true, options: { help: flag, out: text, shape: text, precision: text, only: text, rounds: text, 'long-rounds': text, threads: text, profile: flag, peers: text, settings: text, setup: flag, add: flag, speed: text, rush: text, context: text, requests: text, chat: flag } });
+  parsed = parseArgs({ allowPositionals: true, options: { help: flag, out: text, shape: text, precision: text, only: text, rounds: text, 'long-rounds': text, threads: text, profile: flag, peers: text, settings: text, setup: flag, add: flag, speed: text, rush: text, context: text, requests: text, chat: flag, n: text, model: text } });
 } catch (error) {
   console.error(error.message);
   process.exit(2);

@@ -1,0 +1,137 @@
+/**
+ * The product for suite `quality`: the engine behind its protocol, asked in the messages that the editor sends. Each request has a
+ * document of its own, closed afterwards, so that nothing of what was taken out of a text is known to the next one; what texts begin
+ * with in common is found in the cache, as in an editor.
+ */
+import { copyFileSync, existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { ModelInfo, Task } from '../../../engine/protocol.ts';
+import { EngineClient } from '../../../src/client/engineClient.ts';
+import type { Transport } from '../../../src/client/transport.ts';
+import type { Translate } from '../../../src/translate.ts';
+
+export interface EngineOptions {
+  readonly createTransport: (t: Translate) => Transport;
+  readonly modelDir: string;
+  /** Of imported models. */
+  readonly cacheDir: string;
+  /** 0 lets the engine choose. */
+  readonly threads: number;
+}
+
+export interface Completion {
+  text: string;
+  /** From the last key to the first of the text; null where nothing is offered. */
+  firstMs: number | null;
+}
+
+const plain: Translate = (text, ...values) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)]));
+
+export class QualityEngine {
+  readonly #client: EngineClient;
+  readonly model: ModelInfo;
+  #numDocuments = 0;
+
+  private constructor(client: EngineClient, model: ModelInfo) {
+    this.#client = client;
+    this.model = model;
+  }
+
+  /** With int8 weights, as the product loads a model. Idle work is off: it would run into what is timed. @throws Error for a model that cannot be loaded */
+  static async open({ createTransport, modelDir, cacheDir, threads }: EngineOptions): Promise<QualityEngine> {
+    const client = new EngineClient({
+      createTransport: () => createTransport(plain),
+      loadOptions: () => ({ modelDir, cacheDir, precision: 'int8', maxBytes: 0, threads }),
+      onState: () => {},
+      onActivity: () => {},
+      log: (level, text) => level !== 'info' && console.error(text),
+      t: plain,
+    });
+    const model = await client.ready();
+    client.notify({ type: 'configure', idleWork: false });
+    return new QualityEngine(client, model);
+  }
+
+  /**
+   * What is offered at an offset. The character before it is typed when the text around it has been read, as the keys before it would
+   * have had it read.
+   */
+  async complete(file: string, text: string, offset: number): Promise<Completion> {
+    const typed = text.slice(Math.max(0, offset - 1), offset);
+    const docId = this.#open(file, text.slice(0, offset - typed.length) + text.slice(offset));
+    try {
+      if (typed !== '') {
+        const read = new AbortController();
+        await this.#client.generate({ task: () => ({ kind: 'complete', docId, offset: offset - typed.length }), priority: 'completion', onChunk: () => read.abort(), signal: read.signal });
+      }
+      const start = performance.now();
+      let firstMs: number | null = null;
+      if (typed !== '') this.#client.notify({ type: 'documentChanged', docId, version: 2, edits: [{ start: offset - typed.length, end: offset - typed.length, text: typed }] });
+      const done = await this.#client.generate({ task: () => ({ kind: 'complete', docId, offset }), priority: 'completion', onChunk: (chunk) => void (firstMs ??= chunk === '' ? null : performance.now() - start) });
+      return { text: done.text, firstMs };
+    } finally {
+      this.#client.notify({ type: 'documentClosed', docId });
+    }
+  }
+
+  /** The chat's answer to a question about a file. */
+  ask(file: string, text: string, question: string): Promise<string> {
+    return this.#answer(file, text, (docId) => ({ kind: 'chat', docIds: [docId], messages: [{ role: 'user', content: question }] }));
+  }
+
+  summarize(file: string, text: string, range: { start: number; end: number; label: string }): Promise<string> {
+    return this.#answer(file, text, (docId) => ({ kind: 'summarize', docId, range }));
+  }
+
+  dispose(): Promise<unknown> {
+    return this.#client.dispose('the benchmark has ended');
+  }
+
+  async #answer(file: string, text: string, task: (docId: string) => Task): Promise<string> {
+    const docId = this.#open(file, text);
+    try {
+      return (await this.#client.generate({ task: () => task(docId), priority: 'chat' })).text;
+    } finally {
+      this.#client.notify({ type: 'documentClosed', docId });
+    }
+  }
+
+  #open(file: string, text: string): string {
+    const docId = `quality ${++this.#numDocuments}`;
+    this.#client.notify({ type: 'documentChanged', docId, version: 1, path: file, text });
+    return docId;
+  }
+}
+
+export type PromptLayout = 'blockAndTail' | 'tail';
+
+/** What the product gives this model, and the other layout where it is one that the model can take. */
+export function layoutsOf(modelDir: string): { shipped: PromptLayout; other: PromptLayout | undefined } {
+  const manifest = manifestOf(modelDir);
+  const shipped = manifest.completion?.layout ?? 'tail';
+  // A block inside a chat's first turn is nothing to complete behind.
+  return { shipped, other: manifest.fileBlock === 'fileSeparator' ? (shipped === 'tail' ? 'blockAndTail' : 'tail') : undefined };
+}
+
+/** The same model with another layout in its manifest, in a folder of its own: the files are links where the file system has them. */
+export function withLayout(modelDir: string, layout: PromptLayout, folder: string): string {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  for (const entry of readdirSync(modelDir, { withFileTypes: true })) {
+    if (!entry.isFile() || entry.name === 'kvasir.json') continue;
+    const [from, to] = [path.join(modelDir, entry.name), path.join(folder, entry.name)];
+    try {
+      linkSync(from, to);
+    } catch {
+      copyFileSync(from, to);
+    }
+  }
+  const manifest = manifestOf(modelDir);
+  writeFileSync(path.join(folder, 'kvasir.json'), JSON.stringify({ ...manifest, completion: { ...manifest.completion, layout } }));
+  return folder;
+}
+
+function manifestOf(modelDir: string): { fileBlock?: string; completion?: { layout?: PromptLayout } } {
+  const file = path.join(modelDir, 'kvasir.json');
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
+}

@@ -1,0 +1,65 @@
+/** What suite `quality` asks: so many of each kind and language, from the sources' texts, the same for the same seed. Owns no scoring. */
+import { shuffled } from '../../../engine/cli/evaluateHoles.ts';
+import type { Grammars } from '../../../engine/text/syntaxGrammars.ts';
+import { HOLE_KINDS, type HoleKind, holesOf, type QualityHole } from './holes.ts';
+import { namesDefined, QUESTION_KINDS, type QualityQuestion, qualityQuestions } from './questions.ts';
+import { LANGUAGES, type QualityLanguage, type QualityText } from './sources.ts';
+import { type QualitySummary, summariesOf } from './summaries.ts';
+import { inTurn, partsOf, randomOf, withTree } from './trees.ts';
+
+export const GROUPS = [...HOLE_KINDS, 'questions', 'summaries'] as const;
+export type Group = (typeof GROUPS)[number];
+
+interface Of {
+  readonly source: string;
+  readonly path: string;
+  readonly language: QualityLanguage;
+}
+
+export interface Samples {
+  readonly holes: readonly (QualityHole & Of)[];
+  readonly questions: readonly (QualityQuestion & Of & { readonly file: string })[];
+  readonly summaries: readonly (QualitySummary & Of)[];
+}
+
+/** @param n of each hole's kind, of questions (evenly over their kinds) and of summaries, in each language, as far as the texts have them */
+export async function samplesOf(grammars: Grammars, texts: readonly QualityText[], { n, groups, seed }: { n: number; groups: readonly Group[]; seed: number }): Promise<Samples> {
+  const samples: { [K in keyof Samples]: Samples[K][number][] } = { holes: [], questions: [], summaries: [] };
+  for (const language of LANGUAGES) {
+    const files = shuffled(texts.filter((text) => text.language === language), randomOf(seed, language));
+    const kinds = HOLE_KINDS.filter((kind) => groups.includes(kind));
+    const holes: Record<HoleKind, (QualityHole & Of)[][]> = { rest: [], line: [], block: [] };
+    const parts: { of: Of; text: string }[] = [];
+    for (const { source, path, text } of files) {
+      const of = { source, path, language };
+      parts.push(...partsOf(text).map((part) => ({ of, text: part })));
+      if (kinds.length > 0) await withTree(grammars, path, text, (tree) => kinds.forEach((kind) => holes[kind].push(holesOf(tree, text, kind, randomOf(seed, kind, source, path)).map((hole) => ({ ...hole, ...of })))));
+    }
+    for (const kind of kinds) samples.holes.push(...(kind === 'rest' ? halves(holes.rest, n) : inTurn(holes[kind], n)));
+    const mixed = shuffled(parts, randomOf(seed, language, 'parts'));
+    if (groups.includes('questions')) samples.questions.push(...(await questions(grammars, mixed, n, seed)));
+    if (groups.includes('summaries')) {
+      const lists = await Promise.all(mixed.map(({ of, text }) => withTree(grammars, of.path, text, (tree) => summariesOf(tree, text, randomOf(seed, 'summaries', of.source, of.path)).map((summary) => ({ ...summary, ...of })))));
+      samples.summaries.push(...inTurn(lists, n));
+    }
+  }
+  // One file after the other: what they have read in common stays in the cache.
+  samples.holes.sort((a, b) => order(a.source, b.source) || order(a.path, b.path) || a.offset - b.offset);
+  return samples;
+}
+
+const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/** As many rests in the middle of words as at their ends. */
+function halves(lists: readonly (readonly (QualityHole & Of)[])[], n: number): (QualityHole & Of)[] {
+  const some = (midWord: boolean, count: number) => inTurn(lists.map((list) => list.filter((hole) => hole.midWord === midWord)), count);
+  return [...some(false, Math.ceil(n / 2)), ...some(true, Math.floor(n / 2))];
+}
+
+async function questions(grammars: Grammars, parts: readonly { of: Of; text: string }[], n: number, seed: number): Promise<Samples['questions'][number][]> {
+  const names = await Promise.all(parts.map(({ of, text }) => withTree(grammars, of.path, text, (tree) => namesDefined(tree, text))));
+  const all = [...new Set(names.flat())];
+  const lists = await Promise.all(parts.map(({ of, text }) => withTree(grammars, of.path, text, (tree) => qualityQuestions(tree, { path: of.path, text }, all, randomOf(seed, 'questions', of.source, of.path, text)).map((question) => ({ ...question, ...of, file: text })))));
+  // One of each kind in turn, and of a kind one of each part.
+  return inTurn(QUESTION_KINDS.map((kind) => inTurn(lists.map((list) => list.filter((question) => question.kind === kind)), n)), n);
+}

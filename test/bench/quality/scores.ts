@@ -1,0 +1,91 @@
+/** How good a completion or a summary is. Pure. */
+import type { QualityHole } from './holes.ts';
+
+export interface HoleScore {
+  /** Something was offered. */
+  shown: boolean;
+  /** Of a rest or a line the first line, of a block the whole text, is what stood there. */
+  exact: boolean;
+  /** All that was offered is, and nothing more or less. */
+  whole: boolean;
+  /** The first word, or run of signs, is right. */
+  firstWord: boolean;
+  /** Of the longest right beginning that ends with a word: what somebody would take word by word. */
+  kept: number;
+}
+
+const WORD = /^\s*(?:[\w$]+|[^\w\s$]+)/;
+const isWord = (character: string | undefined): boolean => character !== undefined && /[\w$]/.test(character);
+
+export function scoreHole({ kind, taken }: Pick<QualityHole, 'kind' | 'taken'>, shown: string): HoleScore {
+  const [given, wanted] = [tidy(shown), tidy(taken)];
+  if (given.trim() === '') return { shown: false, exact: false, whole: false, firstWord: false, kept: 0 };
+  const whole = given === wanted;
+  const exact = whole || (kind !== 'block' && given.split('\n')[0]!.trimEnd() === wanted);
+  return { shown: true, exact, whole, firstWord: WORD.exec(given)?.[0] === WORD.exec(wanted)?.[0], kept: rightBeginning(given, wanted) };
+}
+
+/** Without white space at the ends of its lines and at its own. */
+const tidy = (text: string): string => text.replaceAll('\r\n', '\n').replace(/[ \t]+$/gm, '').trimEnd();
+
+function rightBeginning(given: string, wanted: string): number {
+  let same = 0;
+  while (same < given.length && same < wanted.length && given[same] === wanted[same]) same++;
+  // A word that goes on otherwise, in either text, is not taken.
+  const cut = (text: string): boolean => isWord(text[same]) && isWord(given[same - 1]);
+  if (cut(given) || cut(wanted)) while (same > 0 && isWord(given[same - 1])) same--;
+  return given.slice(0, same).trim() === '' ? 0 : same;
+}
+
+const wordsOf = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
+
+/** F1 of the longest common subsequence of words, 0..1 (Lin, 2004). */
+export function rougeL(given: string, reference: string): number {
+  const [a, b] = [wordsOf(given), wordsOf(reference)];
+  if (a.length === 0 || b.length === 0) return 0;
+  let before = new Uint16Array(b.length + 1);
+  for (const word of a) {
+    const now = new Uint16Array(b.length + 1);
+    for (const [i, other] of b.entries()) now[i + 1] = word === other ? before[i]! + 1 : Math.max(before[i + 1]!, now[i]!);
+    before = now;
+  }
+  return (2 * before[b.length]!) / (a.length + b.length);
+}
+
+/** F2 of character n-grams up to 6, without white space, 0..1 (Popović, 2015). */
+export function chrF(given: string, reference: string): number {
+  const [a, b] = [given.replace(/\s/g, ''), reference.replace(/\s/g, '')];
+  const precisions: number[] = [];
+  const recalls: number[] = [];
+  for (let n = 1; n <= 6; n++) {
+    const [ofA, ofB] = [grams(a, n), grams(b, n)];
+    if (ofA.size === 0 || ofB.size === 0) continue;
+    let matched = 0;
+    for (const [gram, count] of ofA) matched += Math.min(count, ofB.get(gram) ?? 0);
+    precisions.push(matched / (a.length - n + 1));
+    recalls.push(matched / (b.length - n + 1));
+  }
+  const [p, r] = [mean(precisions), mean(recalls)];
+  return p + r > 0 ? (5 * p * r) / (4 * p + r) : 0;
+}
+
+function grams(text: string, n: number): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (let i = 0; i + n <= text.length; i++) counts.set(text.slice(i, i + n), (counts.get(text.slice(i, i + n)) ?? 0) + 1);
+  return counts;
+}
+
+/** 0 of nothing. */
+export function mean(values: readonly number[]): number {
+  return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** Ends of the 95% interval of a share (Wilson, 1927), 0..1. */
+export function interval(right: number, n: number): [least: number, most: number] {
+  if (n === 0) return [0, 1];
+  const z = 1.96;
+  const p = right / n;
+  const middle = p + (z * z) / (2 * n);
+  const half = z * Math.sqrt((p * (1 - p)) / n + (z * z) / (4 * n * n));
+  return [Math.max(0, (middle - half) / (1 + (z * z) / n)), Math.min(1, (middle + half) / (1 + (z * z) / n))];
+}

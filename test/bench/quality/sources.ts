@@ -1,0 +1,123 @@
+/**
+ * Texts for suite `quality`: projects that no model of ours was trained on (model/corpus_sources.json), as published packages of pinned
+ * versions. Fetched when the suite is run, by npm's and pip's own commands; what comes is compared with the hash below before it
+ * is unpacked into `.cache/bench/quality`. Nothing of it is kept in the repository, and nothing of it may be trained on.
+ */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import type { SourceFile } from '../../../engine/cli/evaluateExercises.ts';
+
+export const LANGUAGES = ['typescript', 'javascript', 'python'] as const;
+export type QualityLanguage = (typeof LANGUAGES)[number];
+
+interface Source {
+  readonly registry: 'npm' | 'pypi';
+  readonly name: string;
+  readonly version: string;
+  /** Where it is developed; what no source of training data may be. */
+  readonly repository: string;
+  readonly licence: string;
+  readonly language: QualityLanguage;
+  /** Folders and files of it that are read. */
+  readonly under: readonly string[];
+  /** SHA-512 of npm's tarball, SHA-256 of a wheel, base64 and hexadecimal as the registries write them. */
+  readonly hash: string;
+}
+
+const npm = (language: QualityLanguage, name: string, version: string, repository: string, under: readonly string[], hash: string): Source => ({ registry: 'npm', name, version, repository, licence: 'MIT', language, under: under.map((part) => `package/${part}`), hash });
+const pypi = (name: string, version: string, repository: string, licence: string, under: readonly string[], hash: string): Source => ({ registry: 'pypi', name, version, repository, licence, language: 'python', under, hash });
+
+/** Python's wheels hold the sources as they are, and fetching one runs no code of it. */
+export const SOURCES: readonly Source[] = [
+  npm('typescript', '@tanstack/query-core', '5.66.0', 'TanStack/query', ['src'], 'J+JeBtthiKxrpzUu7rfIPDzhscXF2p5zE/hVdrqkACBP8Yu0M96mwJ5m/8cPPYQE9aRNvXztXHlNwIh4FEeMZw=='),
+  npm('typescript', '@tanstack/react-query', '5.66.0', 'TanStack/query', ['src'], 'z3sYixFQJe8hndFnXgWu7C79ctL+pI0KAelYyW+khaNJ1m22lWrhJU2QrsTcRKMuVPtoZvfBYrTStIdKo+x0Xw=='),
+  npm('typescript', 'mobx', '6.13.6', 'mobxjs/mobx', ['src'], 'r19KNV0uBN4b+ER8Z0gA4y+MzDYIQ2SvOmn3fUrqPnWXdQfakd9yfbPBDBF/p5I+bd3N5Rk1fHONIvMay+bJGA=='),
+  npm('typescript', 'immer', '10.1.1', 'immerjs/immer', ['src'], 's2MPrmjovJcoMaHtx6K11Ra7oD05NT97w1IC5zpMkT6Atjr7H8LjaDd81iIxUYpMKSRRNMJE703M1Fhr/TctHw=='),
+  npm('typescript', 'reselect', '5.1.1', 'reduxjs/reselect', ['src'], 'K/BG6eIky/SBpzfHZv/dd+9JBFiS4SWV7FIujVyJRux6e45+73RaUHXLmIR1f7WOMaQ0U1km6qwklRQxpJJY0w=='),
+  npm('javascript', 'fastify', '5.2.1', 'fastify/fastify', ['lib', 'fastify.js'], 'rslrNBF67eg8/Gyn7P2URV8/6pz8kSAscFL4EThZJ8JBMaXacVdVE4hmUcnPNKERl5o/xTiBSLfdowBRhVF1WA=='),
+  npm('javascript', 'koa', '2.15.3', 'koajs/koa', ['lib'], 'j/8tY9j5t+GVMLeioLaxweJiKUayFhlGqNTzf2ZGwL0ZCQijd2RLHK0SLW5Tsko8YyyqCZC2cojIb0/s62qTAg=='),
+  npm('javascript', 'commander', '13.1.0', 'tj/commander.js', ['lib'], '/rFeCpNJQbhSZjGVwO9RFV3xPqbnERS8MmIQzCtD/zl6gpJuV/bMLuN92oG3F7d8oDEHHRrujSXNUr8fpjntKw=='),
+  npm('javascript', 'mocha', '11.1.0', 'mochajs/mocha', ['lib'], '8uJR5RTC2NgpY3GrYcgpZrsEd9zKbPDpob1RezyR2upGHRQtHWofmzTMzTMSV6dru3tj5Ukt0+Vnq1qhFEEwAg=='),
+  pypi('httpx', '0.28.1', 'encode/httpx', 'BSD-3-Clause', ['httpx'], 'd909fcccc110f8c7faf814ca82a9a4d816bc5a6dbfea25d6591d6985b8ba59ad'),
+  pypi('attrs', '25.1.0', 'python-attrs/attrs', 'MIT', ['attr', 'attrs'], 'c75a69e28a550a7e93789579c22aa26b0f5b83b75dc4e08fe092980051e1090a'),
+  pypi('click', '8.1.8', 'pallets/click', 'BSD-3-Clause', ['click'], '63c132bbbed01578a06712a2d1f497bb62d9c1c0d329b7903a866228027263b2'),
+];
+
+export interface QualityText extends SourceFile {
+  readonly source: string;
+  readonly language: QualityLanguage;
+}
+
+const EXTENSIONS: Record<QualityLanguage, RegExp> = { typescript: /(?<!\.d)\.[mc]?tsx?$/, javascript: /(?<!\.min)\.[mc]?jsx?$/, python: /\.py$/ };
+const TESTS = /(^|\/)(tests?|__tests__|testing|_?vendor|node_modules)\/|\.(test|spec|test-d)\./;
+/** In characters: shorter ones only hand on what others define, longer ones are data. */
+const SHORTEST = 600;
+const LONGEST = 60_000;
+
+/** Whether a text is somebody's writing, and none that a prompt's control tokens could be mistaken in. */
+export function isReadable(file: string, text: string, language: QualityLanguage): boolean {
+  const longest = Math.max(...text.split('\n').map(({ length }) => length));
+  return EXTENSIONS[language].test(file) && !TESTS.test(file) && text.length >= SHORTEST && text.length <= LONGEST && longest < 400 && !/generated/i.test(text.slice(0, 300)) && !text.includes('<|');
+}
+
+/** Compares with the pinned hash. @throws Error with one sentence when it is another. */
+export function checkHash({ name, version, registry, hash }: Pick<Source, 'name' | 'version' | 'registry' | 'hash'>, packed: Buffer): void {
+  const found = registry === 'npm' ? createHash('sha512').update(packed).digest('base64') : createHash('sha256').update(packed).digest('hex');
+  if (found !== hash) throw new Error(`${name} ${version} is not what it was when this suite was written: its hash is ${found}, not ${hash}. Nothing of it was unpacked.`);
+}
+
+/** All texts of the sources, fetched into `folder` where they are not there yet. @throws Error with one sentence for the user. */
+export function qualityTexts(folder: string, onProgress: (line: string) => void): QualityText[] {
+  return SOURCES.flatMap((source) => {
+    const unpacked = path.join(folder, `${source.name.replace('/', '-')}-${source.version}`);
+    if (!existsSync(unpacked)) {
+      onProgress(`fetching ${source.name} ${source.version} (${source.licence}) from ${source.registry === 'npm' ? 'npm' : 'PyPI'}`);
+      fetchSource(source, folder, unpacked);
+    }
+    return filesOf(source, unpacked);
+  });
+}
+
+function filesOf({ name, language, under }: Source, unpacked: string): QualityText[] {
+  const files = readdirSync(unpacked, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map(({ parentPath, name }) => path.relative(unpacked, path.join(parentPath, name)).replaceAll('\\', '/'));
+  return files.sort().filter((file) => under.some((part) => file === part || file.startsWith(`${part}/`)) && EXTENSIONS[language].test(file)).flatMap((file) => {
+    const text = readFileSync(path.join(unpacked, file), 'utf8').replaceAll('\r\n', '\n');
+    return isReadable(file, text, language) ? [{ source: name, language, path: file.replace(/^package\//, ''), text }] : [];
+  });
+}
+
+const onWindows = process.platform === 'win32';
+const python = onWindows ? 'python' : 'python3';
+
+function run(command: string, args: readonly string[], cwd: string): void {
+  // npm is a script there, which only a shell starts; no argument here has a blank.
+  execFileSync(command, args, { cwd, stdio: ['ignore', 'ignore', 'pipe'], shell: onWindows && command === 'npm' });
+}
+
+/** Fetched and unpacked beside its place, and put there as a whole. */
+function fetchSource(source: Source, folder: string, unpacked: string): void {
+  mkdirSync(folder, { recursive: true });
+  const work = mkdtempSync(path.join(folder, 'fetch-'));
+  try {
+    const wanted = `${source.name}${source.registry === 'npm' ? '@' : '=='}${source.version}`;
+    try {
+      if (source.registry === 'npm') run('npm', ['pack', wanted, '--silent'], work);
+      else run(python, ['-m', 'pip', 'download', '--quiet', '--no-deps', '--only-binary', ':all:', wanted], work);
+    } catch (error) {
+      const why = String((error as { stderr?: Buffer }).stderr ?? (error as Error).message).trim().split('\n').at(-1);
+      throw new Error(`${wanted} could not be fetched: ${why}. Suite quality needs npm, pip and a network once; afterwards its texts are in ${folder}.`);
+    }
+    const [file] = readdirSync(work);
+    if (file === undefined) throw new Error(`${wanted} could not be fetched: nothing came.`);
+    checkHash(source, readFileSync(path.join(work, file)));
+    const target = path.join(work, 'unpacked');
+    mkdirSync(target);
+    if (source.registry === 'npm') run('tar', ['-xzf', file, '-C', 'unpacked'], work);
+    else run(python, ['-m', 'zipfile', '-e', file, 'unpacked'], work);
+    renameSync(target, unpacked);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}

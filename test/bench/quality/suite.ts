@@ -1,0 +1,152 @@
+/**
+ * Suite `quality`: how good the model is at what the product does with it, on code that it was not trained on: rests of lines, lines and
+ * blocks to write, questions about a file, summaries. Everything goes through the engine as it is shipped (dist/worker.js), greedily,
+ * with the product's own prompts, and is judged as it would be shown.
+ */
+import { appendFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { Grammars } from '../../../engine/text/syntaxGrammars.ts';
+import { ThreadTransport } from '../../../src/client/threadTransport.ts';
+import { type EngineOptions, layoutsOf, type PromptLayout, QualityEngine, withLayout } from './engine.ts';
+import { type Cell, cellsOf, type QuestionFigures, questionFigures, type ScoredHole, type ScoredQuestion, type ScoredSummary, type SummaryFigures, summaryFigures } from './figures.ts';
+import { qualityCharts, qualityReport } from './report.ts';
+import { type Group, GROUPS, type Samples, samplesOf } from './samples.ts';
+import { chrF, rougeL, scoreHole } from './scores.ts';
+import { qualityTexts, SOURCES } from './sources.ts';
+import { wordsOfName } from './summaries.ts';
+
+export interface QualityArguments {
+  n?: string;
+  only?: string;
+  model?: string;
+  threads?: string;
+}
+
+export interface QualityOptions {
+  /** Of each kind, in each language. */
+  n: number;
+  groups: readonly Group[];
+  modelDir: string;
+  /** 0 lets the engine choose. */
+  threads: number;
+}
+
+export interface QualityBench {
+  model: string;
+  parameters: number;
+  threads: number;
+  n: number;
+  seed: number;
+  /** What the product gives this model. */
+  shipped: PromptLayout;
+  sources: { name: string; version: string; licence: string }[];
+  cells: Cell[];
+  questions: QuestionFigures[];
+  summaries: SummaryFigures[];
+  /** Each by itself, without any of the texts: for comparing two runs item by item. */
+  items: { holes: ScoredHole[]; questions: ScoredQuestion[]; summaries: ScoredSummary[] };
+}
+
+const SEED = 1;
+const N = 200;
+/** Questions and summaries under way at once. */
+const TOGETHER = 6;
+const PROJECT = path.resolve(import.meta.dirname, '../../..');
+
+export async function qualitySuite(given: QualityArguments): Promise<{ result: QualityBench; report: string; charts: Record<string, string> }> {
+  const options = qualityOptions(given);
+  const worker = path.join(PROJECT, 'dist/worker.js');
+  if (!existsSync(worker)) throw new Error('dist/worker.js is missing: the suite runs the engine as it is shipped. Run npm run build first.');
+  const cache = path.resolve('.cache/bench');
+  const folder = path.join(cache, 'quality');
+  const texts = qualityTexts(folder, (line) => console.error(line));
+  const samples = await samplesOf(new Grammars(path.join(PROJECT, 'dist/grammars')), texts, { ...options, seed: SEED });
+  const answers = path.join(folder, 'answers.jsonl');
+  rmSync(answers, { force: true });
+  const result = await qualityBench(samples, options, {
+    cacheDir: path.join(cache, 'imported'),
+    folder,
+    createTransport: (t) => new ThreadTransport(worker, t, (text) => process.stderr.write(text)),
+    onProgress: (line) => console.error(line),
+    // To be read, not to be kept: it quotes the projects.
+    onAnswer: (answer) => appendFileSync(answers, `${JSON.stringify(answer)}\n`),
+  });
+  return { result, report: qualityReport(result), charts: qualityCharts(result) };
+}
+
+/** @throws Error with one sentence that says what is wrong. */
+export function qualityOptions({ n = String(N), only = GROUPS.join(), model = path.join(PROJECT, 'model'), threads = '0' }: QualityArguments): QualityOptions {
+  const groups = only.split(',').map((name) => name.trim() as Group);
+  for (const name of groups) if (!GROUPS.includes(name)) throw new Error(`--only ${name}: it must be one of ${GROUPS.join(', ')}`);
+  for (const [name, value] of [['n', n], ['threads', threads]] as const) if (!/^\d+$/.test(value)) throw new Error(`--${name} ${value}: it must be a whole number`);
+  if (Number(n) === 0) throw new Error('--n 0: it must be above 0');
+  if (!existsSync(path.join(model, 'config.json'))) throw new Error(`--model ${model}: there is no config.json in it, so it is no model's folder`);
+  return { n: Number(n), groups, modelDir: path.resolve(model), threads: Number(threads) };
+}
+
+export interface Bench extends Pick<EngineOptions, 'createTransport' | 'cacheDir'> {
+  /** For what is made of the model. */
+  readonly folder: string;
+  readonly onProgress: (line: string) => void;
+  readonly onAnswer?: (answer: Record<string, unknown>) => void;
+}
+
+/** Asks everything, first with what the product ships, then the holes once more in the other layout. */
+export async function qualityBench(samples: Samples, { n, modelDir, threads }: QualityOptions, { folder, onProgress, onAnswer = () => {}, createTransport, cacheDir }: Bench): Promise<QualityBench> {
+  const { shipped, other } = layoutsOf(modelDir);
+  const items: QualityBench['items'] = { holes: [], questions: [], summaries: [] };
+  const engineOf = (dir: string): Promise<QualityEngine> => QualityEngine.open({ createTransport, modelDir: dir, cacheDir, threads });
+  mkdirSync(folder, { recursive: true });
+  const engine = await engineOf(modelDir);
+  const { model } = engine;
+  try {
+    items.holes.push(...(await fill(engine, shipped, samples.holes, onProgress, onAnswer)));
+    items.questions = await together(samples.questions, async ({ kind, source, path: file, language, text, file: content, answer, right }) => {
+      const given = await engine.ask(file, content, text);
+      onAnswer({ kind, file, question: text, answer, given });
+      return { kind, source, path: file, language, right: right(given), exact: given.trim() === answer };
+    });
+    onProgress(`${items.questions.length} questions`);
+    items.summaries = await together(samples.summaries, async ({ name, source, path: file, language, text, start, end, reference }) => {
+      const given = await engine.summarize(file, text, { start, end, label: name });
+      onAnswer({ kind: 'summary', file, name, reference, given });
+      return { name, source, path: file, language, rougeL: rougeL(given, reference), chrF: chrF(given, reference), nameRougeL: rougeL(wordsOfName(name), reference), nameChrF: chrF(wordsOfName(name), reference) };
+    });
+    onProgress(`${items.summaries.length} summaries`);
+  } finally {
+    await engine.dispose();
+  }
+  if (other && samples.holes.length > 0) {
+    const second = await engineOf(withLayout(modelDir, other, path.join(folder, `model-${other}`)));
+    try {
+      items.holes.push(...(await fill(second, other, samples.holes, onProgress, onAnswer)));
+    } finally {
+      await second.dispose();
+    }
+  }
+  const sources = SOURCES.map(({ name, version, licence }) => ({ name, version, licence }));
+  return { model: model.name, parameters: model.parameters, threads: model.threads, n, seed: SEED, shipped, sources, cells: cellsOf(items.holes, other ? [shipped, other] : [shipped]), questions: questionFigures(items.questions), summaries: summaryFigures(items.summaries), items };
+}
+
+/** Several at a time: they share the engine's steps, and their tokens are those that each would have alone. Results in the items' order. */
+async function together<T, R>(items: readonly T[], ask: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  let next = 0;
+  const asker = async (): Promise<void> => {
+    for (let i = next++; i < items.length; i = next++) results[i] = await ask(items[i]!);
+  };
+  await Promise.all(Array.from({ length: TOGETHER }, asker));
+  return results;
+}
+
+/** One after the other: each is timed. */
+async function fill(engine: QualityEngine, layout: PromptLayout, holes: Samples['holes'], onProgress: Bench['onProgress'], onAnswer: NonNullable<Bench['onAnswer']>): Promise<ScoredHole[]> {
+  const scored: ScoredHole[] = [];
+  for (const { kind, midWord, source, path: file, language, text, offset, taken } of holes) {
+    const { text: shown, firstMs } = await engine.complete(file, text, offset);
+    onAnswer({ layout, kind, midWord, file, before: text.slice(text.lastIndexOf('\n', offset - 1) + 1, offset), taken, shown });
+    scored.push({ layout, kind, midWord, source, path: file, language, offset, numTaken: taken.length, numShown: shown.length, firstMs, ...scoreHole({ kind, taken }, shown) });
+    if (scored.length % 200 === 0 || scored.length === holes.length) onProgress(`${layout}: ${scored.length} of ${holes.length} completions`);
+  }
+  return scored;
+}
