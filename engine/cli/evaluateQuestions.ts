@@ -119,8 +119,10 @@ function lineOf(node: Node, text: string): string {
 function basesOf(node: Node): string[] {
   const python = node.childForFieldName('superclasses');
   if (python) return named(python).filter(({ type }) => type !== 'keyword_argument' && type !== 'comment').map((base) => base.text);
-  const clause = named(named(node).find(({ type }) => type === 'class_heritage') ?? null).find(({ type }) => type === 'extends_clause');
-  const base = clause?.childForFieldName('value');
+  const heritage = named(named(node).find(({ type }) => type === 'class_heritage') ?? null);
+  // JavaScript, which has nothing to implement, has no clause around it.
+  const first = heritage.find(({ type }) => type !== 'implements_clause' && type !== 'comment');
+  const base = first?.type === 'extends_clause' ? first.childForFieldName('value') : first;
   return base ? [base.text] : [];
 }
 

@@ -67,7 +67,10 @@ export class QualityEngine {
       const start = performance.now();
       let firstMs: number | null = null;
       if (typed !== '') this.#client.notify({ type: 'documentChanged', docId, version: 2, edits: [{ start: offset - typed.length, end: offset - typed.length, text: typed }] });
-      const done = await this.#client.generate({ task: () => ({ kind: 'complete', docId, offset }), priority: 'completion', onChunk: (chunk) => void (firstMs ??= chunk === '' ? null : performance.now() - start) });
+      const onChunk = (chunk: string): void => {
+        if (chunk !== '') firstMs ??= performance.now() - start;
+      };
+      const done = await this.#client.generate({ task: () => ({ kind: 'complete', docId, offset }), priority: 'completion', onChunk });
       return { text: done.text, firstMs };
     } finally {
       this.#client.notify({ type: 'documentClosed', docId });

@@ -33,7 +33,9 @@ export async function samplesOf(grammars: Grammars, texts: readonly QualityText[
     for (const { source, path, text } of files) {
       const of = { source, path, language };
       parts.push(...partsOf(text).map((part) => ({ of, text: part })));
-      if (kinds.length > 0) await withTree(grammars, path, text, (tree) => kinds.forEach((kind) => holes[kind].push(holesOf(tree, text, kind, randomOf(seed, kind, source, path)).map((hole) => ({ ...hole, ...of })))));
+      await withTree(grammars, path, text, (tree) => {
+        for (const kind of kinds) holes[kind].push(holesOf(tree, text, kind, randomOf(seed, kind, source, path)).map((hole) => ({ ...hole, ...of })));
+      });
     }
     for (const kind of kinds) samples.holes.push(...(kind === 'rest' ? halves(holes.rest, n) : inTurn(holes[kind], n)));
     const mixed = shuffled(parts, randomOf(seed, language, 'parts'));
