@@ -96,6 +96,13 @@ function run(command: string, args: readonly string[], cwd: string): void {
   execFileSync(command, args, { cwd, stdio: ['ignore', 'ignore', 'pipe'], shell: onWindows && command === 'npm' });
 }
 
+/** The line of what npm or pip says that has the reason, as a sentence. */
+export function reasonIn(output: string): string {
+  const lines = output.trim().split('\n').filter((line) => !/^npm \S+ (code|syscall|errno|A complete log)\b/.test(line));
+  const reason = (lines.find((line) => /\b(error|ERR!)/i.test(line)) ?? lines[0] ?? '').replace(/^(npm (error|ERR!)|ERROR:)\s+/, '').trim();
+  return /[.!?]$/.test(reason) ? reason : `${reason}.`;
+}
+
 /** Fetched and unpacked beside its place, and put there as a whole. */
 function fetchSource(source: Source, folder: string, unpacked: string): void {
   mkdirSync(folder, { recursive: true });
@@ -103,11 +110,11 @@ function fetchSource(source: Source, folder: string, unpacked: string): void {
   try {
     const wanted = `${source.name}${source.registry === 'npm' ? '@' : '=='}${source.version}`;
     try {
-      if (source.registry === 'npm') run('npm', ['pack', wanted, '--silent'], work);
+      if (source.registry === 'npm') run('npm', ['pack', wanted, '--loglevel=error'], work);
       else run(python, ['-m', 'pip', 'download', '--quiet', '--no-deps', '--only-binary', ':all:', wanted], work);
     } catch (error) {
-      const why = String((error as { stderr?: Buffer }).stderr ?? (error as Error).message).trim().split('\n').at(-1);
-      throw new Error(`${wanted} could not be fetched: ${why}. Suite quality needs npm, pip and a network once; afterwards its texts are in ${folder}.`);
+      const { stderr, message } = error as { stderr?: Buffer | null; message: string };
+      throw new Error(`${wanted} could not be fetched: ${reasonIn(stderr ? stderr.toString() : message)} Suite quality needs npm, pip and a network once; afterwards its texts are in ${folder}.`);
     }
     const [file] = readdirSync(work);
     if (file === undefined) throw new Error(`${wanted} could not be fetched: nothing came.`);
