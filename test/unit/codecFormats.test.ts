@@ -1,19 +1,17 @@
 /** The number formats, against values worked out by hand from their definitions. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { SideFormat } from '../../engine/cache/codecs/codecFormat.ts';
+import type { Rotation, SideFormat } from '../../engine/cache/codecs/codecFormat.ts';
 import { halfBits, halfValue } from '../../engine/cache/codecs/float16.ts';
 import { FP8 } from '../../engine/cache/codecs/fp8.ts';
 import { hadamard } from '../../engine/cache/codecs/hadamard.ts';
 import { INT4 } from '../../engine/cache/codecs/int4.ts';
 import { KIVI_KEYS } from '../../engine/cache/codecs/int4Kivi.ts';
 import { KVQUANT_KEYS } from '../../engine/cache/codecs/kvquant3.ts';
-import { kernelMemory } from '../../engine/cache/codecs/kernels.ts';
-import { fitLevels, nearestLevel } from '../../engine/cache/codecs/nonUniform.ts';
+import { kernelMemory, kernels } from '../../engine/cache/codecs/kernels.ts';
 import { NVFP4 } from '../../engine/cache/codecs/nvfp4.ts';
 import { codecNamed } from '../../engine/cache/codecs/registry.ts';
-import { packedBytes, packThree, unpackThree } from '../../engine/cache/codecs/threeBits.ts';
-import { rotateKeys } from '../../engine/cache/codecs/unrotate.ts';
+import { writeTurns, rotateKeys as rotateAt } from '../../engine/cache/codecs/unrotate.ts';
 import { randomRows, relativeError, rope } from './codecRows.ts';
 
 /** Areas of the kernels' memory: floats, bytes, what is kept beside them. */
@@ -164,30 +162,38 @@ test('kvquant3: an outlier costs its channel nothing', () => {
 });
 
 test('levels: eight clusters get a level each; the nearest level of a bin is chosen', () => {
-  const weights = new Float64Array(256);
   const clusters = [3, 20, 61, 90, 130, 160, 200, 255];
-  for (const bin of clusters) weights[bin] = 5;
-  const levels = fitLevels(weights);
-  expect(Array.from(levels)).toEqual(clusters);
-  const codes = nearestLevel(levels);
+  const { levels, bounds } = fitLevels(Array.from({ length: 256 }, (_, bin) => (clusters.includes(bin) ? 5 : 0)));
+  expect(levels).toEqual(clusters);
   for (let bin = 0; bin < 256; bin++) {
     const distances = clusters.map((level) => Math.abs(level - bin));
-    expect(distances[codes[bin]!]).toBe(Math.min(...distances));
+    expect(distances[bounds.filter((bound) => bound < bin).length]).toBe(Math.min(...distances));
   }
-  expect(Array.from(fitLevels(new Float64Array(256)))).toEqual(expect.arrayContaining([0]));
+  expect(fitLevels(Array(256).fill(0)).levels).toEqual(expect.arrayContaining([0]));
 });
+
+function fitLevels(weights: readonly number[]): { levels: number[]; bounds: number[] } {
+  const memory = kernelMemory(END);
+  new Float64Array(memory.buffer, X, 256).set(weights);
+  kernels().fitLevels(X, OUT, OUT + 16, SPARE);
+  return { levels: Array.from(memory.subarray(OUT, OUT + 8)), bounds: Array.from(memory.subarray(OUT + 16, OUT + 23)) };
+}
 
 test('three bits: any length comes back, in as many bytes as it takes', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(7), { maxLength: 40 }), (codes) => {
-      const out = new Uint8Array(packedBytes(codes.length) + 1).fill(99);
-      const padded = new Uint8Array((codes.length + 7) & ~7);
-      padded.set(codes);
-      packThree(padded, Uint8Array.from({ length: 8 }, (_, i) => i), codes.length, out, 0);
-      expect(out.at(-1)).toBe(99);
-      const back = new Uint8Array(padded.length);
-      unpackThree(out.subarray(0, out.length - 1), 0, codes.length, back);
-      expect(Array.from(back.subarray(0, codes.length))).toEqual(codes);
+      const memory = kernelMemory(END).fill(0);
+      memory.set(codes, X);
+      // As many bounds below each bin as it is.
+      memory.set([0, 1, 2, 3, 4, 5, 6], SPARE);
+      kernels().packThree(X, SPARE, codes.length, OUT);
+      expect(memory.subarray(OUT + Math.ceil((3 * codes.length) / 8), OUT + 100).every((byte) => byte === 0)).toBe(true);
+      // Eight in three bytes, the first in the lowest bits.
+      const bits = codes.map((code, i) => BigInt(code) << BigInt(3 * i)).reduce((sum, bit) => sum | bit, 0n);
+      for (let i = 0; 8 * i < 3 * codes.length; i++) expect(memory[OUT + i]).toBe(Number((bits >> BigInt(8 * i)) & 255n));
+      memory.fill(99, X, X + 100);
+      kernels().unpackThree(OUT, codes.length, X);
+      expect(Array.from(memory.subarray(X, X + codes.length))).toEqual(codes);
     }),
   );
 });
@@ -215,6 +221,16 @@ test.each(['byToken', 'byChannel'] as const)('Hadamard, %s: the matrix of its de
     expect(v).toBeCloseTo(x[i]!, 6);
   });
 });
+
+/** In place, x [kvHeads, headSize, n] at positions startIndex and on. */
+function rotateKeys(x: Float32Array, kvHeads: number, headSize: number, n: number, rotation: Rotation, startIndex: number, direction: 1 | -1): void {
+  const memory = kernelMemory(END);
+  const turns = { cos: OUT, sin: SPARE, n };
+  writeTurns(turns, rotation, startIndex);
+  new Float32Array(memory.buffer, X, x.length).set(x);
+  rotateAt(X, kvHeads, headSize, n, turns, 0, direction);
+  x.set(new Float32Array(memory.buffer, X, x.length));
+}
 
 test('keys are turned by their positions, and back', () => {
   const n = 4;

@@ -10,7 +10,7 @@ import { exactBytes, readExact, writeExact } from './exactRows.ts';
 import { hadamardAt } from './hadamard.ts';
 import { LayerRoom } from './layerRoom.ts';
 import { HEADER_BYTES, readHeader, writeHeader } from './runHeader.ts';
-import { rotateKeys } from './unrotate.ts';
+import { rotateKeys, writeTurns } from './unrotate.ts';
 
 /** Tokens [from, from + count) of a run. Their bytes: from `at` on, `length` for each layer. */
 interface CodedBlock {
@@ -65,12 +65,12 @@ export class KvCodec {
     writeExact(shape, rows, 0, exact.first, out, HEADER_BYTES);
     const last = HEADER_BYTES + exactBytes(shape, exact.first);
     writeExact(shape, rows, n - exact.last, exact.last, out, last);
-    this.#eachLayer(n, exact, (room, { keys, values }, blocks, l) => {
+    this.#eachLayer(n, place.startIndex, exact, (room, { keys, values }, blocks, l) => {
       room.load(rows, l);
       for (const { from, count, at, length } of blocks) {
         const sizes = [kvHeads, headSize, count] as const;
         room.toFloats('keys', from, count, keys.layout);
-        if (format.unrotated) rotateKeys(room.floats(count), ...sizes, this.#rotation!, place.startIndex + from, -1);
+        if (format.unrotated) rotateKeys(room.x, ...sizes, room.turns, from, -1);
         if (format.hadamard) hadamardAt(room.x, ...sizes, keys.layout);
         keys.encode(room.x, ...sizes, room.bytes, room.spare);
         room.toFloats('values', from, count, values.layout);
@@ -90,13 +90,13 @@ export class KvCodec {
     const expected = this.#bytes(n, exact);
     if (bytes.length !== expected) throw new MalformedRun(`${n} tokens take ${expected} bytes, and there are ${bytes.length}`);
     const rows = newKvRows({ ...shape, kv: 'int8' }, n);
-    this.#eachLayer(n, exact, (room, { keys, values }, blocks, l) => {
+    this.#eachLayer(n, startIndex, exact, (room, { keys, values }, blocks, l) => {
       for (const { from, count, at, length } of blocks) {
         const sizes = [kvHeads, headSize, count] as const;
         room.memory.set(bytes.subarray(at + l * length, at + (l + 1) * length), room.bytes);
         keys.decode(room.bytes, ...sizes, room.x, room.spare);
         if (format.hadamard) hadamardAt(room.x, ...sizes, keys.layout);
-        if (format.unrotated) rotateKeys(room.floats(count), ...sizes, this.#rotation!, startIndex + from, 1);
+        if (format.unrotated) rotateKeys(room.x, ...sizes, room.turns, from, 1);
         room.toRows('keys', from, count, keys.layout);
         values.decode(room.bytes + keys.bytes(...sizes), ...sizes, room.x, room.spare);
         if (format.hadamard) hadamardAt(room.x, ...sizes, values.layout);
@@ -138,7 +138,7 @@ export class KvCodec {
   }
 
   /** Nothing where all tokens are kept exactly. */
-  #eachLayer(n: number, exact: ExactTokens, work: (room: LayerRoom, sides: NonNullable<RunFormat['sides']>, blocks: readonly CodedBlock[], l: number) => void): void {
+  #eachLayer(n: number, startIndex: number, exact: ExactTokens, work: (room: LayerRoom, sides: NonNullable<RunFormat['sides']>, blocks: readonly CodedBlock[], l: number) => void): void {
     const { sides, blockTokens } = this.format;
     const { numLayers, kvHeads, headSize } = this.shape;
     const end = n - exact.last;
@@ -152,6 +152,7 @@ export class KvCodec {
       at += numLayers * length;
     }
     const room = new LayerRoom(this.shape, n, blocks[0]!.count, blocks[0]!.length);
+    if (this.format.unrotated) writeTurns(room.turns, this.#rotation!, startIndex);
     for (let l = 0; l < numLayers; l++) work(room, sides, blocks, l);
   }
 }

@@ -6,12 +6,13 @@
 import type { KvRows } from '../kvRows.ts';
 import type { CodecShape, Layout } from './codecFormat.ts';
 import { areaEnd, kernelMemory, kernels, SLACK } from './kernels.ts';
+import type { Turns } from './unrotate.ts';
 
 type Row = 'keys' | 'values';
 
 /** Of each value of a block, for what kernels keep beside: bounds, bins, transposed rows. */
 const SPARE_PER_VALUE = 8;
-const LEAST_SPARE = 16_384;
+const LEAST_SPARE = 32_768;
 
 export class LayerRoom {
   /** Addresses: of a block's floats, of its bytes, of SPARE_PER_VALUE bytes for each of its values and LEAST_SPARE at least. */
@@ -19,6 +20,8 @@ export class LayerRoom {
   readonly bytes: number;
   readonly spare: number;
   readonly memory: Uint8Array;
+  /** Room for what keys are rotated by. */
+  readonly turns: Turns;
   readonly #shape: CodecShape;
   /** Tokens of the run. */
   readonly #all: number;
@@ -37,13 +40,11 @@ export class LayerRoom {
     this.#scales = { keys: keyScales, values: valueScales };
     this.x = areaEnd(valueScales, 4 * kvHeads * all);
     this.bytes = areaEnd(this.x, 4 * kvHeads * headSize * n);
-    this.spare = areaEnd(this.bytes, bytes);
+    const cos = areaEnd(this.bytes, bytes);
+    const sin = areaEnd(cos, 2 * headSize * all);
+    this.turns = { cos, sin, n: all };
+    this.spare = areaEnd(sin, 2 * headSize * all);
     this.memory = kernelMemory(this.spare + Math.max(LEAST_SPARE, SPARE_PER_VALUE * kvHeads * headSize * n) + SLACK);
-  }
-
-  /** The floats of n tokens. */
-  floats(n: number): Float32Array {
-    return new Float32Array(this.memory.buffer, this.x, this.#shape.kvHeads * this.#shape.headSize * n);
   }
 
   /** Copies layer `l` of the rows in. */

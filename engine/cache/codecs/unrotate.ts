@@ -3,25 +3,27 @@
  * token, which per-channel codes live on. What is lost by both is the rounding of a float32.
  */
 import type { Rotation } from './codecFormat.ts';
+import { kernels } from './kernels.ts';
 
-/** x [kvHeads, headSize, n] of tokens at positions startIndex and on, in place. @param direction -1 takes it off, 1 puts it on. */
-export function rotateKeys(x: Float32Array, kvHeads: number, headSize: number, n: number, rotation: Rotation, startIndex: number, direction: 1 | -1): void {
-  const { half } = rotation;
+/** Cosines and sines of a run's n tokens, in the kernels' memory from these addresses on, [half, n] each. */
+export interface Turns {
+  readonly cos: number;
+  readonly sin: number;
+  readonly n: number;
+}
+
+/** Writes those of positions startIndex and on. */
+export function writeTurns({ cos, sin, n }: Turns, rotation: Rotation, startIndex: number): void {
   rotation.ensure(startIndex + n);
-  const { cos, sin } = rotation;
-  for (let i = 0; i < half; i++) {
-    for (let h = 0; h < kvHeads; h++) {
-      const low = (h * headSize + i) * n;
-      const high = low + half * n;
-      let turn = startIndex * half + i;
-      for (let t = 0; t < n; t++, turn += half) {
-        const c = cos[turn]!;
-        const s = sin[turn]! * direction;
-        const a = x[low + t]!;
-        const b = x[high + t]!;
-        x[low + t] = a * c - b * s;
-        x[high + t] = b * c + a * s;
-      }
-    }
+  const { half } = rotation;
+  const { buffer } = kernels().memory;
+  for (const [angles, at] of [[rotation.cos, cos], [rotation.sin, sin]] as const) {
+    const turned = new Float32Array(buffer, at, half * n);
+    for (let i = 0; i < half; i++) for (let t = 0; t < n; t++) turned[i * n + t] = angles[(startIndex + t) * half + i]!;
   }
+}
+
+/** x [kvHeads, headSize, n] of the run's tokens from `from` on, in place. @param direction -1 takes it off, 1 puts it on. */
+export function rotateKeys(x: number, kvHeads: number, headSize: number, n: number, turns: Turns, from: number, direction: 1 | -1): void {
+  kernels().rotate(x, kvHeads, headSize, n, turns.cos + 4 * from, turns.sin + 4 * from, turns.n, direction);
 }

@@ -1,5 +1,6 @@
 /** int4Kivi.ts: 4 bits between the bounds of groups. x [kvHeads, rows, width], groups along the rows. */
-import { bytesOf, floatsOf, highDoubles, lowDoubles } from './vectors';
+import { findBounds, rounded } from './bounds';
+import { bitsOf, bytesOf, floatsOf, highBytes, highDoubles, LEAST_SCALE, lowBytes, lowDoubles } from './vectors';
 
 /** @param bounds room for two floats for each group of a head. Writes up to 15 bytes beyond the last. */
 export function kiviEncode(x: usize, kvHeads: i32, rows: i32, width: i32, group: i32, out: usize, bounds: usize): void {
@@ -7,7 +8,7 @@ export function kiviEncode(x: usize, kvHeads: i32, rows: i32, width: i32, group:
   for (let h = 0; h < kvHeads; h++) {
     const unit = <f32>(<f64>findBounds(x, rows, width, group, bounds) / 127);
     store<f32>(out + (h << 2), unit);
-    const perUnit: f64 = <f64>unit > 1e-38 ? 1 / <f64>unit : 0;
+    const perUnit: f64 = <f64>unit > LEAST_SCALE ? 1 / <f64>unit : 0;
     let bound = bounds;
     for (let row = 0; row < rows; row++) {
       for (let i = 0; i < width; i += group) {
@@ -34,13 +35,6 @@ export function kiviEncode(x: usize, kvHeads: i32, rows: i32, width: i32, group:
   }
 }
 
-/** To the nearest integer, half up. */
-@inline
-function rounded(value: f64): f64 {
-  const above = ceil(value);
-  return above - 0.5 > value ? above - 1 : above;
-}
-
 /** Eight neighbours -> four bytes of two codes, in 32 bits. */
 @inline
 function pairs(x: usize, factor: v128, offset: v128): v128 {
@@ -48,7 +42,7 @@ function pairs(x: usize, factor: v128, offset: v128): v128 {
   const w = steps(x + 16, factor, offset);
   const first = v128.shuffle<i32>(v, w, 0, 2, 4, 6);
   const second = v128.shuffle<i32>(v, w, 1, 3, 5, 7);
-  return v128.and(f32x4.add(f32x4.add(first, f32x4.mul(second, f32x4.splat(16))), f32x4.splat(8388608)), i32x4.splat(0xff));
+  return bitsOf(f32x4.add(first, f32x4.mul(second, f32x4.splat(16))));
 }
 
 /** 0 .. 15, whatever is there: of what is beyond a group's last value half a byte counts, and it must be a number. */
@@ -58,44 +52,6 @@ function steps(x: usize, factor: v128, offset: v128): v128 {
   const low = f64x2.floor(f64x2.add(f64x2.mul(lowDoubles(v), factor), offset));
   const high = f64x2.floor(f64x2.add(f64x2.mul(highDoubles(v), factor), offset));
   return f32x4.pmin(f32x4.pmax(f32x4.splat(0), floatsOf(low, high)), f32x4.splat(15));
-}
-
-/** The least and the largest of each group, in turn. @returns the largest magnitude. */
-function findBounds(x: usize, rows: i32, width: i32, group: i32, bounds: usize): f32 {
-  let largest: f32 = 0;
-  for (let row = 0; row < rows; row++) {
-    for (let i = 0; i < width; i += group) {
-      const n = min(group, width - i);
-      let lo = load<f32>(x);
-      let hi = lo;
-      if (n < 4) {
-        for (let j = 1; j < n; j++) {
-          lo = min(lo, load<f32>(x + (j << 2)));
-          hi = max(hi, load<f32>(x + (j << 2)));
-        }
-      } else {
-        let least = f32x4.splat(lo);
-        let most = least;
-        for (let j = 0; j < n; j += 4) {
-          // The last four once more where the group is no multiple.
-          j = min(j, n - 4);
-          const v = v128.load(x + (j << 2));
-          least = f32x4.pmin(least, v);
-          most = f32x4.pmax(most, v);
-        }
-        least = f32x4.pmin(least, v128.shuffle<i32>(least, least, 2, 3, 0, 1));
-        most = f32x4.pmax(most, v128.shuffle<i32>(most, most, 2, 3, 0, 1));
-        lo = min(f32x4.extract_lane(least, 0), f32x4.extract_lane(least, 1));
-        hi = max(f32x4.extract_lane(most, 0), f32x4.extract_lane(most, 1));
-      }
-      store<f32>(bounds, lo);
-      store<f32>(bounds, hi, 4);
-      bounds += 8;
-      largest = max(largest, max(hi, -lo));
-      x += n << 2;
-    }
-  }
-  return largest;
 }
 
 /** Writes up to 31 floats beyond x. */
@@ -116,8 +72,8 @@ export function kiviDecode(from: usize, kvHeads: i32, rows: i32, width: i32, gro
           const low = v128.and(codes, i8x16.splat(15));
           const high = i8x16.shr_u(codes, 4);
           const to = x + (j << 2);
-          put(to, v128.shuffle<i8>(low, high, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), lo, step);
-          put(to + 64, v128.shuffle<i8>(low, high, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), lo, step);
+          put(to, lowBytes(low, high), lo, step);
+          put(to + 64, highBytes(low, high), lo, step);
         }
         at += (n + 1) >> 1;
         x += n << 2;

@@ -1,6 +1,6 @@
 /** nvfp4.ts: E2M1 codes, an E4M3 scale per 16 values, a scale of the tensor. x [rows, width]. */
 import { e2m1Codes, e4m3Codes, e4m3Value } from './smallFloats';
-import { bytesOf, floatsOf, LEAST_SCALE, largestOf, scaled } from './vectors';
+import { bytesOf, floatsOf, LEAST_SCALE, largestOf, lowBytes, scaled } from './vectors';
 
 const BLOCK: i32 = 16;
 
@@ -70,7 +70,7 @@ export function nvfp4Decode(from: usize, rows: i32, width: i32, x: usize): bool 
       const eight = v128.load64_zero(codes);
       const low = v128.and(eight, i8x16.splat(15));
       const high = i8x16.shr_u(eight, 4);
-      const values = v128.swizzle(doubled, v128.shuffle<i8>(low, high, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23));
+      const values = v128.swizzle(doubled, lowBytes(low, high));
       const first = i16x8.extend_low_i8x16_s(values);
       const second = i16x8.extend_high_i8x16_s(values);
       v128.store(x, products(i32x4.extend_low_i16x8_s(first), half));

@@ -1,3 +1,5 @@
+import { highBytes, highShorts, lowBytes, lowShorts } from './vectors';
+
 /** Bytes [rows, columns] -> [columns, rows]; the strides are bytes from row to row. */
 export function transpose(from: usize, fromStride: i32, rows: i32, columns: i32, to: usize, toStride: i32): void {
   if (rows < 8 || columns < 16) {
@@ -12,26 +14,6 @@ export function transpose(from: usize, fromStride: i32, rows: i32, columns: i32,
       tile(from + r * fromStride + c, fromStride, to + c * toStride + r, toStride);
     }
   }
-}
-
-@inline
-function lowBytes(a: v128, b: v128): v128 {
-  return v128.shuffle<i8>(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-}
-
-@inline
-function highBytes(a: v128, b: v128): v128 {
-  return v128.shuffle<i8>(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-}
-
-@inline
-function lowShorts(a: v128, b: v128): v128 {
-  return v128.shuffle<i16>(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
-}
-
-@inline
-function highShorts(a: v128, b: v128): v128 {
-  return v128.shuffle<i16>(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
 }
 
 /** 8 rows of 16 columns. */

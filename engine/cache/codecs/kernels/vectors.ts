@@ -53,6 +53,27 @@ export function storeScaled(x: usize, codes: v128, scale: v128): void {
   v128.store(x, f32x4.mul(f32x4.convert_i32x4_s(i32x4.extend_high_i16x8_s(high)), scale), 48);
 }
 
+/** Bytes, or shorts, of two vectors in turn. */
+@inline
+export function lowBytes(a: v128, b: v128): v128 {
+  return v128.shuffle<i8>(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+
+@inline
+export function highBytes(a: v128, b: v128): v128 {
+  return v128.shuffle<i8>(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+
+@inline
+export function lowShorts(a: v128, b: v128): v128 {
+  return v128.shuffle<i16>(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+}
+
+@inline
+export function highShorts(a: v128, b: v128): v128 {
+  return v128.shuffle<i16>(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+}
+
 /** The largest magnitude of n floats. */
 export function largestOf(x: usize, n: i32): f32 {
   const mask = i32x4.splat(MAGNITUDE);

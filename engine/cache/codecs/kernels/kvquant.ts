@@ -1,0 +1,189 @@
+/** kvquant3.ts: x [kvHeads, rows, width]. Bytes of a head: two units, outliers, bounds of rows. */
+import { findBounds, rounded } from './bounds';
+import { fitLevels, NUM_BINS as BINS, NUM_LEVELS } from './levels';
+import { farthest } from './outliers';
+import { packThree, unpackThree } from './threeBits';
+import { bitsOf, bytesOf, floatsOf, highBytes, highDoubles, highShorts, LEAST_SCALE, lowBytes, lowDoubles, lowShorts } from './vectors';
+
+const OUTLIER_BYTES: i32 = 3;
+
+/** Writes up to 7 bytes beyond the last. */
+export function kvquantEncode(x: usize, kvHeads: i32, rows: i32, width: i32, numOutliers: i32, out: usize, spare: usize): void {
+  const numValues = kvHeads * rows * width;
+  const weights = spare;
+  const bounds = weights + (BINS << 3);
+  const bins = bounds + 16;
+  const rest = (bins + numValues + 31) & ~15;
+  const codes = headsAndBins(x, kvHeads, rows, width, numOutliers, out + NUM_LEVELS, bins, weights, rest);
+  fitLevels(weights, out, bounds, rest);
+  packThree(bins, bounds, numValues, codes);
+}
+
+/**
+ * Writes all heads' bytes, and the bin of each value between its row's bounds, bytes [kvHeads, rows, width] and zeros behind them.
+ * @param weights [256] float64: the sum of the squared spans of the rows that a bin's values are in
+ * @returns where the heads' bytes end
+ */
+function headsAndBins(x: usize, kvHeads: i32, rows: i32, width: i32, numOutliers: i32, out: usize, bins: usize, weights: usize, spare: usize): usize {
+  const values = rows * width;
+  // Two, int64, so that neighbours that are alike need not wait for each other.
+  const sums = spare;
+  const bounds = sums + (BINS << 4);
+  const rowWeights = bounds + (rows << 3);
+  const found = rowWeights + (rows << 3);
+  const rest = (found + (numOutliers << 1) + 31) & ~15;
+  memory.fill(sums, 0, BINS << 4);
+  for (let h = 0; h < kvHeads; h++) {
+    farthest(x, rows, width, numOutliers, found, rest);
+    const sparse = out + 8;
+    store<f32>(out, takeOutliers(x, found, numOutliers, sparse), 4);
+    const unit = <f32>(<f64>findBounds(x, rows, width, width, bounds) / 127);
+    store<f32>(out, unit);
+    const perUnit: f64 = <f64>unit > LEAST_SCALE ? 1 / <f64>unit : 0;
+    out = sparse + OUTLIER_BYTES * numOutliers;
+    let row = x;
+    for (let r = 0; r < rows; r++) {
+      const lo = rounded(<f64>load<f32>(bounds + (r << 3)) * perUnit);
+      const hi = rounded(<f64>load<f32>(bounds + (r << 3), 4) * perUnit);
+      store<u8>(out, <u8><i32>lo);
+      store<u8>(out, <u8><i32>hi, 1);
+      out += 2;
+      const perBin: f64 = hi > lo ? (255 * perUnit) / (hi - lo) : 0;
+      rowBins(row, width, perBin, 0.5 - lo * <f64>unit * perBin, bins);
+      const weight = <i64>((hi - lo) * (hi - lo));
+      store<i64>(rowWeights + (r << 3), weight);
+      addWeights(bins, width, weight, sums);
+      row += width << 2;
+      bins += width;
+    }
+    // They have no level to ask for; their bin is the first.
+    for (let i = 0; i < numOutliers; i++) store<i64>(sums, load<i64>(sums) - load<i64>(rowWeights + ((<i32>load<u16>(found + (i << 1)) / width) << 3)));
+    x += values << 2;
+  }
+  v128.store(bins, i64x2.splat(0));
+  for (let b = 0; b < BINS << 3; b += 8) store<f64>(weights + b, <f64>(load<i64>(sums + b) + load<i64>(sums + b + (BINS << 3))));
+  return out;
+}
+
+/** Index, uint16, and code of each; in its row it becomes NaN, which is neither below nor above anything. @returns their unit. */
+function takeOutliers(x: usize, found: usize, count: i32, out: usize): f32 {
+  let most: f32 = 0;
+  for (let i = 0; i < count; i++) most = max(most, abs(load<f32>(x + (<i32>load<u16>(found + (i << 1)) << 2))));
+  const unit = <f32>(<f64>most / 127);
+  const perUnit: f64 = <f64>unit > LEAST_SCALE ? 1 / <f64>unit : 0;
+  for (let i = 0; i < count; i++) {
+    const index = load<u16>(found + (i << 1));
+    const value = x + (<i32>index << 2);
+    store<u16>(out, index);
+    store<i8>(out, <i8><i32>rounded(<f64>load<f32>(value) * perUnit), 2);
+    store<f32>(value, NaN);
+    out += OUTLIER_BYTES;
+  }
+  return unit;
+}
+
+/** Writes up to 15 bins beyond. */
+@inline
+function rowBins(x: usize, width: i32, perBin: f64, offset: f64, bins: usize): void {
+  const factor = f64x2.splat(perBin);
+  const offsets = f64x2.splat(offset);
+  for (let j = 0; j < width; j += 16) {
+    const at = x + (j << 2);
+    v128.store(bins + j, bytesOf(binsOf(at, factor, offsets), binsOf(at + 16, factor, offsets), binsOf(at + 32, factor, offsets), binsOf(at + 48, factor, offsets)));
+  }
+}
+
+/** 0 .. 255; of NaN 0. */
+@inline
+function binsOf(x: usize, factor: v128, offset: v128): v128 {
+  const v = v128.load(x);
+  const low = f64x2.floor(f64x2.add(f64x2.mul(lowDoubles(v), factor), offset));
+  const high = f64x2.floor(f64x2.add(f64x2.mul(highDoubles(v), factor), offset));
+  return bitsOf(f32x4.pmin(f32x4.pmax(f32x4.splat(0), floatsOf(low, high)), f32x4.splat(255)));
+}
+
+@inline
+function addWeights(bins: usize, width: i32, weight: i64, sums: usize): void {
+  const end = bins + width;
+  for (; bins + 1 < end; bins += 2) {
+    const even = sums + (<usize>load<u8>(bins) << 3);
+    const odd = sums + (<usize>load<u8>(bins, 1) << 3);
+    store<i64>(even, load<i64>(even) + weight);
+    store<i64>(odd, load<i64>(odd, BINS << 3) + weight, BINS << 3);
+  }
+  if (bins < end) {
+    const even = sums + (<usize>load<u8>(bins) << 3);
+    store<i64>(even, load<i64>(even) + weight);
+  }
+}
+
+/**
+ * @param levels 8 bytes, then the heads' bytes, then codes
+ * @param codes room for a byte for each value and 15 more
+ * @returns whether an outlier is outside its head. Writes up to 15 floats beyond x.
+ */
+export function kvquantDecode(levels: usize, kvHeads: i32, rows: i32, width: i32, numOutliers: i32, x: usize, codes: usize): bool {
+  const values = rows * width;
+  let head = levels + NUM_LEVELS;
+  unpackThree(head + kvHeads * (8 + OUTLIER_BYTES * numOutliers + 2 * rows), kvHeads * values, codes);
+  const level = i32x4.extend_low_i16x8_u(i16x8.extend_low_i8x16_u(v128.load64_zero(levels)));
+  const rest = i32x4.extend_high_i16x8_u(i16x8.extend_low_i8x16_u(v128.load64_zero(levels)));
+  for (let h = 0; h < kvHeads; h++) {
+    const unit = f64x2.splat(<f64>load<f32>(head));
+    const outlierUnit = <f64>load<f32>(head, 4);
+    const sparse = head + 8;
+    head = sparse + OUTLIER_BYTES * numOutliers;
+    const start = x;
+    for (let r = 0; r < rows; r++) {
+      const lo = <i32>load<i8>(head);
+      const span = i32x4.splat(<i32>load<i8>(head, 1) - lo);
+      head += 2;
+      const first = points(i32x4.mul(level, span), f64x2.splat(<f64>lo), unit);
+      const last = points(i32x4.mul(rest, span), f64x2.splat(<f64>lo), unit);
+      lookUp(codes, width, first, last, x);
+      codes += width;
+      x += width << 2;
+    }
+    for (let i = 0; i < numOutliers; i++) {
+      const outlier = sparse + OUTLIER_BYTES * i;
+      const index = <i32>load<u16>(outlier);
+      if (index >= values) return true;
+      store<f32>(start + (index << 2), <f32>(<f64>load<i8>(outlier, 2) * outlierUnit));
+    }
+  }
+  return false;
+}
+
+/** Four levels times their row's span -> values. */
+@inline
+function points(levels: v128, lo: v128, unit: v128): v128 {
+  const most = f64x2.splat(255);
+  const low = f64x2.mul(f64x2.add(lo, f64x2.div(f64x2.convert_low_i32x4_s(levels), most)), unit);
+  const high = f64x2.mul(f64x2.add(lo, f64x2.div(f64x2.convert_low_i32x4_s(v128.shuffle<i64>(levels, levels, 1, 1)), most)), unit);
+  return floatsOf(low, high);
+}
+
+/** Codes of 0 .. 7 -> the floats in `first` and `last`, byte by byte. */
+@inline
+function lookUp(codes: usize, width: i32, first: v128, last: v128, x: usize): void {
+  const bytes0 = v128.shuffle<i8>(first, last, 0, 4, 8, 12, 16, 20, 24, 28, 0, 0, 0, 0, 0, 0, 0, 0);
+  const bytes1 = v128.shuffle<i8>(first, last, 1, 5, 9, 13, 17, 21, 25, 29, 0, 0, 0, 0, 0, 0, 0, 0);
+  const bytes2 = v128.shuffle<i8>(first, last, 2, 6, 10, 14, 18, 22, 26, 30, 0, 0, 0, 0, 0, 0, 0, 0);
+  const bytes3 = v128.shuffle<i8>(first, last, 3, 7, 11, 15, 19, 23, 27, 31, 0, 0, 0, 0, 0, 0, 0, 0);
+  for (let j = 0; j < width; j += 16) {
+    const c = v128.load(codes + j);
+    const b0 = v128.swizzle(bytes0, c);
+    const b1 = v128.swizzle(bytes1, c);
+    const b2 = v128.swizzle(bytes2, c);
+    const b3 = v128.swizzle(bytes3, c);
+    putEight(x + (j << 2), lowBytes(b0, b1), lowBytes(b2, b3));
+    putEight(x + (j << 2) + 32, highBytes(b0, b1), highBytes(b2, b3));
+  }
+}
+
+/** Eight floats, of their low and their high halves. */
+@inline
+function putEight(x: usize, low: v128, high: v128): void {
+  v128.store(x, lowShorts(low, high));
+  v128.store(x, highShorts(low, high), 16);
+}
