@@ -8,13 +8,15 @@
  * code) and its bounds lo, hi [rows]; then three bits per value.
  */
 import { MalformedRun, type SideFormat, type TokenFormat } from './codecFormat.ts';
-import { kernels } from './kernels.ts';
+import { areaEnd, kernels } from './kernels.ts';
 import { finite } from './scales.ts';
 
 const OUTLIER_SHARE = 0.01;
 const OUTLIER_BYTES = 3;
 const MOST_INDICES = 1 << 16;
 const NUM_LEVELS = 8;
+/** Between a row's bounds. */
+const NUM_BINS = 256;
 
 const outliersOf = (values: number): number => Math.floor(values * OUTLIER_SHARE);
 const headBytes = (rows: number, width: number): number => 8 + OUTLIER_BYTES * outliersOf(rows * width) + 2 * rows;
@@ -27,7 +29,20 @@ function bytes(kvHeads: number, rows: number, width: number): number {
 
 /** x [kvHeads, rows, width]. */
 function encode(x: number, kvHeads: number, rows: number, width: number, out: number, spare: number): void {
-  kernels().kvquantEncode(x, kvHeads, rows, width, outliersOf(rows * width), out, spare);
+  const { memory, kvquantBins, fitLevels, packThree } = kernels();
+  const numValues = kvHeads * rows * width;
+  const densities = areaEnd(spare, 8 * NUM_BINS);
+  const bounds = areaEnd(densities, 8 * NUM_BINS);
+  const bins = areaEnd(bounds, NUM_LEVELS);
+  const rest = areaEnd(bins, numValues);
+  kvquantBins(x, kvHeads, rows, width, outliersOf(rows * width), out + NUM_LEVELS, bins, spare, rest);
+  cubeRoots(new Float64Array(memory.buffer, spare, NUM_BINS), new Float64Array(memory.buffer, densities, NUM_BINS));
+  fitLevels(spare, densities, out, bounds, rest);
+  packThree(bins, bounds, numValues, out + NUM_LEVELS + kvHeads * headBytes(rows, width));
+}
+
+function cubeRoots(of: Float64Array, roots: Float64Array): void {
+  for (let i = 0; i < of.length; i++) roots[i] = of[i] === 0 ? 0 : Math.cbrt(of[i]!);
 }
 
 function decode(from: number, kvHeads: number, rows: number, width: number, x: number, spare: number): void {

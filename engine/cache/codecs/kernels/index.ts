@@ -3,7 +3,7 @@ export { fp8Decode, fp8Encode } from './fp8';
 export { hadamard } from './hadamard';
 export { int4Decode, int4Encode } from './int4';
 export { kiviDecode, kiviEncode } from './kivi';
-export { kvquantDecode, kvquantEncode } from './kvquant';
+export { kvquantBins, kvquantDecode } from './kvquant';
 export { fitLevels } from './levels';
 export { nvfp4Decode, nvfp4Encode } from './nvfp4';
 export { rotate } from './rotation';

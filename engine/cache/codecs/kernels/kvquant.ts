@@ -1,30 +1,17 @@
 /** kvquant3.ts: x [kvHeads, rows, width]. Bytes of a head: two units, outliers, bounds of rows. */
 import { findBounds, rounded } from './bounds';
-import { fitLevels, NUM_BINS as BINS, NUM_LEVELS } from './levels';
+import { NUM_BINS as BINS, NUM_LEVELS } from './levels';
 import { farthest } from './outliers';
-import { packThree, unpackThree } from './threeBits';
+import { unpackThree } from './threeBits';
 import { bitsOf, bytesOf, floatsOf, highBytes, highDoubles, highShorts, LEAST_SCALE, lowBytes, lowDoubles, lowShorts } from './vectors';
 
 const OUTLIER_BYTES: i32 = 3;
 
-/** Writes up to 7 bytes beyond the last. */
-export function kvquantEncode(x: usize, kvHeads: i32, rows: i32, width: i32, numOutliers: i32, out: usize, spare: usize): void {
-  const numValues = kvHeads * rows * width;
-  const weights = spare;
-  const bounds = weights + (BINS << 3);
-  const bins = bounds + 16;
-  const rest = (bins + numValues + 31) & ~15;
-  const codes = headsAndBins(x, kvHeads, rows, width, numOutliers, out + NUM_LEVELS, bins, weights, rest);
-  fitLevels(weights, out, bounds, rest);
-  packThree(bins, bounds, numValues, codes);
-}
-
 /**
  * Writes all heads' bytes, and the bin of each value between its row's bounds, bytes [kvHeads, rows, width] and zeros behind them.
  * @param weights [256] float64: the sum of the squared spans of the rows that a bin's values are in
- * @returns where the heads' bytes end
  */
-function headsAndBins(x: usize, kvHeads: i32, rows: i32, width: i32, numOutliers: i32, out: usize, bins: usize, weights: usize, spare: usize): usize {
+export function kvquantBins(x: usize, kvHeads: i32, rows: i32, width: i32, numOutliers: i32, out: usize, bins: usize, weights: usize, spare: usize): void {
   const values = rows * width;
   // Two, int64, so that neighbours that are alike need not wait for each other.
   const sums = spare;
@@ -62,7 +49,6 @@ function headsAndBins(x: usize, kvHeads: i32, rows: i32, width: i32, numOutliers
   }
   v128.store(bins, i64x2.splat(0));
   for (let b = 0; b < BINS << 3; b += 8) store<f64>(weights + b, <f64>(load<i64>(sums + b) + load<i64>(sums + b + (BINS << 3))));
-  return out;
 }
 
 /** Index, uint16, and code of each; in its row it becomes NaN, which is neither below nor above anything. @returns their unit. */

@@ -8,16 +8,17 @@ const ROUNDS: i32 = 8;
 
 /**
  * @param weights float64 [256], of the values in each bin: whole numbers, so that sums of them are exact in any order
+ * @param densities float64 [256], their cube roots: levels lie as dense as that where there are many
  * @param levels bytes [8], ascending
  * @param bounds bytes [7], between neighbouring levels: a bin's nearest level is the one after as many of them as are below it
  * @param spare room for float64 [8 + 2 * 257]
  */
-export function fitLevels(weights: usize, levels: usize, bounds: usize, spare: usize): void {
+export function fitLevels(weights: usize, densities: usize, levels: usize, bounds: usize, spare: usize): void {
   const points = spare;
   // Of all bins below each one, so that what a level gets is a difference.
   const sums = points + (NUM_LEVELS << 3);
   const moments = sums + ((NUM_BINS + 1) << 3);
-  startLevels(weights, points, sums);
+  startLevels(densities, points);
   let sum: f64 = 0;
   let moment: f64 = 0;
   store<f64>(sums, 0);
@@ -31,28 +32,28 @@ export function fitLevels(weights: usize, levels: usize, bounds: usize, spare: u
   }
   for (let round = 0; round < ROUNDS; round++) {
     let from = 0;
+    let settled = true;
     for (let i = 0; i < NUM_LEVELS; i++) {
       const point = points + (i << 3);
       // Bins up to the midpoint to the next level, which is as it was before this round.
       const end = i + 1 < NUM_LEVELS ? max(from, <i32>floor((load<f64>(point) + load<f64>(point, 8)) / 2) + 1) : NUM_BINS;
       const own = load<f64>(sums + (end << 3)) - load<f64>(sums + (from << 3));
-      if (own > 0) store<f64>(point, (load<f64>(moments + (end << 3)) - load<f64>(moments + (from << 3))) / own);
+      if (own > 0) {
+        const center = (load<f64>(moments + (end << 3)) - load<f64>(moments + (from << 3))) / own;
+        settled = settled && center == load<f64>(point);
+        store<f64>(point, center);
+      }
       from = end;
     }
+    if (settled) break;
   }
   for (let i = 0; i < NUM_LEVELS; i++) store<u8>(levels + i, <u8><i32>floor(load<f64>(points + (i << 3)) + 0.5));
   for (let i = 0; i < NUM_LEVELS - 1; i++) store<u8>(bounds + i, <u8>((<i32>load<u8>(levels + i) + <i32>load<u8>(levels + i, 1)) >> 1));
 }
 
-/** Levels lie as dense as the cube root of the density where there are many. @param densities room for float64 [256] */
-function startLevels(weights: usize, points: usize, densities: usize): void {
+function startLevels(densities: usize, points: usize): void {
   let total: f64 = 0;
-  for (let bin = 0; bin < NUM_BINS << 3; bin += 8) {
-    const weight = load<f64>(weights + bin);
-    const density = weight == 0 ? 0 : Math.cbrt(weight);
-    store<f64>(densities + bin, density);
-    total += density;
-  }
+  for (let bin = 0; bin < NUM_BINS << 3; bin += 8) total += load<f64>(densities + bin);
   let sum: f64 = 0;
   let level = 0;
   for (let bin = 0; bin < NUM_BINS; bin++) {
