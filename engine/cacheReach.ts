@@ -60,7 +60,7 @@ export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: 
   const codecs = [
     ...FORMATS.map(({ name }) => {
       const codec = codecNamed(name, shape, rope);
-      return reach(name, codec.bytesPerToken(codec.format.blockTokens), splitReserve(compressionOf('always', codec), shape));
+      return reach(name, codec.bytesPerToken(codec.format.blockTokens), splitReserve(compressionOf(name, [codec]), shape));
     }),
     ...([KVZIP, H2O] as const).map((name) => reach(name, keptBytesPerToken(kept, name))),
   ];

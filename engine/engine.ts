@@ -298,11 +298,11 @@ export class Engine {
   }
 
   /** What is cached of a prefix: a file block, or a prompt with its tokens for the prefill lane. `diskTokens`: behind what memory has of it. */
-  describe(tokenIds: readonly number[], prefill: readonly TokenRange[] = [[0, tokenIds.length]]): { tokens: number; bytes: number; tier: Tier; codec: string; shiftedTokens: number; diskTokens: number } {
+  describe(tokenIds: readonly number[], prefill: readonly TokenRange[] = [[0, tokenIds.length]]): { tokens: number; bytes: number; tier: Tier; codecs: string[]; shiftedTokens: number; diskTokens: number } {
     const ids = laneIds(tokenIds, clipped(prefill, this.#laneLimit(tokenIds.length)));
     const found = this.#cache.describe(ids);
     const diskTokens = this.#snapshots?.missing(ids, ids.length, found.tokens) ?? 0;
-    return { ...found, tier: found.tokens < diskTokens ? 'disk' : found.tier, codec: found.codec ?? this.#window.shape.kv, shiftedTokens: this.#shifted ? this.#cache.shifted.standingIn(ids) : 0, diskTokens };
+    return { ...found, tier: found.tokens < diskTokens ? 'disk' : found.tier, codecs: found.codecs.length > 0 ? found.codecs : [this.#window.shape.kv], shiftedTokens: this.#shifted ? this.#cache.shifted.standingIn(ids) : 0, diskTokens };
   }
 
   /** Lets go of what stood in for tokens of this block that have been computed since. */

@@ -1,22 +1,19 @@
 /** A model folder made ready: imported files, text side, session, window and engine; rebuilt after a bug, freed at the end. */
-import { compressionOf } from './cache/compression.ts';
 import { codecNamed } from './cache/codecs/registry.ts';
 import { DiskTier } from './cache/disk/diskTier.ts';
 import { SpillFile } from './cache/disk/spillFile.ts';
-import { KEPT_CODEC, KVZIP } from './cache/keptRows.ts';
 import { kvBytesPerToken } from './cache/kvRows.ts';
 import { KvWindow } from './cache/window.ts';
 import { Engine } from './engine.ts';
 import { RequestError } from './errors.ts';
 import { memoryReading } from './memory.ts';
 import { type BudgetChange, MemoryBudget, USUAL_SHARE } from './memoryBudget.ts';
-import { codecQuality } from './model/codecQuality.ts';
 import { importModel, kvShape, usualKv } from './model/importModel.ts';
 import { laneCrossover } from './model/laneCrossover.ts';
 import { RopeTable } from './model/rope.ts';
-import { pruneQuality } from './model/pruneQuality.ts';
 import { OnnxRunner } from './model/runner.ts';
 import { shiftQuality } from './model/shiftQuality.ts';
+import { modelCompression } from './modelCompression.ts';
 import { reasonOf } from './modelFolder.ts';
 import { StepCost, TYPICAL_PREFILL } from './policies/stepCost.ts';
 import type { LoadOptions, ModelInfo } from './protocol.ts';
@@ -82,17 +79,10 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
     const shifted = options.reuseShifted && kv === 'int8' ? await shiftQuality(imported, runner, encode, contextTokens, (fraction) => progress('session', fraction)) : null;
     const reuseShifted = shifted !== null && shifted.klMean <= shifted.bound;
     const rope = new RopeTable(imported.config.rope, imported.config.headSize);
-    const prunes = options.compress?.codec === KVZIP && kv === 'int8';
-    const codec = options.compress && kv === 'int8' ? codecNamed(prunes ? KEPT_CODEC : options.compress.codec, shape, rope) : null;
-    const onMeasured = (fraction: number): void => progress('session', fraction);
     const { turn } = text;
-    const pruned = prunes ? await pruneQuality(imported, runner, encode, codec!, turn, contextTokens, onMeasured) : null;
-    const ofFiles = prunes
-      ? (pruned?.files ?? null)
-      : codec && !codec.lossless ? await codecQuality(imported, runner, encode, codec, contextTokens, onMeasured) : null;
-    const isGood = ofFiles !== null && ofFiles.klMean <= ofFiles.bound;
-    const compression = codec && isGood ? compressionOf(options.compress!.when, codec, prunes ? 'kept' : null) : null;
-    const pruning = pruned && isGood ? { idleMs: PRUNED_MS, turn, conversations: pruned.conversations.klMean <= pruned.conversations.bound } : null;
+    const compressed = options.compress && kv === 'int8' ? await modelCompression(options.compress, { imported, runner, rope, encode, turn, contextTokens, onProgress: (fraction) => progress('session', fraction), log: hooks.log }) : null;
+    const compression = compressed?.compression ?? null;
+    const pruning = compressed?.prunes ? { idleMs: PRUNED_MS, turn, ...compressed.prunes } : null;
     progress('session', 1);
     // After the weights are in memory: they are not available any more.
     const budget = new MemoryBudget({ maxBytes: options.maxBytes, share: options.memoryShare ?? USUAL_SHARE }, memoryReading(0), performance.now());
@@ -128,7 +118,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
         readsSnippets: text.manifest.completion.snippets,
         note: text.manifest.note,
         ...(shifted ? { shifted } : {}),
-        ...(ofFiles ? { compressed: pruned && isGood ? [ofFiles, pruned.conversations] : [ofFiles] } : {}),
+        ...(compressed?.qualities.length ? { compressed: compressed.qualities } : {}),
       },
       text,
       layout: new Layout(text, { contextTokens, numParameters: imported.parameters, fewestPrefill }),

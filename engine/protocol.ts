@@ -138,21 +138,22 @@ export interface LoadOptions {
    * new positions, until idle time has computed them anew. An approximation: only where measuring says that this model bears it.
    */
   reuseShifted?: boolean;
-  /** What is long out of use may be compressed with loss: never (the usual), when memory is short, or always, with this codec. */
-  compress?: { when: 'short' | 'always'; codec: string };
+  /** How what is long out of use is compressed with loss; nothing is when left out. */
+  compress?: LossyCodec;
   /** Folder for what is kept of the cache on disk, and its most bytes; nothing is kept without it. */
   disk?: { dir: string; maxBytes: number };
 }
 
-/** Of the store, and how it is chosen; the names of settings and command line. "int8" loses nothing, "auto" compresses when memory is short; the others compress whatever is long out of use. */
+/**
+ * Of the store, and how it is chosen; the names of settings and command line. "int8" loses nothing; "auto" compresses when memory is
+ * short, each run with what its age and the fullness of the budget call for; the others compress whatever is long out of use.
+ */
 export const CACHE_CODECS = ['int8', 'auto', 'fp8', 'int4', 'int4-kivi', 'nvfp4', 'kvquant3', 'kvzip'] as const;
 export type CacheCodec = (typeof CACHE_CODECS)[number];
-/** What compresses while memory is short, where the choice is the engine's. */
-const USUAL_CODEC = 'int4-kivi';
+type LossyCodec = Exclude<CacheCodec, 'int8'>;
 
 export function compressOf(codec: CacheCodec): Pick<LoadOptions, 'compress'> {
-  if (codec === 'int8') return {};
-  return { compress: codec === 'auto' ? { when: 'short', codec: USUAL_CODEC } : { when: 'always', codec } };
+  return codec === 'int8' ? {} : { compress: codec };
 }
 
 /** What taking over costs, measured once per model on edits of a sample: against the exact rows, over the tokens after it. */
@@ -212,7 +213,7 @@ export interface ModelInfo {
   note: string;
   /** Left out where position-shifted reuse was not asked for, or this precision has none; it is in use where `klMean` is within the bound. */
   shifted?: ShiftQuality;
-  /** Left out where nothing is compressed: of files, then of long conversations where those are another way; each is in use where its `klMean` is within the bound. */
+  /** Left out where nothing is compressed: of each codec that is to be used, mildest first; where rows are let go of files, then of long conversations. Each is in use where its `klMean` is within the bound. */
   compressed?: readonly CodecQuality[];
 }
 
@@ -412,8 +413,8 @@ export interface FileStats {
   bytes: number;
   /** Where most of them are. */
   tier: Tier;
-  /** What its rows have been through: "int8", "float32", or a lossy codec of the store. */
-  codec: string;
+  /** What its rows have been through: "int8" or "float32" where that is all, or else the lossy codecs of the store; where those are several, each of a part. */
+  codecs: string[];
   hits: number;
   /** Cached share of the block tokens that its requests asked for, 0..1. */
   hitRate: number;

@@ -102,7 +102,7 @@ export class Snapshots {
     const runs = await this.disk.read(segment);
     const blocks = runs && (await this.#blocks(runs, segment));
     if (!blocks) return 0;
-    const take = (): number => (this.#closed ? 0 : this.#cache.runs.takeStored(cacheIds, segment.startIndex, blocks, this.#codec.lossless ? null : this.#codec.name, 'idle'));
+    const take = (): number => (this.#closed ? 0 : this.#cache.runs.takeStored(cacheIds, segment.startIndex, blocks, this.#codec.lossless ? [] : [this.#codec.name], 'idle'));
     const taken = await new Promise<number>((resolve) => {
       if (this.#closed) return resolve(0);
       this.#giveUp = () => resolve(0);

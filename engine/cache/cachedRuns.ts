@@ -2,7 +2,7 @@
  * Cached runs as what is no request sees them: the disk tier, which takes rows away and brings them back, and quiet moments, in
  * which what is long out of use is coded with loss or loses rows. Decides which runs; where they lie is KvMemory's.
  */
-import type { Compression } from './compression.ts';
+import { type Compression, type Rung, rungFor } from './compression.ts';
 import { firstToGo } from './eviction/eviction.ts';
 import { keptTokens, pieceLengths, rowsOf } from './keptRows.ts';
 import type { KvMemory } from './kvMemory.ts';
@@ -31,19 +31,27 @@ export class CachedRuns {
 
   /** Whether so much memory is taken that whatever is out of use is coded. */
   get isShort(): boolean {
-    return this.#compression?.only === null && this.#isFull(this.#compression);
+    const fullness = this.#fullness;
+    return this.#compression?.only === null && this.#compression.rungs.some((rung) => fullness >= rung.fullness);
   }
 
-  /** Codes a block more of the store, of what has been out of use longest; false when there is nothing to be coded. */
+  /**
+   * Codes a block more of the store, of what has been out of use longest, with what its age and the fullness of the budget call for
+   * (see compression.ts); false when there is nothing to be coded.
+   */
   compress(): boolean {
     const { tree, store } = this.#memory;
-    if (!this.#compression || !this.#isFull(this.#compression)) return false;
-    const { codec, idleMs, only } = this.#compression;
+    if (!this.#compression) return false;
+    const fullness = this.#fullness;
+    const { rungs, only } = this.#compression;
+    if (!rungs.some((rung) => fullness >= rung.fullness)) return false;
     const now = this.#clock();
-    const node = firstToGo(tree.nodes(), this.#memory.order(), (each) => !isUsed(each) && !each.slots && each.stored !== null && each.stored.numUncoded > 0 && now - each.lastUse >= idleMs && each.pruned === (only === 'kept'));
+    const rungOf = ({ lastUse }: TreeNode): Rung | null => rungFor(rungs, now - lastUse, fullness);
+    const node = firstToGo(tree.nodes(), this.#memory.order(), (each) => !isUsed(each) && !each.slots && each.stored !== null && each.stored.numUncoded > 0 && each.pruned === (only === 'kept') && rungOf(each) !== null);
     if (!node) return false;
+    const { codec } = rungOf(node)!;
     node.stored = store.compress(node.stored!, codec, { startIndex: node.startIndex, contextEnd: deepestEnd(node) })!;
-    if (!node.pruned) node.codec = codec.name;
+    if (!node.pruned && !node.codecs.includes(codec.name)) node.codecs = [...node.codecs, codec.name];
     return true;
   }
 
@@ -119,9 +127,9 @@ export class CachedRuns {
 
   /**
    * Takes blocks over as the rows of tokenIds[startIndex ..] where those are missing and what stands before them is here. Returns
-   * the number of tokens gained; 0 also where there is no room, or those before them are lost. `codec`: the lossy one that they have been through.
+   * the number of tokens gained; 0 also where there is no room, or those before them are lost. `codecs`: the lossy ones that they have been through.
    */
-  takeStored(tokenIds: readonly number[], startIndex: number, blocks: readonly StoredBlock[], codec: string | null, tag: string): number {
+  takeStored(tokenIds: readonly number[], startIndex: number, blocks: readonly StoredBlock[], codecs: readonly string[], tag: string): number {
     const { tree, window } = this.#memory;
     const end = startIndex + runOf(blocks).numTokens;
     const match = tree.match(tokenIds, end);
@@ -131,14 +139,14 @@ export class CachedRuns {
       const from = Math.min(skipped, block.numTokens);
       skipped -= from;
       if (from === 0) return [block];
-      return from === block.numTokens ? [] : [exactBlock(sliceRows(window.shape, block.rows(), from, block.numTokens))];
+      return from === block.numTokens ? [] : [exactBlock(sliceRows(window.shape, block.rows(), from, block.numTokens), codecs.length > 0)];
     });
     const last = match.nodes.at(-1) ?? tree.root;
     const parent = match.nodes.length > 0 ? this.#beginning(last, match.lastLength) : last;
     if (!parent) return 0;
     const node = this.#memory.insertStored(parent, tokenIds.slice(match.numTokens, end), rest);
     if (!node) return 0;
-    node.codec = codec;
+    node.codecs = codecs;
     node.tag = tag;
     this.#onInsert();
     return node.tokenIds.length;
@@ -147,7 +155,7 @@ export class CachedRuns {
   /** A copy of the rows of tokenIds[from .. to) as they were computed; null where some are missing, lost or have been through a lossy codec. */
   readExact(tokenIds: readonly number[], from: number, to: number): KvRows | null {
     const { nodes, numTokens } = this.#memory.tree.match(tokenIds, to);
-    if (numTokens < to || nodes.some(({ codec }) => codec !== null)) return null;
+    if (numTokens < to || nodes.some(({ codecs }) => codecs.length > 0)) return null;
     const parts: KvRows[] = [];
     for (const node of nodes.filter((each) => endIndex(each) > from)) {
       const rows = this.#memory.read(node, Math.max(0, from - node.startIndex), Math.min(to, endIndex(node)) - node.startIndex);
@@ -172,15 +180,16 @@ export class CachedRuns {
     return this.#memory.tree.match(tokenIds).nodes.at(-1)?.lastUse ?? Number.NEGATIVE_INFINITY;
   }
 
-  #isFull({ fullness }: Compression): boolean {
-    return this.#memory.bytes >= fullness * this.#memory.ceiling.maxBytes;
+  /** Share of the ceiling that is taken. */
+  get #fullness(): number {
+    return this.#memory.bytes / this.#memory.ceiling.maxBytes;
   }
 }
 
 /** Whether rows of a run's first `length` tokens, beyond `from`, may go: all are there, as they were computed, and nobody needs them now. */
 function mayPrune(node: TreeNode, length: number, from: number): boolean {
-  const { startIndex, pinned, codec } = node;
-  return !isUsed(node) && !pinned && codec === null && startIndex + length - Math.max(from, startIndex) >= LEAST_PRUNED;
+  const { startIndex, pinned, codecs } = node;
+  return !isUsed(node) && !pinned && codecs.length === 0 && startIndex + length - Math.max(from, startIndex) >= LEAST_PRUNED;
 }
 
 /** Where the longest context that goes on from this run ends. */

@@ -30,12 +30,12 @@ export class HeldRuns {
     this.#memory.settle(node);
   }
 
-  /** Adds rows behind a path that is held, to be held, too: as a run or to the last one. Null when there is no room for them. `codec`: see TreeNode. */
-  add(parent: TreeNode, tokenIds: number[], rows: KvRows, codec: string | null): TreeNode | null {
+  /** Adds rows behind a path that is held, to be held, too: as a run or to the last one. Null when there is no room for them. `codecs`: see TreeNode. */
+  add(parent: TreeNode, tokenIds: number[], rows: KvRows, codecs: readonly string[]): TreeNode | null {
     const { store, tree } = this.#memory;
-    const spilled = this.#hasRoom(rows.numTokens, parent) ? this.#toDisk(() => [exactBlock(rows)], parent) : null;
+    const spilled = this.#hasRoom(rows.numTokens, parent) ? this.#toDisk(() => [exactBlock(rows, codecs.length > 0)], parent) : null;
     if (!spilled) return null;
-    if (growsWith(parent, codec)) {
+    if (growsWith(parent, codecs)) {
       const all = runOf([...parent.stored!.blocks, ...spilled.blocks]);
       store.replace(parent.stored, all);
       tree.extendStored(parent, tokenIds, all);
@@ -44,7 +44,7 @@ export class HeldRuns {
     store.replace(null, spilled);
     const node = tree.insertStored(parent, tokenIds, spilled);
     node.storedRefs = 1;
-    node.codec = codec;
+    node.codecs = codecs;
     return node;
   }
 
@@ -52,9 +52,9 @@ export class HeldRuns {
     const { store, window } = this.#memory;
     if (node.stored?.blocks.every(({ sketch }) => sketch)) return true;
     if (!this.#hasRoom(numRows(node), node)) return false;
-    const { slots, pruned } = node;
+    const { slots, pruned, codecs } = node;
     const fromWindow = function* (): Generator<StoredBlock> {
-      for (let at = 0; at < slots!.length; at += SPILLED_TOKENS) yield exactBlock(window.read(slots!.subarray(at, at + SPILLED_TOKENS)));
+      for (let at = 0; at < slots!.length; at += SPILLED_TOKENS) yield exactBlock(window.read(slots!.subarray(at, at + SPILLED_TOKENS)), codecs.length > 0);
     };
     const kept = (): StoredBlock[] => keptBlocks(window.shape, window.read(slots!), window.positionsOf(slots!), node.tokenIds.length);
     const spilled = this.#toDisk(() => node.stored?.blocks ?? (pruned ? kept() : fromWindow()), node);
@@ -86,6 +86,6 @@ export class HeldRuns {
 }
 
 /** Whether rows behind a run may become part of it: nobody else could tell. */
-function growsWith({ parent, storedRefs, refCount, slots, children, pinned, pruned, codec }: TreeNode, other: string | null): boolean {
-  return parent !== null && storedRefs === 1 && refCount === 0 && !slots && children.size === 0 && !pinned && !pruned && codec === other;
+function growsWith({ parent, storedRefs, refCount, slots, children, pinned, pruned, codecs }: TreeNode, others: readonly string[]): boolean {
+  return parent !== null && storedRefs === 1 && refCount === 0 && !slots && children.size === 0 && !pinned && !pruned && codecs.join() === others.join();
 }

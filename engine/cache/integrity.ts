@@ -17,7 +17,7 @@ function checkNode(node: TreeNode): void {
   check(node.slots !== null || node.stored !== null, `${at} has no rows`);
   check(!node.stored || node.stored.numTokens === node.tokenIds.length, `${at} is stored as ${node.stored?.numTokens}`);
   for (const rows of [node.slots?.length, node.stored?.numRows]) check(rows === undefined || (node.pruned ? rows < node.tokenIds.length : rows === node.tokenIds.length), `${at} has ${rows} rows`);
-  check(!node.pruned || node.codec !== null, `${at} does not say that it is pruned`);
+  check(!node.pruned || node.codecs.length > 0, `${at} does not say that it is pruned`);
   if (!parent.parent) return;
   check(parent.storedRefs >= node.storedRefs, `${at} is held more than its parent`);
   check(parent.refCount >= node.refCount, `${at} is referenced more than its parent`);
@@ -79,7 +79,7 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
     const at = `the run at ${node.startIndex}`;
     for (const block of node.stored?.blocks ?? []) {
       storeBytes += (block.positions?.byteLength ?? 0) + ((block.sketch ?? block.encoded)?.byteLength ?? arraysOf(block.rows()).reduce((bytes, { byteLength }) => bytes + byteLength, 0));
-      check(block.codec === null || node.codec !== null, `${at} does not say that it is compressed`);
+      check(block.codec === null ? !block.isLossy || node.codecs.length > 0 : node.pruned || node.codecs.includes(block.codec.name), `${at} does not say what it has been through`);
     }
   }
   check(paths.size === 0 && held.size === 0, 'a lease runs through a run that is not in the tree');

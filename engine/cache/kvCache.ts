@@ -338,22 +338,22 @@ export class KvCache {
     follow(this.#memory.tree.root, 0);
   }
 
-  /** What is cached of a prefix, where most of it is, and the lossy codec that some of it has been through. Changes nothing. */
-  describe(tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier; codec: string | null } {
+  /** What is cached of a prefix, where most of it is, and the lossy codecs that parts of it have been through. Changes nothing. */
+  describe(tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier; codecs: string[] } {
     const { tree } = this.#memory;
     const match = matchSketched(tree, tokenIds, tokenIds.length, tree.root);
     let inWindow = 0;
     let bytes = 0;
-    let codec: string | null = null;
+    const codecs = new Set<string>();
     for (const [node, length] of lengths(match)) {
       if (node.slots) inWindow += length;
       if (node.slots) bytes += Math.round((length / node.tokenIds.length) * node.slots.length) * this.#memory.ceiling.bytesPerSlot;
       // A part of a run takes its share of the whole.
       if (node.stored) bytes += Math.round((length / node.tokenIds.length) * node.stored.bytes);
-      codec ??= node.codec;
+      for (const codec of node.codecs) codecs.add(codec);
     }
     const tokens = match.numTokens;
-    return { tokens, bytes, tier: tokens === 0 ? 'none' : 2 * inWindow >= tokens ? 'window' : 'store', codec };
+    return { tokens, bytes, tier: tokens === 0 ? 'none' : 2 * inWindow >= tokens ? 'window' : 'store', codecs: [...codecs] };
   }
 
   /** The prefix tree for people: where `blocks` lie in it and what goes on from them. Changes nothing; its cost is bounded. */
@@ -369,7 +369,7 @@ export class KvCache {
   /** Adds a run below the one that the lease ends in: into that one itself where nobody else could tell. What is pinned does not grow. */
   #join({ node: parent, tag }: Lease, tokenIds: number[], slots: Int32Array): TreeNode {
     const { tree } = this.#memory;
-    if (parent.parent && parent.refCount === 1 && parent.children.size === 0 && !parent.stored && !parent.pinned && !parent.pruned) {
+    if (parent.parent && parent.refCount === 1 && parent.children.size === 0 && !parent.stored && !parent.pinned && !parent.pruned && parent.codecs.length === 0) {
       tree.extend(parent, tokenIds, slots);
       parent.tag = tag;
       return parent;

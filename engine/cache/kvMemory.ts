@@ -291,7 +291,7 @@ export class KvMemory {
       node.slots = node.slots.slice(0, rows.numTokens);
       this.window.write(node.slots, rows, 0, positions);
     } else node.stored = this.store.add(keptBlocks(this.window.shape, rows, positions, node.tokenIds.length));
-    node.codec = name;
+    node.codecs = [name];
   }
 
   /** Drops an unreferenced run and all below it. */
@@ -404,7 +404,7 @@ export class KvMemory {
   #demote(node: TreeNode, numSlots: number): boolean {
     if (!node.stored) {
       if (!this.#makeStoreRoom(this.#storeLimit(node, numSlots), node)) return false;
-      node.stored = node.pruned ? this.store.putKept(this.window, node.slots!, node.tokenIds.length) : this.store.put(this.window, node.slots!);
+      node.stored = node.pruned ? this.store.putKept(this.window, node.slots!, node.tokenIds.length) : this.store.put(this.window, node.slots!, node.codecs.length > 0);
     }
     this.#slots.give(node.slots!);
     this.#evictable -= node.slots!.length;
@@ -446,9 +446,11 @@ export class KvMemory {
     for (const node of this.tree.nodes()) if (node.stored && ((node.slots && node.storedRefs === 0) || mayDrop(node))) left -= node.stored.bytes;
     if (left > limit) return false;
 
-    for (const node of this.tree.nodes()) {
-      if (this.store.bytes <= limit) return true;
-      if (node.slots && node.stored && node.storedRefs === 0) {
+    // Exact ones first: what has been coded takes more when it comes back from the window, and is not coded again.
+    for (const isCoded of [false, true]) {
+      for (const node of this.tree.nodes()) {
+        if (this.store.bytes <= limit) return true;
+        if (!node.slots || !node.stored || node.storedRefs > 0 || node.codecs.length > 0 !== isCoded) continue;
         this.store.drop(node.stored);
         node.stored = null;
       }

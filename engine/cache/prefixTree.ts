@@ -35,8 +35,8 @@ export interface TreeNode {
   slots: Int32Array | null;
   /** Rows in the store, or null. A run may be in both: then leaving the window costs no copy. */
   stored: StoredRun | null;
-  /** What some of its rows have been through that loses something, or null: they are as they were computed. */
-  codec: string | null;
+  /** What some of its rows have been through that loses something, each once; empty: all are as they were computed. */
+  codecs: readonly string[];
   /** Not all tokens have rows. */
   pruned: boolean;
 }
@@ -65,7 +65,7 @@ export function isUsed({ refCount, storedRefs }: TreeNode): boolean {
 }
 
 function newNode(parent: TreeNode | null, tokenIds: number[], startIndex: number): TreeNode {
-  return { tokenIds, parent, children: new Map(), prunedChildren: new Set(), startIndex, refCount: 0, storedRefs: 0, lastUse: 0, pinned: false, worth: 0, tag: '', slots: null, stored: null, codec: null, pruned: false };
+  return { tokenIds, parent, children: new Map(), prunedChildren: new Set(), startIndex, refCount: 0, storedRefs: 0, lastUse: 0, pinned: false, worth: 0, tag: '', slots: null, stored: null, codecs: [], pruned: false };
 }
 
 export class PrefixTree {
@@ -115,7 +115,7 @@ export class PrefixTree {
     upper.lastUse = node.lastUse;
     upper.pinned = node.pinned;
     upper.tag = node.tag;
-    upper.codec = node.codec;
+    upper.codecs = node.codecs;
     if (node.slots) {
       upper.slots = node.slots.slice(0, at);
       node.slots = node.slots.slice(at);

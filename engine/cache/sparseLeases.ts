@@ -33,8 +33,8 @@ export function matchSketched(tree: PrefixTree, tokenIds: readonly number[], lim
   return { nodes: [...whole.nodes, ...rest.nodes], lastLength: rest.lastLength, numTokens: whole.numTokens + rest.numTokens };
 }
 
-function isSketched({ codec }: TreeNode): boolean {
-  return codec === SKETCH;
+function isSketched({ codecs }: TreeNode): boolean {
+  return codecs.includes(SKETCH);
 }
 
 /** A block of a path, the run that it is of, and the position of its first token. */
@@ -104,7 +104,7 @@ export class SparseLeases {
       }
       const ids = tokenIds.slice(start, start + BLOCK);
       const isWhole = lease.numPruned === 0 && !isSketched(lease.node);
-      const node = this.#held.add(lease.node, isWhole ? ids : ids.map(sketchedId), window.read(slots), isWhole ? null : SKETCH);
+      const node = this.#held.add(lease.node, isWhole ? ids : ids.map(sketchedId), window.read(slots), isWhole ? [] : [SKETCH]);
       if (!node) break;
       node.tag = lease.tag;
       lease.node = node;

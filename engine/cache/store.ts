@@ -26,7 +26,7 @@ export interface StoredBlock {
   readonly codec: KvCodec | null;
   /** Encoded by `codec`; null where that is null. */
   readonly encoded: Uint8Array | null;
-  /** A part of a block that has been through a lossy codec: in another grouping it would lose once more. */
+  /** Not coded any more, but its rows have been through a lossy codec, or some have: coded again they would lose once more, so they never are. */
   readonly isLossy?: boolean;
   /** Of its keys (see keySketch), where that is all of it that is in memory. */
   readonly sketch?: Uint8Array;
@@ -46,8 +46,9 @@ export interface StoredRun {
   readonly blocks: readonly StoredBlock[];
 }
 
-export function exactBlock(rows: KvRows): StoredBlock {
-  return { numTokens: rows.numTokens, numRows: rows.numTokens, positions: null, bytes: bytesOf(rows), codec: null, encoded: null, rows: () => rows };
+/** Rows as they are; `isLossy`: as a codec has left them. */
+export function exactBlock(rows: KvRows, isLossy = false): StoredBlock {
+  return { numTokens: rows.numTokens, numRows: rows.numTokens, positions: null, bytes: bytesOf(rows), codec: null, encoded: null, isLossy, rows: () => rows };
 }
 
 /** Blocks of the usual length. */
@@ -123,9 +124,10 @@ export function exactBytesPerToken(shape: KvShape): number {
   return exactBlock(newKvRows(shape, 1)).bytes;
 }
 
-/** Bytes that are kept free where blocks of all rows are compressed: what splitting one may take beyond what it took. */
+/** Bytes that are kept free where blocks of all rows are compressed: what splitting one, of the codec with the largest, may take beyond what it took. */
 export function splitReserve(compression: Compression | null, shape: KvShape): number {
-  return compression && compression.only === null ? compression.codec.format.blockTokens * exactBytesPerToken(shape) : 0;
+  if (!compression || compression.only !== null) return 0;
+  return Math.max(...compression.rungs.map(({ codec }) => codec.format.blockTokens)) * exactBytesPerToken(shape);
 }
 
 export class KvStore {
@@ -145,10 +147,10 @@ export class KvStore {
     this.bytesPerKeptRow = this.bytesPerToken + Int32Array.BYTES_PER_ELEMENT;
   }
 
-  /** Copies the rows of `slots` out of the window. */
-  put(window: KvWindow, slots: Int32Array): StoredRun {
+  /** Copies the rows of `slots` out of the window; `isLossy`: some have been through a codec before they came there. */
+  put(window: KvWindow, slots: Int32Array, isLossy = false): StoredRun {
     const blocks: StoredBlock[] = [];
-    for (let at = 0; at < slots.length; at += BLOCK_TOKENS) blocks.push(exactBlock(window.read(slots.subarray(at, at + BLOCK_TOKENS))));
+    for (let at = 0; at < slots.length; at += BLOCK_TOKENS) blocks.push(exactBlock(window.read(slots.subarray(at, at + BLOCK_TOKENS)), isLossy));
     return this.add(blocks);
   }
 
@@ -199,8 +201,8 @@ export class KvStore {
       else if (cut === 0) lower.push(block);
       else {
         const rows = block.rows();
-        const isLossy = block.isLossy || (block.codec !== null && !block.codec.lossless);
-        const half = (from: number, to: number): StoredBlock => ({ ...exactBlock(sliceRows(this.#shape, rows, from, to)), isLossy });
+        const isLossy = block.isLossy === true || (block.codec !== null && !block.codec.lossless);
+        const half = (from: number, to: number): StoredBlock => exactBlock(sliceRows(this.#shape, rows, from, to), isLossy);
         const halves = [half(0, cut), half(cut, block.numTokens)] as const;
         const [first, second] = block.sketch ? halves.map((half) => this.#spilled(half) ?? half) : halves;
         upper.push(first!);
@@ -214,7 +216,7 @@ export class KvStore {
     return runs;
   }
 
-  /** The run with its next uncompressed blocks as one of `codec`, or null: it has none. `run` is void afterwards. */
+  /** The run with its next blocks that no codec has been at as one of `codec`, or null: it has none. `run` is void afterwards. */
   compress(run: StoredRun, codec: KvCodec, { startIndex, contextEnd }: RunPlace): StoredRun | null {
     const first = run.blocks.findIndex(isUncoded);
     if (first < 0) return null;

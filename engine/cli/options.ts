@@ -46,9 +46,9 @@ Model: --model DIR (default: the built-in one), --precision int8|int4|float32, -
        what it has read before the cursor, by segments of 256; nothing of .env files and keys), --reuse-shifted: after an
        edit, what the unchanged text behind it had computed is taken over until idle time has computed it anew (an
        approximation).
-Store (chat, generate): --codec ${CACHE_CODECS.join('|')}: what nobody has used for a minute or
-       more (auto: five, and three quarters of the memory are taken) is kept in fewer bits, with kvzip
-       fewer rows too, where the model bears it.
+Store (chat, generate): --codec ${CACHE_CODECS.join('|')}: what nobody has used for a minute is
+       kept in fewer bits, with kvzip fewer rows too, where the model bears it; auto: once three quarters of the memory
+       are taken, 4 bits after five minutes, 3 after half an hour, or after ten minutes if nine tenths are taken.
 Sampling: --max-tokens N, --temperature T, --top-p P, --top-k K, --min-p P, --repetition-penalty R, --seed N,
        --stop TEXT (repeatable), --ignore-eos, --top-logprobs K.
 At the end: --metrics FILE writes the engine's figures as Prometheus text, --trace FILE its last steps as a Chrome

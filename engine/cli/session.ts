@@ -24,7 +24,6 @@ export async function withClient<T>(line: CommandLine, work: (client: Client, mo
       }
     });
     tellLimits(line, options, model);
-    if (options.compress) tellUnused(options.compress, model);
     const result = await work(client, model);
     if (metrics !== undefined) await writeWhole(metrics, await client.metrics());
     if (trace !== undefined) await writeWhole(trace, await client.trace());
@@ -32,13 +31,6 @@ export async function withClient<T>(line: CommandLine, work: (client: Client, mo
   } finally {
     await client.close();
   }
-}
-
-/** A codec that was asked for and loses too much with this model is not used. */
-function tellUnused({ codec }: NonNullable<LoadOptions['compress']>, { compressed }: ModelInfo): void {
-  const quality = compressed?.[0];
-  if (!quality) log(`note: ${codec} is not used: the context is too short to measure what it loses`);
-  else if (quality.klMean > quality.bound) log(`note: ${codec} is not used: with this model it loses too much (mean KL divergence ${quality.klMean.toFixed(3)}, at most ${quality.bound})`);
 }
 
 /** What was asked for and is more than there can be. */

@@ -6,7 +6,7 @@ import type { Sample } from './samples.ts';
 export interface FileRow extends FileStats {
   /** Relative to the workspace, as the editor shows it elsewhere. */
   name: string;
-  /** What its codec means. */
+  /** What its codecs mean. */
   codecNote: string;
 }
 

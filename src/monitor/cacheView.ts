@@ -7,7 +7,7 @@ import type { EngineState } from '../client/engineClient.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import type { CacheFigures, FromCachePage, NoFigures, ToCachePage } from './cacheMessages.ts';
 import { cachePage } from './cachePage.ts';
-import { codecNote } from './codecTexts.ts';
+import { codecNotes } from './codecTexts.ts';
 import type { Figures } from './figures.ts';
 import { Pins } from './pins.ts';
 
@@ -95,7 +95,7 @@ export class CacheView implements vscode.WebviewViewProvider, vscode.Disposable 
     const { files, tree = [], ...stats } = this.#figures.stats;
     return {
       stats,
-      files: files.map((file) => ({ ...file, name: vscode.workspace.asRelativePath(vscode.Uri.parse(file.docId)), codecNote: codecNote(file.codec, stats.model, vscode.l10n.t) })),
+      files: files.map((file) => ({ ...file, name: vscode.workspace.asRelativePath(vscode.Uri.parse(file.docId)), codecNote: codecNotes(file.codecs, stats.model, vscode.l10n.t) })),
       tree,
       machine: this.#figures.machine,
       sample: this.#figures.samples.all.at(-1) ?? null,

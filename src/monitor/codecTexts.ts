@@ -8,8 +8,12 @@ export function compressionText({ codec, klMean, bound, top1, compression }: Cod
   return t('{0}: {1} times smaller, the same most probable token in {2}, measured with this model', codec, compression.toFixed(1), `${(100 * top1).toFixed(1)}%`);
 }
 
-/** Of a file's codec, as its statistics name it; empty where there is nothing to say. */
-export function codecNote(codec: string, model: ModelInfo | null, t: Translate): string {
+/** Of a file's codecs, as its statistics name them, a line each; empty where there is nothing to say. */
+export function codecNotes(codecs: readonly string[], model: ModelInfo | null, t: Translate): string {
+  return codecs.map((codec) => codecNote(codec, model, t)).filter(Boolean).join('\n');
+}
+
+function codecNote(codec: string, model: ModelInfo | null, t: Translate): string {
   if (codec === 'sketch') return t('Longer than the window: the rows are on the disk, and a request reads those that it attends to most.');
   const quality = model?.compressed?.find((each) => each.codec === codec);
   if (quality) return compressionText(quality, t);

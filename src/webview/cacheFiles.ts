@@ -157,7 +157,7 @@ export class Files {
     return [
       { name: 'file', label: s.file, value: (file) => file.name, text: (file) => file.name },
       { name: 'tier', label: s.tier, value: (file) => tiers[file.tier], text: (file) => tiers[file.tier] },
-      { name: 'codec', label: s.codec, value: (file) => file.codec, text: (file) => (file.tokens ? file.codec : '') },
+      { name: 'codec', label: s.codec, value: (file) => file.codecs.join(' + '), text: (file) => (file.tokens ? file.codecs.join(' + ') : '') },
       { name: 'tokens', label: s.tokensColumn, value: (file) => file.tokens, text: (file) => `${formatCount(file.tokens)}${file.diskTokens ? ` + ${formatCount(file.diskTokens)}` : ''}${file.shiftedTokens ? ` + ≈${formatCount(file.shiftedTokens)}` : ''}` },
       { name: 'size', label: s.size, value: (file) => file.bytes, text: (file) => formatBytes(file.bytes) },
       { name: 'hits', label: s.hits, value: (file) => file.hits, text: (file) => formatCount(file.hits) },

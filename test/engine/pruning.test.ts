@@ -14,7 +14,8 @@ import { below, seededRandom } from './workload.ts';
 const TURN = { before: [1, 2], after: [3] };
 const PRUNING = { idleMs: 1000, turn: TURN, conversations: true };
 /** As loadedModel has it: of what stays. */
-const CODED = { codec: codecNamed(KEPT_CODEC, fakeShape(), null), idleMs: 1000, fullness: 0, only: 'kept' as const };
+const CODEC = codecNamed(KEPT_CODEC, fakeShape(), null);
+const CODED = { rungs: [{ codec: CODEC, idleMs: 1000, fullness: 0 }], only: 'kept' as const };
 /** What all files begin with. */
 const HEADER = [9, 8, 7];
 const file = (n: number, seed: number): number[] => [...HEADER, seed, ...tokens(n - 4, seed)];
@@ -47,7 +48,7 @@ test('of a file that has been quiet six tenths of the rows stay; questions go on
   clock.now += 2000;
   // 900 tokens, 512 at a time.
   expect(await tidyAll(engine, [block])).toBe(2);
-  expect(engine.describe(block)).toMatchObject({ tokens: 900, bytes: 2 * Math.ceil(KEPT_SHARES[KVZIP] * 450) * BYTES, codec: 'kvzip' });
+  expect(engine.describe(block)).toMatchObject({ tokens: 900, bytes: 2 * Math.ceil(KEPT_SHARES[KVZIP] * 450) * BYTES, codecs: ['kvzip'] });
   expect(full).toBe(900 * BYTES);
   expect(runner.batches.at(-1)!.spans).toBe(1);
 
@@ -77,14 +78,14 @@ test('what stays of a file is coded once it is out of the window, and nothing el
   await drain(engine);
   clock.now += 2000;
   await tidyAll(engine, [block]);
-  expect(engine.describe(block)).toMatchObject({ tier: 'window', codec: 'kvzip' });
+  expect(engine.describe(block)).toMatchObject({ tier: 'window', codecs: ['kvzip'] });
   clock.now += 100_000;
   await tidyAll(engine, [block]);
   const rows = Math.ceil(KEPT_SHARES[KVZIP] * 450);
-  const ofBlock = (n: number): number => CODED.codec.encodedBytes(n, { startIndex: 0 }) + 4 * n;
+  const ofBlock = (n: number): number => CODEC.encodedBytes(n, { startIndex: 0 }) + 4 * n;
   const coded = 2 * (Math.floor(rows / BLOCK_TOKENS) * ofBlock(BLOCK_TOKENS) + ofBlock(rows % BLOCK_TOKENS));
-  expect(engine.describe(block)).toEqual(expect.objectContaining({ tokens: 900, tier: 'store', codec: 'kvzip', bytes: coded }));
-  expect(engine.describe(other)).toMatchObject({ tokens: 700, tier: 'store', codec: 'int8' });
+  expect(engine.describe(block)).toEqual(expect.objectContaining({ tokens: 900, tier: 'store', codecs: ['kvzip'], bytes: coded }));
+  expect(engine.describe(other)).toMatchObject({ tokens: 700, tier: 'store', codecs: ['int8'] });
   // Read again it is in both places, and what the next one reads is the same.
   const answers = [];
   for (let i = 0; i < 2; i++) {
@@ -98,14 +99,14 @@ test('what stays of a file is coded once it is out of the window, and nothing el
   expect(engine.describe(block).bytes).toBe(coded);
 });
 
-test.each([{ fullness: 0, tier: 'store', codec: 'int4' }, { fullness: 0.75, tier: 'window', codec: 'int8' }])('what nobody has used is coded without another step, where memory is short enough for it: from a share of $fullness on', async ({ fullness, tier, codec }) => {
-  const { engine, clock } = opened(4000, { pruning: null, compression: { ...CODED, fullness, only: null } });
+test.each([{ fullness: 0, tier: 'store', codecs: ['int4'] }, { fullness: 0.75, tier: 'window', codecs: ['int8'] }])('what nobody has used is coded without another step, where memory is short enough for it: from a share of $fullness on', async ({ fullness, tier, codecs }) => {
+  const { engine, clock } = opened(4000, { pruning: null, compression: { rungs: [{ codec: CODEC, idleMs: 1000, fullness }], only: null } });
   const block = tokens(900, 1);
   question(engine, block, 5);
   await drain(engine);
   clock.now += 100_000;
   await tidyAll(engine, [block]);
-  expect(engine.describe(block)).toMatchObject({ tokens: 900, tier, codec });
+  expect(engine.describe(block)).toMatchObject({ tokens: 900, tier, codecs });
 });
 
 test('a request ends the measuring within a step, and what was measured before is not measured again', async () => {
@@ -144,8 +145,8 @@ test('an edited file is computed anew beside what is left of the old text; what 
   await drain(engine);
   expect(answer.sequence.cachedTokens).toBe(0);
   expect(answer.tokenIds).toEqual(runAlone([...edited, ...tokens(9, 5)], { maxTokens: 6 }, { maxContext: 3000, capacity: 4000 }).tokenIds);
-  expect(engine.describe(block)).toMatchObject({ tokens: 900, codec: 'kvzip' });
-  expect(engine.describe(edited)).toMatchObject({ tokens: 900, codec: 'int8' });
+  expect(engine.describe(block)).toMatchObject({ tokens: 900, codecs: ['kvzip'] });
+  expect(engine.describe(edited)).toMatchObject({ tokens: 900, codecs: ['int8'] });
   // Behind the first of its two pieces an edit leaves that one.
   const later = question(engine, [...block.slice(0, 500), ...tokens(100, 4)], 5);
   await drain(engine);
@@ -158,11 +159,11 @@ test('an edited file is computed anew beside what is left of the old text; what 
   engine.pin('file', edited);
   clock.now += 2000;
   await tidyAll(engine, [edited]);
-  expect(engine.describe(chat, [[0, 900]])).toMatchObject({ tokens: 1600, codec: 'int8' });
+  expect(engine.describe(chat, [[0, 900]])).toMatchObject({ tokens: 1600, codecs: ['int8'] });
   engine.setMaxBytes(3300 * BYTES);
   await tidyAll(engine, [edited]);
-  const { tokens: numTokens, bytes, codec } = engine.describe(chat, [[0, 900]]);
-  expect({ numTokens, codec }).toEqual({ numTokens: 1600, codec: 'h2o' });
+  const { tokens: numTokens, bytes, codecs } = engine.describe(chat, [[0, 900]]);
+  expect({ numTokens, codecs }).toEqual({ numTokens: 1600, codecs: ['h2o'] });
   expect(bytes).toBe((900 + 2 * Math.ceil(KEPT_SHARES[H2O] * 286) + 128) * BYTES);
 });
 
@@ -176,13 +177,13 @@ test('files that begin alike lose rows side by side, pinned ones none; what is e
   const before = taken();
   clock.now += 2000;
   await tidyAll(engine, files);
-  const described = (): unknown[] => files.map((block) => [engine.describe(block).tokens, engine.describe(block).codec]);
-  expect(described()).toEqual([[500, 'kvzip'], [500, 'kvzip'], [500, 'int8']]);
+  const described = (): unknown[] => files.map((block) => [engine.describe(block).tokens, engine.describe(block).codecs]);
+  expect(described()).toEqual([[500, ['kvzip']], [500, ['kvzip']], [500, ['int8']]]);
   // The window, which measuring has grown, is as small again.
   expect(taken()).toBeLessThanOrEqual(before);
   engine.evict(files[0]!.slice(0, 4));
   engine.checkIntegrity();
-  expect(described()).toEqual([[HEADER.length, 'int8'], [500, 'kvzip'], [500, 'int8']]);
+  expect(described()).toEqual([[HEADER.length, ['int8']], [500, ['kvzip']], [500, ['int8']]]);
 });
 
 test('nothing has to go for what is measured: a context for which there is no room is left, and others are not', async () => {
@@ -194,7 +195,7 @@ test('nothing has to go for what is measured: a context for which there is no ro
   const before = runner.numComputed;
   await tidyAll(engine, [large, small]);
   expect([large, small].map((block) => engine.describe(block).tokens)).toEqual([1500, 300]);
-  expect(engine.describe(small).codec).toBe('kvzip');
+  expect(engine.describe(small).codecs).toEqual(['kvzip']);
   // Each part as it is and in a turn, and none again for want of room.
   expect(runner.numComputed - before).toBeLessThanOrEqual(2 * (1500 + 300) + (47 + 10) * (3 + 8));
   expect(engine.stats().events.evictions).toBe(0);
@@ -234,12 +235,12 @@ test('property: 10,000 operations with files that are read, edited, quiet, evict
           const [one, other] = [question(engine, files[of]!, seed, 3), question(engine, files[of]!, seed, 3)];
           await drain(engine);
           if (one.ended === 'length') expect(other.tokenIds).toEqual(one.tokenIds);
-          const { codec } = engine.describe(files[of]!);
-          if (one.sequence.cachedTokens === 0 && codec === 'int8') expect(one.tokenIds).toEqual(runAlone([...files[of]!, ...tokens(3, seed)], { maxTokens: 6 }, { maxContext: 3000, capacity: slots }).tokenIds.slice(0, one.tokenIds.length));
+          const { codecs } = engine.describe(files[of]!);
+          if (one.sequence.cachedTokens === 0 && codecs.includes('int8')) expect(one.tokenIds).toEqual(runAlone([...files[of]!, ...tokens(3, seed)], { maxTokens: 6 }, { maxContext: 3000, capacity: slots }).tokenIds.slice(0, one.tokenIds.length));
         } else if (what < 0.75) {
           clock.now += below(random, 3000);
           await engine.tidy(files);
-          if (engine.describe(files[of]!).codec === 'kvzip') numPruned++;
+          if (engine.describe(files[of]!).codecs.includes('kvzip')) numPruned++;
         } else if (what < 0.85) files[of] = [...files[of]!.slice(0, below(random, files[of]!.length)), ...tokens(50, i)].slice(0, 500);
         else if (what < 0.9) engine.evict(random() < 0.2 ? undefined : files[of]!.slice(0, 4));
         else if (what < 0.93) engine.pin('a file', random() < 0.5 ? null : files[of]!);

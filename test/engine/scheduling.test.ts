@@ -356,7 +356,7 @@ test('after a quiet minute the window shrinks and its runs are in the store', as
   ask(engine, tokens(10, 9), { maxTokens: 1 });
   await drain(engine);
   expect(engine.stats().windowSlots.total).toBe(256);
-  expect(engine.describe(tokens(1000, 2))).toEqual({ tokens: 1000, bytes: 1000 * 2 * 2 * 16, tier: 'store', codec: 'int8', shiftedTokens: 0, diskTokens: 0 });
+  expect(engine.describe(tokens(1000, 2))).toEqual({ tokens: 1000, bytes: 1000 * 2 * 2 * 16, tier: 'store', codecs: ['int8'], shiftedTokens: 0, diskTokens: 0 });
   const again = ask(engine, [...tokens(1000, 2), 5], { maxTokens: 3 });
   await drain(engine);
   expect(again.sequence.cachedTokens).toBe(1000);

@@ -112,8 +112,8 @@ test('what fits stays exact, also over what a long context has read; what was re
   ask(engine, [...block, ...tokens(20, 2)], { prefillTokens: 3000, maxTokens: 4 });
   await drain(engine);
   // Its first tokens had all before them in the window.
-  expect(engine.describe(block.slice(0, 300))).toMatchObject({ tokens: 300, codec: 'int8' });
-  expect(engine.describe(block)).toMatchObject({ tokens: 3000, codec: 'sketch' });
+  expect(engine.describe(block.slice(0, 300))).toMatchObject({ tokens: 300, codecs: ['int8'] });
+  expect(engine.describe(block)).toMatchObject({ tokens: 3000, codecs: ['sketch'] });
   const again = ask(engine, start, { prefillTokens: 300, maxTokens: 6 });
   await drain(engine);
   expect(again.tokenIds).toEqual(exact.tokenIds);

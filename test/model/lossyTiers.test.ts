@@ -62,7 +62,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'kvquant3'])('built-in model, %s: ov
   expect(expected).not.toEqual(exact);
   const clock = { now: 0 };
   const bytes = (slots: number): number => slots * kvBytesPerToken(window.shape) + scratchRows(PREFILL_TOKENS) * runner.prefillBytesPerToken;
-  const engine = new Engine({ runner, window, maxContext: 2048, prefillTokens: PREFILL_TOKENS, prefillBytesPerToken: runner.prefillBytesPerToken, maxBytes: bytes(6000), clock: () => clock.now, compression: { codec, idleMs: 1000, fullness: 0, only: null } });
+  const engine = new Engine({ runner, window, maxContext: 2048, prefillTokens: PREFILL_TOKENS, prefillBytesPerToken: runner.prefillBytesPerToken, maxBytes: bytes(6000), clock: () => clock.now, compression: { rungs: [{ codec, idleMs: 1000, fullness: 0 }], only: null } });
   const question = (tail: readonly number[]): Watched => ask(engine, [...block, ...tail], { prefillTokens: block.length, maxTokens: NUM_TOKENS });
   const answers = async (): Promise<number[][]> => {
     const all = tails.map(question);
@@ -80,7 +80,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'kvquant3'])('built-in model, %s: ov
   ask(engine, block, { prefillTokens: block.length, maxTokens: 1 });
   await drain(engine);
   await rest();
-  expect(engine.describe(block)).toMatchObject({ tokens: block.length, tier: 'store', codec: name });
+  expect(engine.describe(block)).toMatchObject({ tokens: block.length, tier: 'store', codecs: [name] });
   expect(await answers()).toEqual(expected);
   expect(engine.stats().events.promotions).toBeGreaterThan(0);
   // Under a ceiling that has no room for the copies, and for two of them at a time.

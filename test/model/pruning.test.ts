@@ -127,7 +127,7 @@ test('built-in model: over what is left of a file, answers are the same alone, s
   while (await engine.tidy([block]));
   // In two pieces of equal length, rounded up.
   const { bytes: left, ...described } = engine.describe(block);
-  expect(described).toMatchObject({ tokens: block.length, codec: 'kvzip' });
+  expect(described).toMatchObject({ tokens: block.length, codecs: ['kvzip'] });
   expect(left / kvBytesPerToken(window.shape) / block.length).toBeCloseTo(KEPT_SHARES[KVZIP], 2);
   engine.checkIntegrity();
 
@@ -156,7 +156,7 @@ test('built-in model: over what is left of a file, answers are the same alone, s
   expect(engine.stats().events.promotions).toBeGreaterThan(0);
   engine.setMaxBytes(bytes(660));
   engine.checkIntegrity();
-  expect(engine.describe(block).codec).toBe('kvzip');
+  expect(engine.describe(block).codecs).toEqual(['kvzip']);
   await expectSame();
   expect(engine.stats().events.preemptions).toBeGreaterThan(0);
   await runner.dispose();

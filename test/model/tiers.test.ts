@@ -68,7 +68,7 @@ test('after a restart the first question about a file finds more than nine tenth
 });
 
 test('a codec is measured once with the model, and used where it costs little; a folder that cannot be used is one line in the log', async () => {
-  const compress = { when: 'always', codec: 'int4-kivi' } as const;
+  const compress = 'int4-kivi';
   const one = talk();
   const { compressed: qualities } = await one.load({ compress, disk: { dir: join('package.json', 'kv'), maxBytes: 1e9 } });
   expect(one.lines).toHaveLength(1);

@@ -88,12 +88,12 @@ test.each([2e6, 3e6, 4e6])('beside the longest context a cache takes what is nam
     const encoded = codec.encode(newKvRows(shape, blockTokens), { startIndex: 100_000, contextEnd: 200_000 });
     const taken = (numBlocks: number): number => {
       const window = new KvWindow(shape, 0);
-      const cache = new KvCache({ window, maxBytes: budget - workBytes, softSlots: 2 * CONFIG.contextTokens, clock: () => 0, compression: compressionOf('always', codec) });
+      const cache = new KvCache({ window, maxBytes: budget - workBytes, softSlots: 2 * CONFIG.contextTokens, clock: () => 0, compression: compressionOf(codec.name, [codec]) });
       // All of it, as far as what is kept free with this codec leaves room.
       const slots = cache.allocate(Math.min(longestContext, cache.capacity))!;
       const blocks = Array.from({ length: numBlocks }, () => codedBlock(codec, encoded, blockTokens));
       const ids = Array.from({ length: numBlocks * blockTokens }, (_, i) => i);
-      const numTokens = cache.runs.takeStored(ids, 0, blocks, name, 'chat');
+      const numTokens = cache.runs.takeStored(ids, 0, blocks, [name], 'chat');
       cache.checkIntegrity(slots);
       return numTokens;
     };

@@ -142,8 +142,8 @@ test('nothing is kept on disk or compressed unless the settings say so', async (
     return greet();
   };
   expect((await loaded({ cacheDiskBytes: 5e8 })).disk).toEqual({ dir: expect.stringMatching(/kv$/), maxBytes: 5e8 });
-  expect((await loaded({ cacheCodec: 'auto' })).compress).toEqual({ when: 'short', codec: 'int4-kivi' });
-  expect((await loaded({ cacheCodec: 'nvfp4' })).compress).toEqual({ when: 'always', codec: 'nvfp4' });
+  expect((await loaded({ cacheCodec: 'auto' })).compress).toBe('auto');
+  expect((await loaded({ cacheCodec: 'nvfp4' })).compress).toBe('nvfp4');
   expect(world.engines.length).toBe(4);
 });
 

@@ -15,6 +15,7 @@ import { cacheTrace } from '../bench/eviction/cacheTrace.ts';
 import { daySession } from '../bench/eviction/daySession.ts';
 import { replayCache } from '../bench/eviction/evictionBench.ts';
 import { Future } from '../bench/eviction/future.ts';
+import { returns } from '../bench/eviction/returns.ts';
 import { readSession } from '../bench/session.ts';
 import { sessionArrivals } from '../bench/sessionArrivals.ts';
 
@@ -157,6 +158,12 @@ test('Belady’s rule: what is asked for last goes first, and what is never aske
   for (const [node, at] of [[three, 1], [seven, 2]] as const) expect(-future.worth(tree.split(node, at), 0)).toBe(at === 1 ? 1 : 3);
   expect(whens(2)[0]).toBe(4);
   expect(whens(4)).toEqual(Array(4).fill(Number.POSITIVE_INFINITY));
+});
+
+test('the longer a file has been left the more rarely it is come back to, as the ladder of codecs and docs/compression.md have it', () => {
+  const ages = returns([101, 102, 103]);
+  expect(ages.map(({ fromMinutes, perTenMinutes }) => [fromMinutes, perTenMinutes.toFixed(2)])).toEqual([[0, '1.24'], [5, '0.74'], [10, '0.31'], [30, '0.10'], [60, '0.06']]);
+  expect(ages.reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(1);
 });
 
 test('a day of work: the same for the same seed, ten files or more, edits that follow each other, and returns to files that thin out slowly', () => {

@@ -57,7 +57,7 @@ beforeEach(() => {
   cache = new KvCache({ window, maxBytes, softSlots: 256, clock: () => 1, spillFile });
   compute(OTHER, randomRows(SHAPE, OTHER.length, 2));
   compute(LONG, ROWS, { sparse: N });
-  expect(cache.describe(LONG)).toMatchObject({ tokens: N, tier: 'store', codec: null });
+  expect(cache.describe(LONG)).toMatchObject({ tokens: N, tier: 'store', codecs: [] });
 });
 afterEach(() => {
   spillFile.close();
@@ -121,7 +121,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
   test('rows from the disk tier that go on from its middle are not taken', () => {
     damageOne();
     const ids = [...LONG.slice(0, WITHIN), ...OTHER];
-    expect(cache.runs.takeStored(ids, WITHIN, exactBlocks(SHAPE, randomRows(SHAPE, 64, 4)), null, 'idle')).toBe(0);
+    expect(cache.runs.takeStored(ids, WITHIN, exactBlocks(SHAPE, randomRows(SHAPE, 64, 4)), [], 'idle')).toBe(0);
     expect(known(LONG)).toBe(0);
     expectOnlyLost();
   });
@@ -135,7 +135,7 @@ describe.skipIf(!CAN_REACH)('a damaged block', () => {
     expect(known(LONG)).toBe(N);
     damageOne();
     const ids = [...LONG, ...OTHER];
-    expect(cache.runs.takeStored(ids, N, exactBlocks(SHAPE, randomRows(SHAPE, 64, 4)), null, 'idle')).toBe(0);
+    expect(cache.runs.takeStored(ids, N, exactBlocks(SHAPE, randomRows(SHAPE, 64, 4)), [], 'idle')).toBe(0);
     expect(known(LONG)).toBe(0);
     expectOnlyLost();
   });

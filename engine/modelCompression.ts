@@ -1,0 +1,60 @@
+/** What of a setting of the cache's codec a model bears: each codec is measured with it once, and those that lose too much are left out. */
+import { codecNamed } from './cache/codecs/registry.ts';
+import { codecNames, type Compression, compressionOf } from './cache/compression.ts';
+import { KVZIP } from './cache/keptRows.ts';
+import { codecQuality } from './model/codecQuality.ts';
+import type { ImportedModel } from './model/importModel.ts';
+import { pruneQuality } from './model/pruneQuality.ts';
+import type { RopeTable } from './model/rope.ts';
+import type { OnnxRunner } from './model/runner.ts';
+import type { CodecQuality } from './protocol.ts';
+import type { TurnIds } from './attentionMeter.ts';
+
+export interface ModelCompression {
+  /** Of what may be used; null: nothing is coded. */
+  readonly compression: Compression | null;
+  /** Whether rows of files, and of conversations, may be let go of; null: none. */
+  readonly prunes: { readonly conversations: boolean } | null;
+  /** What was measured, used or not: see ModelInfo. */
+  readonly qualities: readonly CodecQuality[];
+}
+
+interface Measuring {
+  readonly imported: ImportedModel;
+  /** Its window and scratch are used and given back empty. */
+  readonly runner: OnnxRunner;
+  readonly rope: RopeTable;
+  readonly encode: (text: string) => number[];
+  /** See PruningOptions. */
+  readonly turn: TurnIds;
+  readonly contextTokens: number;
+  /** 0..1, of each measurement. */
+  readonly onProgress: (fraction: number) => void;
+  /** Says what is not used, and why. */
+  readonly log: (line: string) => void;
+}
+
+/** @param setting as LoadOptions.compress. An int8 window. */
+export async function modelCompression(setting: string, { imported, runner, rope, encode, turn, contextTokens, onProgress, log }: Measuring): Promise<ModelCompression> {
+  const codecs = codecNames(setting).map((name) => codecNamed(name, runner.window.shape, rope));
+  if (setting === KVZIP) {
+    const pruned = await pruneQuality(imported, runner, encode, codecs[0]!, turn, contextTokens, onProgress);
+    const isGood = isUsed(KVZIP, pruned?.files, log);
+    const qualities = pruned ? [pruned.files, ...(isGood ? [pruned.conversations] : [])] : [];
+    return { compression: isGood ? compressionOf(setting, codecs) : null, prunes: isGood ? { conversations: isUsed(pruned!.conversations.codec, pruned!.conversations, log) } : null, qualities };
+  }
+  const qualities: CodecQuality[] = [];
+  const good = [];
+  for (const codec of codecs) {
+    const quality = await codecQuality(imported, runner, encode, codec, contextTokens, onProgress);
+    if (quality) qualities.push(quality);
+    if (isUsed(codec.name, quality, log)) good.push(codec);
+  }
+  return { compression: compressionOf(setting, good), prunes: null, qualities };
+}
+
+function isUsed(name: string, quality: CodecQuality | null | undefined, log: (line: string) => void): boolean {
+  if (quality && quality.klMean <= quality.bound) return true;
+  log(`${name} is not used: ${quality ? `with this model it loses too much (mean KL divergence ${quality.klMean.toFixed(3)}, at most ${quality.bound})` : 'the context is too short to measure what it loses'}`);
+  return false;
+}

@@ -1,0 +1,90 @@
+/** Runs of different age under one budget: each in the codec that its age and the fullness call for, and all of them of use afterwards. */
+import { expect, test } from 'vitest';
+import { codecNamed } from '../../engine/cache/codecs/registry.ts';
+import { codecNames, compressionOf } from '../../engine/cache/compression.ts';
+import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
+import type { Engine } from '../../engine/engine.ts';
+import { rope } from '../unit/codecRows.ts';
+import { fakeShape } from './fakeRunner.ts';
+import { ask, drain, harness, type Harness, tokens, type Watched } from './harness.ts';
+
+/** Rows of the fake model are too small for codecs to gain anything. */
+const SHAPE = { ...fakeShape(), headSize: 16 };
+const BYTES = kvBytesPerToken(SHAPE);
+const MINUTE = 60_000;
+const AUTO = compressionOf('auto', codecNames('auto').map((name) => codecNamed(name, SHAPE, rope(SHAPE.headSize))))!;
+
+function opened(slots: number): Harness {
+  const opened = harness({ slots, shape: SHAPE, maxContext: 3000, prefillTokens: 2000, softSlots: 1024, compression: AUTO });
+  // Coded rows are not those of the chain.
+  opened.runner.hasSketched = true;
+  return opened;
+}
+
+function question(engine: Engine, block: readonly number[], seed: number): Watched {
+  return ask(engine, [...block, ...tokens(9, seed)], { prefillTokens: block.length, maxTokens: 6 });
+}
+
+/** Until nothing is left to do; no byte is too many meanwhile. */
+async function tidyAll(engine: Engine, blocks: number[][]): Promise<void> {
+  while (await engine.tidy(blocks)) engine.checkIntegrity();
+}
+
+test('under one budget files of different age end in different codecs, and answer the same whenever they are asked', async () => {
+  const { engine, clock } = opened(6000);
+  const [old, recent, now] = [tokens(1000, 1), tokens(1000, 2), tokens(1000, 3)];
+  const files = [old, recent, now];
+  for (const [block, pause] of [[old, 28], [recent, 6], [now, 0]] as const) {
+    question(engine, block, 5);
+    await drain(engine);
+    await tidyAll(engine, files);
+    clock.now += pause * MINUTE;
+  }
+  // There was room until others needed the memory.
+  expect(files.map((block) => engine.describe(block).codecs)).toEqual([['int8'], ['int8'], ['int8']]);
+  engine.setMaxBytes(3100 * BYTES);
+  await tidyAll(engine, files);
+  expect(files.map((block) => engine.describe(block).codecs)).toEqual([['kvquant3'], ['int4-kivi'], ['int8']]);
+  expect(files.map((block) => engine.describe(block).tokens)).toEqual([1000, 1000, 1000]);
+  const [smallest, small, exact] = files.map((block) => engine.describe(block).bytes) as [number, number, number];
+  expect(smallest).toBeLessThan(small);
+  expect(small).toBeLessThan(exact);
+
+  // Room for all of them in the window at once.
+  engine.setMaxBytes(6000 * BYTES);
+  const answers: number[][][] = [];
+  for (let i = 0; i < 2; i++) {
+    const asked = files.map((block) => question(engine, block, 6));
+    await drain(engine);
+    for (const { ended, sequence } of asked) expect([ended, sequence.cachedTokens >= 1000]).toEqual(['length', true]);
+    answers.push(asked.map(({ tokenIds }) => tokenIds));
+    clock.now += 40 * MINUTE;
+    await tidyAll(engine, files);
+  }
+  expect(answers[1]).toEqual(answers[0]);
+  // What has been coded stays as it is, however old; the rest follows.
+  engine.setMaxBytes(2600 * BYTES);
+  await tidyAll(engine, files);
+  expect(files.map((block) => engine.describe(block).codecs)).toEqual([['kvquant3'], expect.arrayContaining(['int4-kivi']), ['kvquant3']]);
+});
+
+test('a file that was coded in parts, mildly and then hard, says both', async () => {
+  const { engine, clock } = opened(6000);
+  const [old, other] = [tokens(1000, 1), tokens(900, 2)];
+  for (const block of [old, other]) {
+    question(engine, block, 5);
+    await drain(engine);
+  }
+  clock.now += 6 * MINUTE;
+  // Just enough of it is coded.
+  engine.setMaxBytes(2450 * BYTES);
+  await tidyAll(engine, [old, other]);
+  expect([engine.describe(old).codecs, engine.describe(other).codecs]).toEqual([['int4-kivi'], ['int8']]);
+  clock.now += 40 * MINUTE;
+  engine.setMaxBytes(2100 * BYTES);
+  await tidyAll(engine, [old, other]);
+  expect(engine.describe(old)).toMatchObject({ tokens: 1000, codecs: ['kvquant3', 'int4-kivi'] });
+  const again = question(engine, old, 6);
+  await drain(engine);
+  expect([again.ended, again.sequence.cachedTokens]).toEqual(['length', 1000]);
+});

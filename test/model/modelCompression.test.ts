@@ -1,0 +1,57 @@
+/** Which rungs of the cache's ladder a model bears: measured once with the built-in one, then with what the files beside it say. */
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { KvWindow } from '../../engine/cache/window.ts';
+import { importModel, kvShape } from '../../engine/model/importModel.ts';
+import { RopeTable } from '../../engine/model/rope.ts';
+import { OnnxRunner } from '../../engine/model/runner.ts';
+import { type ModelCompression, modelCompression } from '../../engine/modelCompression.ts';
+import type { CodecQuality } from '../../engine/protocol.ts';
+import { ModelText } from '../../engine/text/modelText.ts';
+import { temporaryFolder } from './fixtures.ts';
+
+const folder = temporaryFolder();
+afterAll(() => folder.remove());
+
+test('auto has the rungs that the model bears, a codec that loses too much is left out and said to be, and the rest stands alone', async () => {
+  const imported = await importModel({ modelDir: 'model', cacheDir: folder.dir, precision: 'int8' });
+  const runner = await OnnxRunner.create(imported, new KvWindow(kvShape(imported.config, 'int8'), 0), { threads: 2 });
+  const { tokenizer, turn } = await ModelText.load('model');
+  const rope = new RopeTable(imported.config.rope, imported.config.headSize);
+  let lines: string[] = [];
+  let numMeasured = 0;
+  const bears = (setting: string, contextTokens = imported.config.contextTokens): Promise<ModelCompression> => {
+    [lines, numMeasured] = [[], 0];
+    const onProgress = (fraction: number): void => {
+      if (fraction === 1) numMeasured++;
+    };
+    return modelCompression(setting, { imported, runner, rope, encode: (text) => tokenizer.encode(text), turn, contextTokens, onProgress, log: (line) => void lines.push(line) });
+  };
+  const rungs = ({ compression }: ModelCompression): unknown => compression?.rungs.map(({ codec }) => codec.name) ?? null;
+  const spoil = async (codec: string, klMean: number): Promise<void> => {
+    const file = path.join(imported.dir, `codec-${codec}.json`);
+    const kept = JSON.parse(await readFile(file, 'utf8')) as { key: object; result: CodecQuality };
+    await writeFile(file, JSON.stringify({ ...kept, result: { ...kept.result, klMean } }));
+  };
+
+  const all = await bears('auto');
+  expect([rungs(all), lines, numMeasured, all.prunes]).toEqual([['int4-kivi', 'kvquant3', 'kvquant3'], [], 2, null]);
+  const [mild, hard] = all.qualities as [CodecQuality, CodecQuality];
+  expect(hard.klMean).toBeGreaterThan(mild.klMean);
+  expect(hard.compression).toBeGreaterThan(mild.compression);
+  expect([(await bears('auto')).qualities, numMeasured]).toEqual([all.qualities, 0]);
+
+  const tooMuch = (codec: string): string => `${codec} is not used: with this model it loses too much (mean KL divergence 0.200, at most 0.05)`;
+  await spoil('kvquant3', 0.2);
+  const without = await bears('auto');
+  expect([rungs(without), lines, without.qualities.map(({ klMean }) => klMean)]).toEqual([['int4-kivi'], [tooMuch('kvquant3')], [mild.klMean, 0.2]]);
+  await spoil('int4-kivi', 0.2);
+  expect([rungs(await bears('auto')), lines]).toEqual([null, [tooMuch('int4-kivi'), tooMuch('kvquant3')]]);
+  await spoil('kvquant3', 0.01);
+  expect([rungs(await bears('auto')), lines]).toEqual([['kvquant3', 'kvquant3'], [tooMuch('int4-kivi')]]);
+  expect([rungs(await bears('kvquant3')), rungs(await bears('int4-kivi'))]).toEqual([['kvquant3'], null]);
+  const short = await bears('auto', 64);
+  expect([rungs(short), short.qualities, lines]).toEqual([null, [], ['int4-kivi', 'kvquant3'].map((codec) => `${codec} is not used: the context is too short to measure what it loses`)]);
+  await runner.dispose();
+});
