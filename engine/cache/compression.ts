@@ -2,8 +2,9 @@
  * What the store codes with loss, and when: the rungs of a ladder, of which each run takes the one that its age and the fullness of
  * the budget call for. PURE.
  *
- * A block that has been through a lossy codec is never coded again, by no rung: it would lose twice, which nobody has measured. So
- * a run that was coded mildly stays so when it gets older, and runs, even blocks of one, end in different codecs.
+ * A block that has been through a lossy codec is never coded again, by no rung: it would lose twice, and what is measured with the
+ * model is the loss of coding once. So a run that was coded mildly stays so when it gets older, and runs, even parts of one, end in
+ * different codecs.
  */
 import type { KvCodec } from './codecs/kvCodec.ts';
 import type { CodecName } from './codecs/registry.ts';
