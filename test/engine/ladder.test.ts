@@ -70,21 +70,26 @@ test('under one budget files of different age end in different codecs, and answe
 
 test('a file that was coded in parts, mildly and then hard, says both', async () => {
   const { engine, clock } = opened(6000);
-  const [old, other] = [tokens(1000, 1), tokens(900, 2)];
-  for (const block of [old, other]) {
-    question(engine, block, 5);
-    await drain(engine);
-  }
-  clock.now += 6 * MINUTE;
-  // Just enough of it is coded.
-  engine.setMaxBytes(2450 * BYTES);
-  await tidyAll(engine, [old, other]);
-  expect([engine.describe(old).codecs, engine.describe(other).codecs]).toEqual([['int4-kivi'], ['int8']]);
-  clock.now += 40 * MINUTE;
-  engine.setMaxBytes(2100 * BYTES);
-  await tidyAll(engine, [old, other]);
-  expect(engine.describe(old)).toMatchObject({ tokens: 1000, codecs: ['kvquant3', 'int4-kivi'] });
-  const again = question(engine, old, 6);
+  const block = tokens(1000, 1);
+  question(engine, block, 5);
   await drain(engine);
-  expect([again.ended, again.sequence.cachedTokens]).toEqual(['length', 1000]);
+  clock.now += 6 * MINUTE;
+  // After a step what is stale leaves the window.
+  ask(engine, tokens(5, 9), { maxTokens: 1 });
+  await drain(engine);
+  await tidyAll(engine, [block]);
+  expect(engine.describe(block)).toMatchObject({ tokens: 1000, tier: 'store', codecs: ['int8'] });
+  // Some more than three quarters, twice: no more is coded than that calls for.
+  for (const [idle, codecs] of [[0, ['int4-kivi']], [40, ['int4-kivi', 'kvquant3']]] as const) {
+    clock.now += idle * MINUTE;
+    const { windowBytes, storeBytes } = engine.stats();
+    engine.setMaxBytes((windowBytes + storeBytes) / 0.78);
+    await tidyAll(engine, [block]);
+    const described = engine.describe(block);
+    expect([described.tokens, described.codecs.toSorted()]).toEqual([1000, codecs]);
+  }
+  engine.setMaxBytes(6000 * BYTES);
+  const again = question(engine, block, 6);
+  await drain(engine);
+  expect([again.ended, again.sequence.cachedTokens >= 1000]).toEqual(['length', true]);
 });
