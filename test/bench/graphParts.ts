@@ -25,28 +25,40 @@ function* fields(bytes: Uint8Array): Generator<{ field: number; bytes?: Uint8Arr
   }
 }
 
-/** The nodes of an ONNX model file, those of branches behind their `If`; field numbers as in onnx.proto. */
+/** Their time is that of the nodes inside them. */
+export const NESTING = new Set(['If', 'Scan']);
+
+/** The nodes of an ONNX model file, those of graphs inside a node behind it, which know what they are given by its name outside; field numbers as in onnx.proto. */
 export function readGraph(model: Uint8Array): GraphNode[] {
   const nodes: GraphNode[] = [];
-  for (const { field, bytes: graph } of fields(model)) if (field === 7 && graph) readNodes(graph, nodes);
+  for (const { field, bytes: graph } of fields(model)) if (field === 7 && graph) readNodes(graph, nodes, new Map());
   return nodes;
 }
 
-function readNodes(graph: Uint8Array, nodes: GraphNode[]): void {
+/** @param outside names of the graph's inputs there. */
+function readNodes(graph: Uint8Array, nodes: GraphNode[], outside: ReadonlyMap<string, string>): void {
   const decoder = new TextDecoder();
   for (const { field: part, bytes } of fields(graph)) {
     if (part !== 1 || !bytes) continue;
     const node: GraphNode = { name: '', op: '', inputs: [], outputs: [] };
     nodes.push(node);
+    const inside: Uint8Array[] = [];
     for (const { field: which, bytes: text } of fields(bytes)) {
       if (!text) continue;
-      if (which === 1) node.inputs.push(decoder.decode(text));
+      if (which === 1) node.inputs.push(outside.get(decoder.decode(text)) ?? decoder.decode(text));
       else if (which === 2) node.outputs.push(decoder.decode(text));
       else if (which === 3) node.name = decoder.decode(text);
       else if (which === 4) node.op = decoder.decode(text);
-      else if (which === 5) for (const { field, bytes: branch } of fields(text)) if (field === 6 && branch) readNodes(branch, nodes);
+      else if (which === 5) for (const { field, bytes: branch } of fields(text)) if (field === 6 && branch) inside.push(branch);
     }
+    for (const body of inside) readNodes(body, nodes, new Map([...outside, ...inputsOf(body).map((name, i) => [name, node.inputs[i]!] as const)]));
   }
+}
+
+/** Names of a graph's inputs: of a branch none, of a scan's body what it goes over, in the order in which the node has them. */
+function inputsOf(graph: Uint8Array): string[] {
+  const decoder = new TextDecoder();
+  return [...fields(graph)].flatMap(({ field, bytes }) => (field === 11 && bytes ? [...fields(bytes)].flatMap((part) => (part.field === 1 && part.bytes ? [decoder.decode(part.bytes)] : [])) : []));
 }
 
 const LINEAR = /^(?:l\d+\.(qkv|o|gate|up|down)|(head))$/;
@@ -105,9 +117,10 @@ function attentionPart({ op, inputs }: GraphNode, producer: ReadonlyMap<string, 
   // Pages are gathered where tokens attend apart.
   const all = right?.op === 'Gather' ? [...inputs, ...right.inputs] : inputs;
   const takes = (pattern: RegExp): boolean => all.some((input) => pattern.test(input));
+  if (NESTING.has(op)) return PASSES;
   if (op === 'GroupQueryAttention') return 'attention: prefill lane';
   if (takes(/^k\d+$/)) return WINDOW_KEYS;
   if (takes(/^v\d+$/)) return 'attention: probabilities times window values';
   if (!PRODUCT.test(op)) return PASSES;
-  return takes(/\.keyBias$|^turns$/) ? 'attention: key bias' : "attention: products with the step's own tokens";
+  return takes(/\.keyBias$|^turns$|^windowTurns$|^newTurns$/) ? 'attention: key bias' : "attention: products with the step's own tokens";
 }

@@ -1,5 +1,5 @@
 /** What onnxruntime's profile of some steps comes to: milliseconds per step by part of the model and by operator. Pure. */
-import { LINEAR_PREFIX, PASSES, WINDOW_KEYS } from './graphParts.ts';
+import { LINEAR_PREFIX, NESTING, PASSES, WINDOW_KEYS } from './graphParts.ts';
 import { short, table } from './spread.ts';
 
 /** An event of the profile, times in microseconds. */
@@ -63,8 +63,8 @@ export function profileOf(name: string, events: readonly ProfileEvent[], callMs:
   if (runs.length < callMs.length) throw new Error(`The profile has ${runs.length} runs; ${callMs.length} were made.`);
   const from = Math.min(...runs.map(({ ts }) => ts));
   const steps = runs.length;
-  // An `If` takes the time of its branch's nodes, which have events of their own.
-  const kernels = events.filter((event) => event.cat === 'Node' && KERNEL.test(event.name) && event.args?.op_name !== 'If' && event.ts >= from);
+  // What has a graph inside it takes the time of that one's nodes, which have events of their own.
+  const kernels = events.filter((event) => event.cat === 'Node' && KERNEL.test(event.name) && !NESTING.has(event.args?.op_name ?? '') && event.ts >= from);
   const knownPart = (event: ProfileEvent): string => parts.get(event.name.replace(KERNEL, '')) ?? 'put in by the runtime';
   const windowSlots = Math.max(...kernels.map((event) => (knownPart(event) === WINDOW_KEYS ? (outputShape(event).at(-1) ?? 0) : 0)));
   const rows = new Map<string, ProfileRow>();

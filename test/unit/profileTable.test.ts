@@ -32,11 +32,12 @@ test('every part of the engine\'s own graph is told apart', () => {
   expect(count('linear layers: coding their input')).toBe(4 * (4 * config.numLayers + plainHead));
   // Scale and bias of the projection in; of `up` the scale goes to that of `down`'s input; scale alone elsewhere.
   expect(count('linear layers: scaling their output')).toBe(6 * config.numLayers + plainHead);
-  // The window lane is there five times: together and apart, by itself and beside the prefill lane, and to measure. Apart its operand is gathered.
-  expect(count('attention: queries times window keys')).toBe((3 + 2 * 2) * config.numLayers);
+  // The window lane is there six times: together and apart, by itself and beside the prefill lane, to measure, and in tiles. Apart its operand is gathered.
+  expect(count('attention: queries times window keys')).toBe((4 + 2 * 2) * config.numLayers);
   expect(count('attention: prefill lane')).toBe(config.numLayers);
-  expect(count('attention: probabilities times window values')).toBe((3 + 2 * 2) * config.numLayers);
-  expect(count('attention: key bias')).toBe(2 * 5 * config.numLayers);
+  expect(count('attention: probabilities times window values')).toBe((4 + 2 * 2) * config.numLayers);
+  // In tiles one product with what turns the bias for the window's, one for the step's own.
+  expect(count('attention: key bias')).toBe((2 * 5 + 3) * config.numLayers);
   expect(count('norms')).toBe(2 * config.numLayers + 1);
 });
 
