@@ -27,7 +27,7 @@ export class HeldRuns {
   /** Of a path the last run first. */
   letGo(node: TreeNode): void {
     node.storedRefs--;
-    this.#memory.settle(node);
+    this.#memory.lost.settle(node);
   }
 
   /** Adds rows behind a path that is held, to be held, too: as a run or to the last one. Null when there is no room for them. `codecs`: see TreeNode. */

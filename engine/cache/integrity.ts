@@ -70,7 +70,7 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
     paths.delete(node);
     check(node.storedRefs === (held.get(node) ?? 0), `run at ${node.startIndex}: held ${node.storedRefs} times, sparse leases ${held.get(node) ?? 0}`);
     held.delete(node);
-    check(node.storedRefs > 0 || memory.lossOf(node) === null, `run at ${node.startIndex} is lost, nobody holds it, and it is there`);
+    check(node.storedRefs > 0 || !memory.lost.has(node), `run at ${node.startIndex} is lost, nobody holds it, and it is there`);
     if (node.slots) {
       hold(node.slots, `the run at ${node.startIndex}`);
       for (const [i, slot] of node.slots.entries()) check(node.pruned || window.positions[slot] === node.startIndex + i, `slot ${slot} stands at the wrong position`);

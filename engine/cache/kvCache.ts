@@ -210,7 +210,7 @@ export class KvCache {
       const length = match.nodes.length > 1 ? child.tokenIds.length : match.lastLength;
       const node = length < child.tokenIds.length ? this.#memory.split(child, length) : child;
       if (!node) {
-        lease.failure = this.#memory.lossOf(child);
+        lease.failure = this.#memory.lost.lossOf(child);
         // It has gone, and its place is free, unless another lease has it.
         if (!lease.failure) continue;
         this.#memory.free(slots);

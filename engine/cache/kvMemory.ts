@@ -4,15 +4,17 @@
  * Knows runs and reference counts, but no sequence and no token. That something does not fit is a return value.
  *
  * Room is made in this order: free slots; growth up to `softSlots`; slots of unreferenced runs, in the order of eviction;
- * growth up to the ceiling. In the store, copies of runs that are also in the window go first, then runs in that order.
+ * growth up to the ceiling.
  */
 import { Ceiling, roundUp } from './ceiling.ts';
 import type { Compression } from './compression.ts';
 import { type Eviction, type EvictionOrder, evictionOrder, firstToGo } from './eviction/eviction.ts';
-import { endIndex, isUsed, type Match, numRows, pathTo, PrefixTree, type TreeNode } from './prefixTree.ts';
+import { type Match, numRows, pathTo, PrefixTree, type TreeNode } from './prefixTree.ts';
+import { LostRuns } from './lostRuns.ts';
 import { SlotPlaces } from './slotPlaces.ts';
 import { SlotAllocator } from './slots.ts';
-import { LostRows, type SpillFile } from './disk/spillFile.ts';
+import type { SpillFile } from './disk/spillFile.ts';
+import { StoreRoom } from './storeRoom.ts';
 import { keptBlocks, KvStore, runOf, splitReserve, type StoredBlock } from './store.ts';
 import { type KvRows, kvBytesPerToken } from './kvRows.ts';
 import { type KvWindow, PAGE_SLOTS } from './window.ts';
@@ -24,8 +26,6 @@ const INITIAL_SLOTS = WINDOW_STEP;
 const RECLAIM_TOKENS = PAGE_SLOTS;
 /** The same where the ceiling leaves no room in the store, so that they are lost. */
 const DROP_TOKENS = 32;
-/** Least number of tokens that leave the store at once. */
-const STORE_DROP_TOKENS = 128;
 /** Shrinking moves slots: it must free at least this many. */
 const LEAST_SHRINK = 2 * WINDOW_STEP;
 /** When all is quiet, runs unused for so long leave the window for the store. */
@@ -52,9 +52,9 @@ export class KvMemory {
   readonly places: SlotPlaces;
   readonly eviction: Eviction;
   readonly #clock: () => number;
-  readonly #log: (line: string) => void;
-  /** Runs in use whose stored rows cannot be read back; they go as soon as they are not. */
-  readonly #lost = new Map<TreeNode, LostRows>();
+  /** Those that the disk has not kept. */
+  readonly lost: LostRuns;
+  readonly #storeRoom: StoreRoom;
   /** Slots of runs that nobody references. */
   #evictable = 0;
 
@@ -62,9 +62,11 @@ export class KvMemory {
     this.window = window;
     this.eviction = eviction;
     this.#clock = clock;
-    this.#log = spillFile?.log ?? (() => {});
     this.store = new KvStore(window.shape, spillFile);
     this.tree = new PrefixTree(this.store);
+    const drop = (node: TreeNode): void => this.drop(node);
+    this.lost = new LostRuns({ tree: this.tree, store: this.store, log: spillFile?.log ?? (() => {}), drop });
+    this.#storeRoom = new StoreRoom({ tree: this.tree, store: this.store, order: () => this.order(), drop, split: (node, at) => this.lost.split(node, at) });
     this.places = new SlotPlaces(window, this.#slots, this.tree);
     this.ceiling = new Ceiling({ maxBytes, bytesPerSlot: kvBytesPerToken(window.shape), softSlots, reserve: splitReserve(compression, window.shape) });
     this.#resize(this.#initialSlots);
@@ -140,7 +142,7 @@ export class KvMemory {
   /** Of a path the last run first: one whose stored rows are lost takes with it what goes on from it. */
   unreference(node: TreeNode): void {
     if (--node.refCount === 0 && node.slots) this.#evictable += node.slots.length;
-    this.settle(node);
+    this.lost.settle(node);
   }
 
   /** Does `work` while these runs, in the order of their path, stay where they are. */
@@ -155,7 +157,7 @@ export class KvMemory {
 
   /** Whether the store has so many bytes more, older runs gone or not; this run stays. */
   makeRoomInStore(bytes: number, node: TreeNode): boolean {
-    return this.keeping([node], () => this.#makeStoreRoom(this.ceiling.limit - this.window.bytes - bytes, null));
+    return this.keeping([node], () => this.#storeRoom.make(this.ceiling.limit - this.window.bytes - bytes, null));
   }
 
   /** Keeps so many bytes for what a sparse lease will hold. Slots move: `tails`, see SlotPlaces. */
@@ -168,9 +170,9 @@ export class KvMemory {
   /** Brings a referenced run into the window; false when there is no room for it, or its rows are lost. */
   promote(node: TreeNode): boolean {
     if (node.slots) return true;
-    const slots = this.#lost.has(node) ? null : this.allocate(numRows(node), node.parent?.slots?.at(-1));
+    const slots = this.lost.has(node) ? null : this.allocate(numRows(node), node.parent?.slots?.at(-1));
     if (!slots) return false;
-    const isRead = this.#reading(node, () => {
+    const isRead = this.lost.reading(node, () => {
       this.store.copyTo(this.window, node.stored!, slots, node.startIndex);
       return true;
     });
@@ -185,7 +187,7 @@ export class KvMemory {
 
   /** Copies rows [from, to) of a run out, wherever they are; null where they are lost. */
   read(node: TreeNode, from: number, to: number): KvRows | null {
-    return node.slots ? this.window.read(node.slots.subarray(from, to)) : this.#reading(node, () => this.store.read(node.stored!, from, to));
+    return node.slots ? this.window.read(node.slots.subarray(from, to)) : this.lost.reading(node, () => this.store.read(node.stored!, from, to));
   }
 
   /** The runs of a match, which is not empty, the last one cut where it ends, or left out where that would take rows that are lost. */
@@ -202,55 +204,10 @@ export class KvMemory {
   split(node: TreeNode, at: number): TreeNode | null {
     const before = this.store.bytes;
     // A copy of rows that the window has is gone with the first attempt.
-    const halve = (): TreeNode | null => this.#reading(node, () => this.#halve(node, at));
+    const halve = (): TreeNode | null => this.lost.reading(node, () => this.lost.split(node, at));
     const upper = halve() ?? (node.slots && !node.stored ? halve() : null);
-    if (upper && this.store.bytes > before) this.keeping(pathTo(upper), () => this.#makeStoreRoom(this.ceiling.limit - this.window.bytes, null));
+    if (upper && this.store.bytes > before) this.keeping(pathTo(upper), () => this.#storeRoom.make(this.ceiling.limit - this.window.bytes, null));
     return upper;
-  }
-
-  #halve(node: TreeNode, at: number): TreeNode {
-    const upper = this.tree.split(node, at);
-    const loss = this.#lost.get(node);
-    if (loss) this.#lost.set(upper, loss);
-    return upper;
-  }
-
-  /** What `read` makes of a run; null where its stored rows are lost. */
-  #reading<T>(node: TreeNode, read: () => T): T | null {
-    try {
-      return read();
-    } catch (error) {
-      if (!(error instanceof LostRows)) throw error;
-      this.lose(node, error);
-      return null;
-    }
-  }
-
-  /**
-   * Stored rows of a run could not be read back: it goes with all that goes on from it, at once or when no lease has it any more,
-   * and is computed anew by who asks for it next. Where the window has them, too, only the copy in the store goes.
-   */
-  lose(node: TreeNode, loss: LostRows): void {
-    if (this.#lost.has(node)) return;
-    this.#lost.set(node, loss);
-    const next = node.slots ? 'They are in memory, too, and stay there' : 'They are forgotten, with what goes on from them, and computed anew when they are asked for';
-    this.#log(`Rows of tokens ${node.startIndex} to ${endIndex(node)} of a long context cannot be read back: ${loss.message}. ${next}.`);
-    this.settle(node);
-  }
-
-  /** Why stored rows of a run are lost that has not gone yet. */
-  lossOf(node: TreeNode): LostRows | null {
-    return this.#lost.get(node) ?? null;
-  }
-
-  /** A lease has let go of a run. If stored rows of it are lost, it may go now. */
-  settle(node: TreeNode): void {
-    if (!this.#lost.has(node) || node.storedRefs > 0) return;
-    if (node.slots) {
-      this.#lost.delete(node);
-      this.store.drop(node.stored!);
-      node.stored = null;
-    } else if (!isUsed(node)) this.drop(node);
   }
 
   /**
@@ -260,7 +217,7 @@ export class KvMemory {
   insertStored(parent: TreeNode, tokenIds: number[], blocks: readonly StoredBlock[]): TreeNode | null {
     const { bytes } = runOf(blocks);
     const path = pathTo(parent);
-    const fits = this.keeping(path, () => this.#makeStoreRoom(this.ceiling.limit - this.window.bytes - bytes, null));
+    const fits = this.keeping(path, () => this.#storeRoom.make(this.ceiling.limit - this.window.bytes - bytes, null));
     // A run in the window has all that stands before it there, too.
     const slots = fits ? null : this.keeping(path, () => (path.every((node) => this.promote(node)) ? this.allocate(tokenIds.length, parent.slots?.at(-1)) : null));
     if (!fits && !slots) return null;
@@ -303,7 +260,7 @@ export class KvMemory {
       this.#evictable -= node.slots.length;
     }
     if (node.stored) this.store.drop(node.stored);
-    this.#lost.delete(node);
+    this.lost.gone(node);
     this.tree.remove(node);
     this.events.evictions++;
   }
@@ -318,7 +275,7 @@ export class KvMemory {
     this.ceiling.maxBytes = maxBytes;
     const target = Math.min(this.window.numSlots, this.ceiling.maxSlots);
     if (target < this.window.numSlots) this.#shrinkTo(target, tails);
-    this.#makeStoreRoom(this.ceiling.limit - this.window.bytes, null);
+    this.#storeRoom.make(this.ceiling.limit - this.window.bytes, null);
   }
 
   /** For quiet moments: demotes stale runs, and gives the memory of free slots back when there are many. */
@@ -338,7 +295,7 @@ export class KvMemory {
    */
   #demoteShrinking(node: TreeNode, tails: readonly (number[] | Int32Array)[]): boolean {
     if (!this.#hasStoreRoom(node)) this.#shrinkTo(Math.min(this.window.numSlots, this.#slotsAround(this.numHeld)), tails);
-    const rest = this.#hasStoreRoom(node) ? null : this.#cut(node, RECLAIM_TOKENS);
+    const rest = this.#hasStoreRoom(node) ? null : this.#storeRoom.cut(node, RECLAIM_TOKENS);
     return this.#demote(node, this.window.numSlots) && (rest === null || this.#demoteShrinking(rest, tails));
   }
 
@@ -368,7 +325,7 @@ export class KvMemory {
   #grow(missing: number, limit: number): boolean {
     const P = this.window.numSlots;
     const target = Math.min(P + roundUp(missing, WINDOW_STEP), limit, this.ceiling.mostSlots);
-    if (target <= P || !this.#makeStoreRoom(this.ceiling.limit - target * this.ceiling.bytesPerSlot, null)) return false;
+    if (target <= P || !this.#storeRoom.make(this.ceiling.limit - target * this.ceiling.bytesPerSlot, null)) return false;
     this.#resize(target);
     return true;
   }
@@ -393,9 +350,9 @@ export class KvMemory {
   #reclaim(missing: number, numSlots: number): boolean {
     const victim = firstToGo(this.tree.nodes(), this.order(), (node) => node.refCount === 0 && node.slots !== null);
     if (!victim) return false;
-    this.#cut(victim, Math.max(missing, RECLAIM_TOKENS));
+    this.#storeRoom.cut(victim, Math.max(missing, RECLAIM_TOKENS));
     if (this.#demote(victim, numSlots)) return true;
-    this.#cut(victim, Math.max(missing, DROP_TOKENS));
+    this.#storeRoom.cut(victim, Math.max(missing, DROP_TOKENS));
     this.drop(victim);
     return true;
   }
@@ -403,7 +360,7 @@ export class KvMemory {
   /** Moves an unreferenced run to the store; false when the ceiling leaves no room, though older runs were to go. */
   #demote(node: TreeNode, numSlots: number): boolean {
     if (!node.stored) {
-      if (!this.#makeStoreRoom(this.#storeLimit(node, numSlots), node)) return false;
+      if (!this.#storeRoom.make(this.#storeLimit(node, numSlots), node)) return false;
       node.stored = node.pruned ? this.store.putKept(this.window, node.slots!, node.tokenIds.length) : this.store.put(this.window, node.slots!, node.codecs.length > 0);
     }
     this.#slots.give(node.slots!);
@@ -421,47 +378,5 @@ export class KvMemory {
   /** Whether a run of the window can go to the store with nothing else gone. */
   #hasStoreRoom(node: TreeNode): boolean {
     return node.stored !== null || this.store.bytes <= this.#storeLimit(node, this.window.numSlots);
-  }
-
-  /** Leaves `node` with its last tokens only, at most `length`, for an eviction that needs no more; returns the rest, if there is any. */
-  #cut(node: TreeNode, length: number): TreeNode | null {
-    const at = node.tokenIds.length - length;
-    if (at <= 0 || node.pruned) return null;
-    // A stored block goes as a whole, its halves might take more than it does: compressed, or with a sketch each.
-    const whole = node.stored ? this.store.wholeBlocks(node.stored, at) : at;
-    return whole > 0 ? this.#halve(node, whole) : null;
-  }
-
-  /**
-   * Brings the store down to `limit` bytes by dropping copies, then runs that go before `before` (null: any run).
-   * False, and nothing is dropped, when that is not enough.
-   */
-  #makeStoreRoom(limit: number, before: TreeNode | null): boolean {
-    if (this.store.bytes <= limit) return true;
-    if (limit < 0) return false;
-    let order = this.order();
-    const mayDrop = (node: TreeNode): boolean =>
-      node.stored !== null && node.slots === null && !isUsed(node) && (!before || order(node, before) < 0);
-    let left = this.store.bytes;
-    for (const node of this.tree.nodes()) if (node.stored && ((node.slots && node.storedRefs === 0) || mayDrop(node))) left -= node.stored.bytes;
-    if (left > limit) return false;
-
-    // Exact ones first: what has been coded takes more when it comes back from the window, and is not coded again.
-    for (const isCoded of [false, true]) {
-      for (const node of this.tree.nodes()) {
-        if (this.store.bytes <= limit) return true;
-        if (!node.slots || !node.stored || node.storedRefs > 0 || node.codecs.length > 0 !== isCoded) continue;
-        this.store.drop(node.stored);
-        node.stored = null;
-      }
-    }
-    while (this.store.bytes > limit) {
-      const victim = firstToGo(this.tree.nodes(), order, mayDrop);
-      if (!victim) return false;
-      this.#cut(victim, Math.max(Math.ceil((this.store.bytes - limit) / this.store.bytesPerToken), STORE_DROP_TOKENS));
-      this.drop(victim);
-      order = this.order();
-    }
-    return true;
   }
 }

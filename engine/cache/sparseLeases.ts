@@ -209,7 +209,7 @@ export class SparseLeases {
       } catch (error) {
         if (!(error instanceof LostRows)) throw error;
         this.#memory.free(slots);
-        this.#memory.lose(node, error);
+        this.#memory.lost.lose(node, error);
         lease.failure = error;
         continue;
       }

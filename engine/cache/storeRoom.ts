@@ -1,0 +1,84 @@
+/**
+ * Room in the store: what goes for it, and in which order. First copies of runs that the window has, too, then runs in the order of
+ * eviction, from their ends and no more of them than has to go. How much room there is to be is KvMemory's.
+ */
+import { type EvictionOrder, firstToGo } from './eviction/eviction.ts';
+import { isUsed, type PrefixTree, type TreeNode } from './prefixTree.ts';
+import type { KvStore } from './store.ts';
+
+/** Least number of tokens that leave the store at once. */
+const STORE_DROP_TOKENS = 128;
+
+export interface StoreRoomOptions {
+  readonly tree: PrefixTree;
+  readonly store: KvStore;
+  /** Who goes before whom, as things are now. */
+  readonly order: () => EvictionOrder;
+  /** Lets an unused run go with all below it. */
+  readonly drop: (node: TreeNode) => void;
+  /** Cuts a run after so many tokens where no block has to be cut; returns the new upper part. */
+  readonly split: (node: TreeNode, at: number) => TreeNode;
+}
+
+export class StoreRoom {
+  readonly #tree: PrefixTree;
+  readonly #store: KvStore;
+  readonly #order: () => EvictionOrder;
+  readonly #drop: (node: TreeNode) => void;
+  readonly #split: (node: TreeNode, at: number) => TreeNode;
+
+  constructor({ tree, store, order, drop, split }: StoreRoomOptions) {
+    this.#tree = tree;
+    this.#store = store;
+    this.#order = order;
+    this.#drop = drop;
+    this.#split = split;
+  }
+
+  /**
+   * Brings the store down to `limit` bytes by dropping copies, then runs that go before `before` (null: any run).
+   * False, and nothing is dropped, when that is not enough.
+   */
+  make(limit: number, before: TreeNode | null): boolean {
+    if (this.#store.bytes <= limit) return true;
+    if (limit < 0) return false;
+    let order = this.#order();
+    const mayDrop = (node: TreeNode): boolean =>
+      node.stored !== null && node.slots === null && !isUsed(node) && (!before || order(node, before) < 0);
+    let left = this.#store.bytes;
+    for (const node of this.#tree.nodes()) if (node.stored && (isCopy(node) || mayDrop(node))) left -= node.stored.bytes;
+    if (left > limit) return false;
+
+    // Exact ones first: what has been coded takes more when it comes back from the window, and is not coded again.
+    for (const isCoded of [false, true]) {
+      for (const node of this.#tree.nodes()) {
+        if (this.#store.bytes <= limit) return true;
+        if (!isCopy(node) || node.codecs.length > 0 !== isCoded) continue;
+        this.#store.drop(node.stored!);
+        node.stored = null;
+      }
+    }
+    while (this.#store.bytes > limit) {
+      const victim = firstToGo(this.#tree.nodes(), order, mayDrop);
+      if (!victim) return false;
+      this.cut(victim, Math.max(Math.ceil((this.#store.bytes - limit) / this.#store.bytesPerToken), STORE_DROP_TOKENS));
+      this.#drop(victim);
+      order = this.#order();
+    }
+    return true;
+  }
+
+  /** Leaves `node` with its last tokens only, at most `length`, for an eviction that needs no more; returns the rest, if there is any. */
+  cut(node: TreeNode, length: number): TreeNode | null {
+    const at = node.tokenIds.length - length;
+    if (at <= 0 || node.pruned) return null;
+    // A stored block goes as a whole, its halves might take more than it does: compressed, or with a sketch each.
+    const whole = node.stored ? this.#store.wholeBlocks(node.stored, at) : at;
+    return whole > 0 ? this.#split(node, whole) : null;
+  }
+}
+
+/** Whether the window has its rows, too, and nobody needs those in the store. */
+function isCopy({ slots, stored, storedRefs }: TreeNode): boolean {
+  return slots !== null && stored !== null && storedRefs === 0;
+}
