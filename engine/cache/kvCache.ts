@@ -10,11 +10,13 @@ import { CachedRuns } from './cachedRuns.ts';
 import type { SpillFile } from './disk/spillFile.ts';
 import { checkCache } from './integrity.ts';
 import { KvMemory } from './kvMemory.ts';
-import { lastSlot, type Lease, numLeased, ownSlots } from './lease.ts';
+import { lastSlot, type Lease, ownSlots } from './lease.ts';
+import { addPages, slotsOf } from './leaseSlots.ts';
 import { type Block, outline } from './outline.ts';
-import { commonLength, endIndex, isUsed, lengths, numRows, pathTo, type TreeNode } from './prefixTree.ts';
+import { describePrefix, evictPrefix } from './prefixRuns.ts';
+import { endIndex, lengths, numRows, pathTo, type TreeNode } from './prefixTree.ts';
 import { ShiftedRuns } from './shiftedRuns.ts';
-import { matchSketched, SparseLeases } from './sparseLeases.ts';
+import { SparseLeases } from './sparseLeases.ts';
 import type { Eviction } from './eviction/eviction.ts';
 import { Utility } from './eviction/utility.ts';
 import { kvBytesPerToken } from './kvRows.ts';
@@ -112,12 +114,7 @@ export class KvCache {
 
   /** Adds the pages of the window that a lease's computed tokens lie in; returns how many those are. */
   addPages(lease: Lease, pages: Set<number>): number {
-    const { window } = this.#memory;
-    const slots = this.slotsOf(lease);
-    window.addPages(slots.subarray(lease.numPaged), lease.pages);
-    lease.numPaged = slots.length;
-    for (const page of lease.pages) pages.add(page);
-    return lease.pages.size;
+    return addPages(this.#memory, lease, pages);
   }
 
   get events(): Readonly<{ evictions: number; promotions: number; demotions: number }> {
@@ -238,30 +235,7 @@ export class KvCache {
 
   /** Window slots of a lease's rows, in order; valid until the lease changes or slots move (`pack`, `setMaxBytes`, `shrink`). */
   slotsOf(lease: Lease): Int32Array {
-    const length = numLeased(lease);
-    const { layout } = this.#memory.places;
-    if (lease.layout !== layout) lease.numKnown = 0;
-    lease.layout = layout;
-    if (lease.numKnown < lease.numPaged) {
-      lease.pages.clear();
-      lease.numPaged = 0;
-    }
-    if (lease.slots.length < length) {
-      const grown = new Int32Array(Math.max(2 * lease.slots.length, length + 64));
-      grown.set(lease.slots);
-      lease.slots = grown;
-    }
-    // From step to step only what has been added: a long context's slots are not gathered anew for each token.
-    const known = lease.numKnown;
-    const end = length - lease.tail.length;
-    if (lease.sparse) lease.slots.set(lease.sparse.resident.flatMap(({ slots }) => slots));
-    for (let { node } = lease, to = lease.sparse ? 0 : end; node.parent && to > known; node = node.parent) {
-      to -= node.slots!.length;
-      lease.slots.set(node.slots!, to);
-    }
-    for (let i = Math.max(known, end); i < length; i++) lease.slots[i] = lease.tail[i - end]!;
-    lease.numKnown = length;
-    return lease.slots.subarray(0, length);
+    return slotsOf(this.#memory, lease);
   }
 
   /**
@@ -308,52 +282,12 @@ export class KvCache {
 
   /** Drops what no sequence references and goes on from this prefix; `pinned`: pinned runs, too. */
   evict(prefix: readonly number[] = [], pinned = prefix.length > 0): void {
-    const dropBelow = (node: TreeNode): void => {
-      for (const child of [...node.children.values()]) {
-        dropBelow(child);
-        dropLeaf(child);
-      }
-    };
-    const dropLeaf = (node: TreeNode): void => {
-      if (!isUsed(node) && node.children.size === 0 && (pinned || !node.pinned)) this.#memory.drop(node);
-    };
-    /** `at`: tokens of the prefix that lead to the node. */
-    const follow = (node: TreeNode, at: number): void => {
-      if (at === prefix.length) return dropBelow(node);
-      for (const child of [...node.children.values()]) {
-        const length = commonLength(child, prefix, at, prefix.length);
-        if (length === child.tokenIds.length) follow(child, at + length);
-        else if (at + length < prefix.length) continue;
-        else if (!child.pruned) {
-          // One whose rows are lost goes as a whole.
-          const upper = this.#memory.split(child, length);
-          if (upper) dropBelow(upper);
-        } else {
-          // It cannot be cut: what the prefix has of it goes, too.
-          dropBelow(child);
-          dropLeaf(child);
-        }
-      }
-    };
-    follow(this.#memory.tree.root, 0);
+    evictPrefix(this.#memory, prefix, pinned);
   }
 
   /** What is cached of a prefix, where most of it is, and the lossy codecs that parts of it have been through. Changes nothing. */
   describe(tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier; codecs: string[] } {
-    const { tree } = this.#memory;
-    const match = matchSketched(tree, tokenIds, tokenIds.length, tree.root);
-    let inWindow = 0;
-    let bytes = 0;
-    const codecs = new Set<string>();
-    for (const [node, length] of lengths(match)) {
-      if (node.slots) inWindow += length;
-      if (node.slots) bytes += Math.round((length / node.tokenIds.length) * node.slots.length) * this.#memory.ceiling.bytesPerSlot;
-      // A part of a run takes its share of the whole.
-      if (node.stored) bytes += Math.round((length / node.tokenIds.length) * node.stored.bytes);
-      for (const codec of node.codecs) codecs.add(codec);
-    }
-    const tokens = match.numTokens;
-    return { tokens, bytes, tier: tokens === 0 ? 'none' : 2 * inWindow >= tokens ? 'window' : 'store', codecs: [...codecs] };
+    return describePrefix(this.#memory, tokenIds);
   }
 
   /** The prefix tree for people: where `blocks` lie in it and what goes on from them. Changes nothing; its cost is bounded. */

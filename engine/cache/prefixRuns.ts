@@ -1,0 +1,54 @@
+/** What is cached of a prefix, and letting it go: both follow the tree from its root along these tokens, and on below them. */
+import type { Tier } from '../protocol.ts';
+import type { KvMemory } from './kvMemory.ts';
+import { commonLength, isUsed, lengths, type TreeNode } from './prefixTree.ts';
+import { matchSketched } from './sparseLeases.ts';
+
+/** What is cached of a prefix, where most of it is, and the lossy codecs that parts of it have been through. Changes nothing. */
+export function describePrefix({ tree, ceiling }: KvMemory, tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier; codecs: string[] } {
+  const match = matchSketched(tree, tokenIds, tokenIds.length, tree.root);
+  let inWindow = 0;
+  let bytes = 0;
+  const codecs = new Set<string>();
+  for (const [node, length] of lengths(match)) {
+    if (node.slots) inWindow += length;
+    if (node.slots) bytes += Math.round((length / node.tokenIds.length) * node.slots.length) * ceiling.bytesPerSlot;
+    // A part of a run takes its share of the whole.
+    if (node.stored) bytes += Math.round((length / node.tokenIds.length) * node.stored.bytes);
+    for (const codec of node.codecs) codecs.add(codec);
+  }
+  const tokens = match.numTokens;
+  return { tokens, bytes, tier: tokens === 0 ? 'none' : 2 * inWindow >= tokens ? 'window' : 'store', codecs: [...codecs] };
+}
+
+/** Drops what no sequence references and goes on from this prefix; `pinned`: pinned runs, too. */
+export function evictPrefix(memory: KvMemory, prefix: readonly number[], pinned: boolean): void {
+  const dropBelow = (node: TreeNode): void => {
+    for (const child of [...node.children.values()]) {
+      dropBelow(child);
+      dropLeaf(child);
+    }
+  };
+  const dropLeaf = (node: TreeNode): void => {
+    if (!isUsed(node) && node.children.size === 0 && (pinned || !node.pinned)) memory.drop(node);
+  };
+  /** `at`: tokens of the prefix that lead to the node. */
+  const follow = (node: TreeNode, at: number): void => {
+    if (at === prefix.length) return dropBelow(node);
+    for (const child of [...node.children.values()]) {
+      const length = commonLength(child, prefix, at, prefix.length);
+      if (length === child.tokenIds.length) follow(child, at + length);
+      else if (at + length < prefix.length) continue;
+      else if (!child.pruned) {
+        // One whose rows are lost goes as a whole.
+        const upper = memory.split(child, length);
+        if (upper) dropBelow(upper);
+      } else {
+        // It cannot be cut: what the prefix has of it goes, too.
+        dropBelow(child);
+        dropLeaf(child);
+      }
+    }
+  };
+  follow(memory.tree.root, 0);
+}
