@@ -13,6 +13,7 @@ import type { SpillFile } from './cache/disk/spillFile.ts';
 import type { Block } from './cache/outline.ts';
 import type { KvWindow } from './cache/window.ts';
 import { kvBytesPerToken } from './cache/kvRows.ts';
+import { Emission } from './emission.ts';
 import { RequestError } from './errors.ts';
 import { Journal } from './journal.ts';
 import { clipped, laneIds, type TokenRange } from './laneIds.ts';
@@ -20,7 +21,6 @@ import { mostPrefillTokens } from './memory.ts';
 import { ALL_POLICIES, type Policies } from './policies/policies.ts';
 import { StepCost, TYPICAL_PREFILL } from './policies/stepCost.ts';
 import type { EngineStats, FinishReason, Priority, Tier, TreeNode } from './protocol.ts';
-import { sample } from './sampler.ts';
 import { numTokensOf, type Scheduled } from './schedule.ts';
 import { Scheduler } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
@@ -87,6 +87,7 @@ export class Engine {
   readonly #maxContext: number;
   readonly #clock: () => number;
   readonly #journal: Journal;
+  readonly #emission: Emission;
   readonly #prefillBytesPerToken: number;
   readonly #givenPrefill: number | undefined;
   /** Tokens for which the prefill lane has room. */
@@ -128,6 +129,7 @@ export class Engine {
     this.#shifted = shiftKeys ? new ShiftedReuse(this.#cache, shiftKeys) : null;
     this.#scheduler = new Scheduler(this.#cache, this.#policies, this.#speculation, this.#shifted);
     this.#journal = new Journal(this.#cache, this.#scheduler, this.#clock());
+    this.#emission = new Emission({ scheduler: this.#scheduler, journal: this.#journal, speculation: this.#speculation, isEnding: ({ id }) => this.#ending.has(id), onEnd: (sequence, reason) => this.#end(sequence, reason) });
     this.#planner = new StepPlanner(this.#policies, this.#clock, options.stepCosts ?? { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) }, options.tokenBudget);
   }
 
@@ -212,7 +214,7 @@ export class Engine {
         const entry = this.#journal.begin(batch);
         const asking = batch.find(({ numQueries }) => numQueries > 0);
         if (asking) this.#scheduler.saw(asking, this.#runner.queries!);
-        const numGenerated = this.#emit(batch, logits);
+        const numGenerated = this.#emission.emit(batch, logits, this.#runner.vocabSize, this.#clock());
         entry.finish(numGenerated, { start, scheduled, run, end: this.#clock() });
       } else if (ended.length === 0 && this.hasWork()) throw new Error('The scheduler makes no progress.');
     } finally {
@@ -363,44 +365,6 @@ export class Engine {
       this.#scheduler.rollBack(batch);
       throw error;
     }
-  }
-
-  /** Returns the number of tokens generated. */
-  #emit(batch: readonly Scheduled[], logits: Float32Array): number {
-    const { vocabSize } = this.#runner;
-    const now = this.#clock();
-    let row = 0;
-    let numGenerated = 0;
-    for (const part of batch) {
-      const { sequence, numLogits, startIndex, count, draft, asks } = part;
-      let reason: FinishReason | null = numLogits === 0 && !asks && startIndex + count === sequence.tokenIds.length ? 'length' : null;
-      let numNew = 0;
-      // Each row is sampled as if it were a step's only one. The next row counts where the draft has foreseen this token.
-      for (let i = 0; i < numLogits && !reason && !this.#ending.has(sequence.id); i++) {
-        if (i > 0 && sequence.tokenIds.at(-1) !== draft[i - 1]) break;
-        const sampled = sample(logits.subarray((row + i) * vocabSize, (row + i + 1) * vocabSize), sequence.sampling, sequence.tokenIds, sequence.tokenIds.length);
-        reason = sequence.append(sampled, now);
-        numNew++;
-        if (sequence.numGenerated === 1) this.#journal.firstToken(sequence);
-      }
-      row += numLogits;
-      numGenerated += numNew;
-      const numAccepted = Math.max(0, numNew - 1);
-      this.#scheduler.commit(part, numAccepted);
-      if (draft.length > 0) this.#judge(part, numNew);
-      if (reason) this.#end(sequence, reason);
-    }
-    return numGenerated;
-  }
-
-  /** A draft has been verified. `numNew`: tokens that its step gave. */
-  #judge({ sequence, draft }: Scheduled, numNew: number): void {
-    // One that ended, or was ended, says nothing of what would have come.
-    if (numNew === 0) return;
-    const numAccepted = numNew - 1;
-    const rejected = numNew <= draft.length && sequence.tokenIds.at(-1) !== draft[numNew - 1];
-    this.#speculation?.verified(sequence, numAccepted, rejected);
-    this.#journal.drafted(draft.length, numAccepted);
   }
 
   /** Whether the disk has what memory has not of a prompt: all but its last token, whose logits are wanted. */
