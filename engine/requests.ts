@@ -175,6 +175,7 @@ export class Requests {
         prefill: prepared.prefill,
         sampling: prepared.sampling,
         eosIds: prepared.stopTokenIds,
+        ...(prepared.opening ? { opening: prepared.opening } : {}),
         ...(prepared.draftSources ? { draftSources: prepared.draftSources } : {}),
         detokenizer: model.text.tokenizer.createDetokenizer(),
         onToken: (token) => {

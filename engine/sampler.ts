@@ -25,20 +25,22 @@ export interface Sampled {
  * @param logits [vocabSize]; changed by the repetition penalty while this runs, and put back
  * @param previous the sequence's tokens so far, prompt included: what the repetition penalty applies to
  * @param tokenIndex position of the new token in the sequence
+ * @param allowed tokens of which it has to be one; null or none: any
  */
-export function sample(logits: Float32Array, params: SamplerParams, previous: readonly number[], tokenIndex: number): Sampled {
+export function sample(logits: Float32Array, params: SamplerParams, previous: readonly number[], tokenIndex: number, allowed: readonly number[] | null = null): Sampled {
   const { temperature, repetitionPenalty, topLogprobs: numTop } = params;
   reserve(logits.length);
   const max = survey(logits);
   const logZ = params.logprobs || numTop > 0 ? max + Math.log(sumOfExp(logits, max, 1)) : null;
   const top = numTop > 0 ? highest(logits, numTop) : [];
-  const choose = (best: number): number => (temperature === 0 ? indexOfMax(logits, best) : draw(logits, best, params, uniform(params.seed, tokenIndex)));
+  const scores = allowed?.length ? onlyOf(logits, allowed) : logits;
+  const choose = (best: number): number => (temperature === 0 ? indexOfMax(scores, best) : draw(scores, best, params, uniform(params.seed, tokenIndex)));
   let tokenId: number;
-  if (repetitionPenalty === 1) tokenId = choose(max);
+  if (repetitionPenalty === 1) tokenId = choose(scores === logits ? max : survey(scores));
   else {
-    const numChanged = penalise(logits, previous, repetitionPenalty);
-    tokenId = choose(survey(logits));
-    for (let i = 0; i < numChanged; i++) logits[changedIds[i]!] = changedLogits[i]!;
+    const numChanged = penalise(scores, previous, repetitionPenalty);
+    tokenId = choose(survey(scores));
+    for (let i = 0; i < numChanged; i++) scores[changedIds[i]!] = changedLogits[i]!;
   }
   return {
     tokenId,
@@ -60,6 +62,13 @@ function mix(x: number): number {
   h ^= h >>> 13;
   h = Math.imul(h, 0xc2b2ae35);
   return h ^ (h >>> 16);
+}
+
+/** A row of the same length in which only these tokens can be chosen. */
+function onlyOf(logits: Float32Array, allowed: readonly number[]): Float32Array {
+  const scores = new Float32Array(logits.length).fill(Number.NEGATIVE_INFINITY);
+  for (const id of allowed) scores[id] = logits[id]!;
+  return scores;
 }
 
 const BLOCK = 512;

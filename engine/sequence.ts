@@ -17,6 +17,15 @@ export interface Detokenizer {
   flush(): string;
 }
 
+/** What a generated text has to begin with; it is not part of the answer. */
+export interface Opening {
+  /** Tokens of which one has to come next; null: any. */
+  readonly allowed: readonly number[] | null;
+  push(tokenId: number): void;
+  /** The next text of the tokens without what it has to begin with. */
+  hide(text: string): string;
+}
+
 export interface GeneratedToken {
   tokenId: number;
   /** null where it was not asked for. */
@@ -46,6 +55,8 @@ export interface SequenceOptions extends SequenceEvents {
   /** Tokens that end the generation; they count as generated and have no text. */
   eosIds: Iterable<number>;
   detokenizer: Detokenizer;
+  /** Anything when left out. */
+  opening?: Opening;
   /** Texts beside the prompt that the answer may repeat, the likeliest last; asked for once the answer has begun. null: nothing is drafted. */
   draftSources?: (() => readonly (readonly number[])[]) | null;
 }
@@ -122,6 +133,7 @@ export class Sequence {
   readonly #detokenizer: Detokenizer;
   readonly #stops: StopStrings;
   readonly #events: SequenceEvents;
+  readonly #opening: Opening | undefined;
 
   constructor(options: SequenceOptions) {
     if (options.promptIds.length === 0) throw new RequestError('badRequest', 'The prompt is empty.');
@@ -138,6 +150,7 @@ export class Sequence {
     this.#detokenizer = options.detokenizer;
     this.#stops = new StopStrings(this.sampling.stop);
     this.#events = options;
+    this.#opening = options.opening;
   }
 
   /** The engine's bound on the tokens for the prefill lane; the first `computed`, which are there already, stay what they are. Between steps. */
@@ -190,17 +203,24 @@ export class Sequence {
     return this.sampling.maxTokens === 0;
   }
 
+  /** Tokens of which the next one has to be one; null: any. */
+  get allowedIds(): readonly number[] | null {
+    return this.#opening?.allowed ?? null;
+  }
+
   /** Takes a sampled token and reports it; returns why the generation ends with it, or null. `finish` is left to the caller. */
   append(sampled: Sampled, now: number): FinishReason | null {
     const { tokenId } = sampled;
     this.tokenIds.push(tokenId);
     this.cacheIds.push(tokenId);
+    this.#opening?.push(tokenId);
     this.lastTokenAt = now;
     if (this.numGenerated === 1) this.firstTokenAt = now;
 
     const isEos = this.#eosIds.has(tokenId) && !this.sampling.ignoreEos;
     const isLast = this.numLeft <= 0;
-    let { text, stopped } = this.#stops.push(isEos ? '' : this.#detokenizer.push(tokenId));
+    const written = isEos ? '' : this.#detokenizer.push(tokenId);
+    let { text, stopped } = this.#stops.push(this.#opening?.hide(written) ?? written);
     if (!stopped && (isEos || isLast)) {
       const rest = this.#stops.push(this.#detokenizer.flush());
       stopped = rest.stopped;

@@ -3,6 +3,7 @@ import { t } from '@vscode/l10n';
 import { RequestError } from '../errors.ts';
 import type { SamplingParams, Snippet } from '../protocol.ts';
 import { completionPrompt } from '../text/completionPrompt.ts';
+import { Opening } from '../text/healing.ts';
 import type { Layout } from '../text/layout.ts';
 import type { SourceDocument } from '../text/sourceDocument.ts';
 import type { PlaceSyntax, Syntax } from '../text/syntax.ts';
@@ -30,13 +31,15 @@ export function prepareComplete(layout: Layout, doc: SourceDocument, options: Co
   const context = cursorContext(doc, offset, place && 'scan' in place ? place : undefined, options.multiline);
   const maxTokens = context.multiline ? manifest.completion.multilineMaxTokens : manifest.completion.maxTokens;
   const prompt = completionPrompt(layout, doc, offset, { answerTokens: answerRoom(sampling?.maxTokens ?? maxTokens, layout.contextTokens), snippets: options.snippets });
+  const opening = prompt.opening === '' ? null : new Opening(layout.text.tokenizer, prompt.opening);
   return {
     promptIds: prompt.promptIds,
     blockTokens: prompt.numBlockTokens,
+    ...(opening ? { opening } : {}),
     // Behind a block there is little new at a time, over many rows that the prefill lane would have to be given first.
     prefill: prefillRanges(prompt.numBlockTokens, prompt.numBlockTokens > 0 ? [] : [[0, prompt.promptIds.length]], layout.fewestPrefill),
     docId: doc.docId,
-    sampling: samplingFor(sampling, { maxTokens, temperature: 0 }, prompt.promptIds.length, layout.contextTokens),
+    sampling: samplingFor(sampling, { maxTokens: maxTokens + prompt.numOpeningTokens, temperature: 0 }, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.completionStopIds,
     draftSources: () => elsewhere(layout, doc, offset, prompt.numBlockTokens > 0),
     shape: (rawText, finished) => shapeCompletion(context, rawText, finished),

@@ -3,6 +3,7 @@ import { t } from '@vscode/l10n';
 import { RequestError } from '../errors.ts';
 import type { TokenRange } from '../laneIds.ts';
 import type { SamplingParams } from '../protocol.ts';
+import type { Opening } from '../sequence.ts';
 
 export interface Shaped {
   /** What is shown so far; a call with more raw text only ever adds to it. */
@@ -22,6 +23,8 @@ export interface PreparedRequest {
   /** The document whose block it is; null when there is none. */
   docId: string | null;
   sampling: Required<SamplingParams>;
+  /** What is generated has to begin with it, before the raw text; nothing when left out. */
+  opening?: Opening;
   stopTokenIds: number[];
   /** Texts beside the prompt that the answer may repeat, the likeliest last. */
   draftSources?: () => readonly (readonly number[])[];

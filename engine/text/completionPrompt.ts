@@ -4,6 +4,7 @@
  * text around the cursor. The tail's prefix starts on a grid of 16 lines, so typing only adds to its end.
  */
 import { t } from '@vscode/l10n';
+import { healed } from './healing.ts';
 import { type FileBlock, type Layout, SECTION_LINES } from './layout.ts';
 import { fileSeparator } from './modelText.ts';
 import { type SourceDocument, shortPath } from './sourceDocument.ts';
@@ -13,6 +14,10 @@ export interface CompletionPrompt {
   promptIds: number[];
   /** How many of them are the file block's. */
   numBlockTokens: number;
+  /** What the answer has to begin with: the end of the text before the cursor, where that is within a word (see healing). */
+  opening: string;
+  /** Tokens that this took off the prompt. */
+  numOpeningTokens: number;
   notes: string[];
 }
 
@@ -38,7 +43,7 @@ export function completionPrompt(layout: Layout, doc: SourceDocument, offset: nu
   const notes: string[] = [];
 
   const suffixIds = fim.encodeSuffix(suffixText(layout, doc, offset));
-  const { ids: prefixIds, startOffset } = tailPrefix(layout, doc, offset);
+  const { ids: prefixIds, startOffset, opening, numOpeningTokens } = tailPrefix(layout, doc, offset);
   const separator = manifest.fileBlock === 'fileSeparator' ? fileSeparator(tokenizer) : undefined;
   let header = separator === undefined ? [] : [separator, ...tokenizer.encode(`${doc.path}\n`)];
   if (manifest.completion.snippets && (options.snippets?.length ?? 0) > 0) {
@@ -54,7 +59,7 @@ export function completionPrompt(layout: Layout, doc: SourceDocument, offset: nu
     if (numTokens > block.numHeaderTokens && layout.numParameters * numTokens <= BLOCK_BUDGET) blockIds = block.tokenIds.slice(0, numTokens);
     if (blockIds.length > 0 && block.startLine > 0) notes.push(t('{0}: lines 1-{1} left out', doc.path, block.startLine));
   }
-  return { promptIds: [...blockIds, ...tail], numBlockTokens: blockIds.length, notes };
+  return { promptIds: [...blockIds, ...tail], numBlockTokens: blockIds.length, opening, numOpeningTokens, notes };
 }
 
 /**
@@ -71,25 +76,31 @@ function numStableTokens(doc: SourceDocument, block: FileBlock, tailStart: numbe
 }
 
 /** The text before the cursor: 16 to 31 whole lines and the current one, or less where lines are long. */
-function tailPrefix(layout: Layout, doc: SourceDocument, offset: number): { ids: number[]; startOffset: number } {
-  const fim = layout.text.fim as NonNullable<Layout['text']['fim']>;
+function tailPrefix(layout: Layout, doc: SourceDocument, offset: number): { ids: readonly number[]; startOffset: number; opening: string; numOpeningTokens: number } {
+  const { manifest, tokenizer } = layout.text;
+  const from = (startOffset: number) => {
+    const text = doc.lf.slice(startOffset, offset);
+    const { ids, ends } = tokenizer.encodeWithOffsets(text);
+    const { ids: kept, opening } = manifest.completion.heal ? healed(text, ids, ends) : { ids, opening: '' };
+    return { ids: kept, startOffset, opening, numOpeningTokens: ids.length - kept.length };
+  };
   const limit = Math.max(16, Math.min(1024, Math.floor(layout.contextTokens * 0.2)));
   const line = doc.lineAt(offset);
   let startOffset = doc.lineStart(Math.max(0, Math.floor(line / SECTION_LINES) * SECTION_LINES - SECTION_LINES));
   // Halving grids keep the start where it is while one types.
   for (let grid = SECTION_LINES / 2; ; grid = Math.floor(grid / 2)) {
     if (offset - startOffset <= limit * CHARACTERS_PER_TOKEN) {
-      const ids = fim.encodePrefix(doc.lf.slice(startOffset, offset));
-      if (ids.length <= limit) return { ids, startOffset };
+      const prefix = from(startOffset);
+      if (prefix.ids.length <= limit) return prefix;
     }
     if (grid < 1) break;
     startOffset = doc.lineStart(Math.max(0, Math.floor(line / grid) * grid - (grid > 1 ? grid : 0)));
   }
   // The current line alone is too long: the nearest grid point of it that leaves little enough.
   const lineStart = doc.lineStart(line);
-  for (let from = Math.ceil(Math.max(0, offset - lineStart - limit * 4) / LONG_LINE_GRID) * LONG_LINE_GRID; ; from += LONG_LINE_GRID) {
-    const ids = fim.encodePrefix(doc.lf.slice(Math.min(offset, lineStart + from), offset));
-    if (ids.length <= limit) return { ids, startOffset: Math.min(offset, lineStart + from) };
+  for (let at = Math.ceil(Math.max(0, offset - lineStart - limit * 4) / LONG_LINE_GRID) * LONG_LINE_GRID; ; at += LONG_LINE_GRID) {
+    const prefix = from(Math.min(offset, lineStart + at));
+    if (prefix.ids.length <= limit) return prefix;
   }
 }
 

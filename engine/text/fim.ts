@@ -107,10 +107,6 @@ export class Fim {
     return this.#parts.flatMap((part) => (typeof part === 'string' ? [] : [{ token: part.token, tokenId: this.#tokenizer.idOf(part.token) as number }]));
   }
 
-  encodePrefix(prefix: string): number[] {
-    return this.#tokenizer.encode(prefix);
-  }
-
   encodeSuffix(suffix: string): number[] {
     return this.#tokenizer.encode(suffix, this.#family.suffixContinues ?? false);
   }

@@ -23,6 +23,8 @@ export interface Manifest {
     multilineMaxTokens: number;
     /** Whether the model reads other files before the current one. */
     snippets: boolean;
+    /** Whether a word that the cursor is in is taken off the prompt and said again (see healing). */
+    heal: boolean;
   };
   chat: {
     /** Whether it follows a system turn. */
@@ -73,7 +75,7 @@ function defaultManifest(name: string, offers: Pick<Offers, 'fim' | 'chatTemplat
     note: '',
     can: { complete: offers.fim, chat: offers.chatTemplate, summarize: offers.chatTemplate, edit: offers.chatTemplate },
     fileBlock: 'chatTemplate',
-    completion: { layout: 'tail', order: 'family', maxTokens: 64, multilineMaxTokens: 160, snippets: offers.readsRepository },
+    completion: { layout: 'tail', order: 'family', maxTokens: 64, multilineMaxTokens: 160, snippets: offers.readsRepository, heal: true },
     chat: { system: true, maxTokens: 1024, temperature: 0.2, repetitionPenalty: 1, greetings: { en: '', pt: '' } },
     summary: {
       fileQuestion: 'Summarise this file in two or three sentences: what it is for and what its main parts do. No list, no code.',

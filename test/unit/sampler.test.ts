@@ -154,3 +154,19 @@ test('cuts are exact on round numbers', () => {
   expect(taken({ minP: 0.24 })).toEqual([0, 1, 2]);
   expect(taken({ topK: 3, topP: 0.8 })).toEqual([0, 1]);
 });
+
+test('only what is allowed is chosen, greedily, drawn, and with a penalty; its log-probability is the model\'s own', () => {
+  const logits = Float32Array.from({ length: 1200 }, (_, i) => Math.sin(i * 7.3));
+  const allowed = [3, 700, 1100];
+  const best = allowed.reduce((a, b) => (logits[a]! >= logits[b]! ? a : b));
+  const { tokenId, logprob } = sample(logits, { ...GREEDY, logprobs: true }, [], 0, allowed);
+  expect(tokenId).toBe(best);
+  const sum = logits.reduce((total, v) => total + Math.exp(v), 0);
+  expect(logprob).toBeCloseTo(logits[best]! - Math.log(sum), 4);
+  const drawn = new Set(Array.from({ length: 200 }, (_, i) => sample(logits, { ...GREEDY, temperature: 2 }, [], i, allowed).tokenId));
+  expect([...drawn].sort((a, b) => a - b)).toEqual(allowed);
+  const before = logits.slice();
+  expect(allowed).toContain(sample(logits, { ...GREEDY, repetitionPenalty: 50 }, [best], 0, allowed).tokenId);
+  expect(logits).toEqual(before);
+  expect(sample(logits, GREEDY, [], 0, []).tokenId).toBe(sample(logits, GREEDY, [], 0).tokenId);
+});
