@@ -203,6 +203,22 @@ test('the completion after one that is not there yet is that of the text with it
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
+test('a word that the cursor is in is gone on with: what is shown begins behind the cursor, streamed as in the end, and a letter more of it finds the whole prompt in the cache', async () => {
+  const talk = inThread();
+  talk.post(LOAD);
+  const text = 'export class Cart {\n  total(items: Item[]): number {\n    let sum = 0;\n    for (const item of items) {\n      sum += item.price;\n    }\n    re\n  }\n}\n';
+  const at = text.indexOf('re\n') + 2;
+  talk.post({ type: 'documentChanged', docId: 'w', version: 1, path: 'src/cart.ts', text });
+  const short = done(await talk.generate('short', { kind: 'complete', docId: 'w', offset: at }));
+  expect(`re${short.text}`).toMatch(/^return\b/);
+  expect(talk.messages.flatMap((message) => (message.type === 'chunk' && message.requestId === 'short' ? [message.text] : [])).join('')).toBe(short.text);
+  const longer = done(await talk.generate('longer', { kind: 'complete', docId: 'w', offset: at, inserted: 't' }));
+  expect(longer.text).toBe(short.text.slice(1));
+  expect(longer.usage.promptTokens).toBe(short.usage.promptTokens);
+  expect(longer.usage.cachedTokens).toBe(longer.usage.promptTokens - 1);
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
+});
+
 test('a completion that waits for its grammar takes the text as it was asked for, and may be aborted or fail', async () => {
   const talk = inThread();
   talk.post(LOAD);
