@@ -3,7 +3,7 @@ import { t } from '@vscode/l10n';
 import { RequestError } from '../errors.ts';
 import type { TokenRange } from '../laneIds.ts';
 import type { SamplingParams } from '../protocol.ts';
-import type { Opening } from '../sequence.ts';
+import type { Opening } from '../text/healing.ts';
 
 export interface Shaped {
   /** What is shown so far; a call with more raw text only ever adds to it. */

@@ -14,7 +14,7 @@ export interface CompletionPrompt {
   promptIds: number[];
   /** How many of them are the file block's. */
   numBlockTokens: number;
-  /** What the answer has to begin with: the end of the text before the cursor, where that is within a word (see healing). */
+  /** What the answer has to begin with: the end of the text before the cursor (see healing). */
   opening: string;
   /** Tokens that this took off the prompt. */
   numOpeningTokens: number;
@@ -81,7 +81,7 @@ function tailPrefix(layout: Layout, doc: SourceDocument, offset: number): { ids:
   const from = (startOffset: number) => {
     const text = doc.lf.slice(startOffset, offset);
     const { ids, ends } = tokenizer.encodeWithOffsets(text);
-    const { ids: kept, opening } = manifest.completion.heal ? healed(text, ids, ends) : { ids, opening: '' };
+    const { ids: kept, opening } = healed(text, ids, ends, manifest.completion.heal);
     return { ids: kept, startOffset, opening, numOpeningTokens: ids.length - kept.length };
   };
   const limit = Math.max(16, Math.min(1024, Math.floor(layout.contextTokens * 0.2)));

@@ -1,7 +1,7 @@
 /**
- * Token healing: a cursor within a word leaves the model a beginning of it that it has never seen cut there, because texts
- * are cut into whole words' pieces first. So the tokens of the word's last part are taken off the prompt, and what is generated has to
- * begin with their characters: "retu" may then become the one token "return".
+ * Token healing: where a text is cut within what would be one token, the model is given a beginning that it has never seen
+ * there. So the last tokens are taken off the prompt, and what is generated has to begin with their characters: "retu" may then become
+ * the one token "return", and the space behind a "=" the one that " foo" begins with.
  */
 import type { Tokenizer } from './tokenizer.ts';
 
@@ -43,12 +43,15 @@ export class Opening {
   }
 }
 
-/** The ids of a prefix without those of the part of a word that it ends in, and the text of these; '': all of them. `ends`: see Tokenizer. */
-export function healed(prefix: string, ids: readonly number[], ends: readonly number[]): { ids: readonly number[]; opening: string } {
+/** What is taken off a prompt: nothing, the last part of a word that it ends in, or besides, where it ends in none, the last token. */
+export type Healing = 'none' | 'word' | 'token';
+
+/** The ids of a prefix without what is said again, and the text of these; '': all of them. `ends`: see Tokenizer. */
+export function healed(prefix: string, ids: readonly number[], ends: readonly number[], healing: Healing): { ids: readonly number[]; opening: string } {
   const part = LAST_PART.exec(prefix.slice(-64));
   const whole = { ids, opening: '' };
-  if (!part) return whole;
-  const start = prefix.length - part[0].length;
+  if (healing === 'none' || (!part && healing === 'word')) return whole;
+  const start = prefix.length - (part?.[0].length ?? 1);
   const first = ends.findIndex((end) => end > start);
   // A prompt has to be left, and the first token may stand for more than its text.
   if (first <= 0 || ends[first - 1] === 0) return whole;

@@ -5,6 +5,7 @@
  */
 import { RequestError } from '../errors.ts';
 import type { ModelFolder } from '../modelFolder.ts';
+import type { Healing } from './healing.ts';
 
 export interface Manifest {
   name: string;
@@ -23,8 +24,8 @@ export interface Manifest {
     multilineMaxTokens: number;
     /** Whether the model reads other files before the current one. */
     snippets: boolean;
-    /** Whether a word that the cursor is in is taken off the prompt and said again (see healing). */
-    heal: boolean;
+    /** What of the text before the cursor is taken off the prompt and said again. */
+    heal: Healing;
   };
   chat: {
     /** Whether it follows a system turn. */
@@ -75,7 +76,7 @@ function defaultManifest(name: string, offers: Pick<Offers, 'fim' | 'chatTemplat
     note: '',
     can: { complete: offers.fim, chat: offers.chatTemplate, summarize: offers.chatTemplate, edit: offers.chatTemplate },
     fileBlock: 'chatTemplate',
-    completion: { layout: 'tail', order: 'family', maxTokens: 64, multilineMaxTokens: 160, snippets: offers.readsRepository, heal: true },
+    completion: { layout: 'tail', order: 'family', maxTokens: 64, multilineMaxTokens: 160, snippets: offers.readsRepository, heal: 'word' },
     chat: { system: true, maxTokens: 1024, temperature: 0.2, repetitionPenalty: 1, greetings: { en: '', pt: '' } },
     summary: {
       fileQuestion: 'Summarise this file in two or three sentences: what it is for and what its main parts do. No list, no code.',
@@ -94,6 +95,7 @@ function parseManifest(json: Record<string, unknown>, defaults: Manifest): Manif
     fileBlock: ['fileSeparator', 'chatTemplate'],
     'completion.layout': ['blockAndTail', 'tail'],
     'completion.order': ['suffixFirst', 'family'],
+    'completion.heal': ['none', 'word', 'token'],
     'summary.folder': ['list', 'reduce'],
   };
   const manifest = merge(defaults as unknown as Fields, json, '', allowed) as unknown as Manifest;

@@ -1,7 +1,7 @@
 /** Token healing: what comes off a prompt within a word, and what may then be generated. */
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { healed, Opening } from '../../engine/text/healing.ts';
+import { healed, type Healing, Opening } from '../../engine/text/healing.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { random } from '../model/fixtures.ts';
 
@@ -9,9 +9,9 @@ const root = join(import.meta.dirname, '../..');
 const ofModel = await Tokenizer.load(join(root, 'model'));
 const tokenizers = { model: ofModel, codellama: await Tokenizer.load(join(root, 'test/fixtures/tokenizers/codellama')), qwen2: await Tokenizer.load(join(root, 'test/fixtures/tokenizers/qwen2')) };
 
-const heal = (tokenizer: Tokenizer, prefix: string): { left: string; opening: string } => {
+const heal = (tokenizer: Tokenizer, prefix: string, healing: Healing = 'word'): { left: string; opening: string } => {
   const { ids, ends } = tokenizer.encodeWithOffsets(prefix);
-  const { ids: kept, opening } = healed(prefix, ids, ends);
+  const { ids: kept, opening } = healed(prefix, ids, ends, healing);
   return { left: tokenizer.decode(kept), opening };
 };
 
@@ -23,6 +23,15 @@ it.each(Object.entries(tokenizers))('%s: what is left and what is taken off are 
     expect(prefix.length - opening.length, prefix).toBeGreaterThan(0);
   }
   for (const prefix of ['const x = ', 'foo(', '', 'retu', 'x = caf\u00e9', '// \u540d\u524d']) expect(heal(tokenizer, prefix)).toEqual({ left: prefix, opening: '' });
+});
+
+it('takes off the last token elsewhere, where that is asked for, but for line breaks', () => {
+  for (const [prefix, opening] of [['const x = ', ' '], ['foo.', '.'], ['f(', '('], ['if (a) {\n  ', ''], ['x = caf\u00e9', ''], ['', '']] as const) {
+    expect(heal(ofModel, prefix, 'token'), prefix).toEqual({ left: prefix.slice(0, prefix.length - opening.length), opening });
+    expect(heal(ofModel, prefix, 'word').opening).toBe('');
+  }
+  expect(heal(ofModel, 'const x = getUserNa', 'token')).toEqual(heal(ofModel, 'const x = getUserNa'));
+  expect(heal(ofModel, 'const x = getUserNa', 'none').opening).toBe('');
 });
 
 it('takes off the last part of a word, not all of it', () => {
