@@ -45,10 +45,11 @@ export class Emission {
       // Each row is sampled as if it were a step's only one. The next row counts where the draft has foreseen this token.
       for (let i = 0; i < numLogits && !reason && !this.#isEnding(sequence); i++) {
         if (i > 0 && sequence.tokenIds.at(-1) !== draft[i - 1]) break;
+        const hadNone = Number.isNaN(sequence.firstTokenAt);
         const sampled = sample(logits.subarray((row + i) * vocabSize, (row + i + 1) * vocabSize), sequence.sampling, sequence.tokenIds, sequence.tokenIds.length, sequence.allowedIds);
         reason = sequence.append(sampled, now);
         numNew++;
-        if (sequence.numGenerated === 1) this.#journal.firstToken(sequence);
+        if (hadNone && !Number.isNaN(sequence.firstTokenAt)) this.#journal.firstToken(sequence);
       }
       row += numLogits;
       numGenerated += numNew;

@@ -18,9 +18,11 @@ export interface Detokenizer {
 }
 
 /** What a generated text has to begin with; it is not part of the answer. */
-export interface Opening {
+export interface ForcedStart {
   /** Tokens of which one has to come next; null: any. */
   readonly allowed: readonly number[] | null;
+  /** Whether all of it has been said. */
+  readonly isSaid: boolean;
   push(tokenId: number): void;
   /** The next text of the tokens without what it has to begin with. */
   hide(text: string): string;
@@ -56,7 +58,7 @@ export interface SequenceOptions extends SequenceEvents {
   eosIds: Iterable<number>;
   detokenizer: Detokenizer;
   /** Anything when left out. */
-  opening?: Opening;
+  opening?: ForcedStart;
   /** Texts beside the prompt that the answer may repeat, the likeliest last; asked for once the answer has begun. null: nothing is drafted. */
   draftSources?: (() => readonly (readonly number[])[]) | null;
 }
@@ -133,7 +135,9 @@ export class Sequence {
   readonly #detokenizer: Detokenizer;
   readonly #stops: StopStrings;
   readonly #events: SequenceEvents;
-  readonly #opening: Opening | undefined;
+  readonly #opening: ForcedStart | undefined;
+  /** Generated tokens that say nothing but what the answer has to begin with. */
+  #numForced = 0;
 
   constructor(options: SequenceOptions) {
     if (options.promptIds.length === 0) throw new RequestError('badRequest', 'The prompt is empty.');
@@ -195,7 +199,7 @@ export class Sequence {
 
   /** Tokens that may still be generated. */
   get numLeft(): number {
-    return Math.min(this.sampling.maxTokens - this.numGenerated, this.maxContext - this.tokenIds.length);
+    return Math.min(this.sampling.maxTokens + this.#numForced - this.numGenerated, this.maxContext - this.tokenIds.length);
   }
 
   /** Whether all that is asked for is that the prompt be computed. */
@@ -208,19 +212,27 @@ export class Sequence {
     return this.#opening?.allowed ?? null;
   }
 
+  /** Whether what it says is still what it has to begin with. */
+  get isForced(): boolean {
+    return this.#opening?.isSaid === false;
+  }
+
   /** Takes a sampled token and reports it; returns why the generation ends with it, or null. `finish` is left to the caller. */
   append(sampled: Sampled, now: number): FinishReason | null {
     const { tokenId } = sampled;
     this.tokenIds.push(tokenId);
     this.cacheIds.push(tokenId);
+    const wasForced = this.isForced;
     this.#opening?.push(tokenId);
     this.lastTokenAt = now;
-    if (this.numGenerated === 1) this.firstTokenAt = now;
 
     const isEos = this.#eosIds.has(tokenId) && !this.sampling.ignoreEos;
-    const isLast = this.numLeft <= 0;
     const written = isEos ? '' : this.#detokenizer.push(tokenId);
-    let { text, stopped } = this.#stops.push(this.#opening?.hide(written) ?? written);
+    const answered = this.#opening?.hide(written) ?? written;
+    if (wasForced && answered === '') this.#numForced++;
+    else if (Number.isNaN(this.firstTokenAt)) this.firstTokenAt = now;
+    const isLast = this.numLeft <= 0;
+    let { text, stopped } = this.#stops.push(answered);
     if (!stopped && (isEos || isLast)) {
       const rest = this.#stops.push(this.#detokenizer.flush());
       stopped = rest.stopped;
@@ -244,7 +256,7 @@ export class Sequence {
 
   timings(): Timings {
     const since = (time: number, from: number): number => (Number.isNaN(time) ? 0 : time - from);
-    const numAfterFirst = this.numGenerated - 1;
+    const numAfterFirst = this.numGenerated - this.#numForced - 1;
     return {
       queueMs: since(this.startedAt, this.arrivedAt),
       ttftMs: since(this.firstTokenAt, this.arrivedAt),

@@ -252,7 +252,7 @@ export class StepBuilder {
 
   /** Beside completions others have no drafts. Nor has who attends to parts of its context: it is due to choose them at certain tokens. */
   #mayDraft(sequence: Sequence, urgent: boolean): boolean {
-    return this.#speculation !== null && (!urgent || sequence.priority === 'completion') && !this.#admission.running.get(sequence)?.sparse;
+    return this.#speculation !== null && !sequence.isForced && (!urgent || sequence.priority === 'completion') && !this.#admission.running.get(sequence)?.sparse;
   }
 
   #isOverdue({ lastServedAt }: Sequence, now: number): boolean {

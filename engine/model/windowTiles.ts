@@ -2,7 +2,7 @@
  * The window lane in tiles, for many tokens behind a long context: the same arithmetic as all at once, one page of the window
  * after the other, so that what is between the operators stays in the processor's cache. Only the scores of all pages are kept,
  * because the largest of a row has to be known before its codes. A token's result has the bits that it has all at once: the
- * largest is the same, sums of products are integers, and the sum of the powers is in float64.
+ * largest is the same, sums of products are integers, and sums of powers are in float64, whose order a float32 hardly ever shows.
  */
 import { type CodedRows, type GraphOps, MS } from './graphOps.ts';
 import { DataType, type DataTypeName, type InnerValue } from './onnxWriter.ts';
@@ -33,7 +33,7 @@ const LEAST_OF_ALL = 800_000;
 
 /** Whether a step of so many tokens is faster in tiles of `pageSlots`, of P columns in all. */
 export function inTiles(numHeads: number, tokens: number, columns: number, pageSlots: number): boolean {
-  return numHeads * tokens * pageSlots >= LEAST_OF_PAGE && numHeads * tokens * columns >= LEAST_OF_ALL;
+  return columns > pageSlots && numHeads * tokens * pageSlots >= LEAST_OF_PAGE && numHeads * tokens * columns >= LEAST_OF_ALL;
 }
 
 /** heads, the queries [1, numHeads, W, headSize], and the tokens' own rows -> [W, numHeads * headSize]. */

@@ -39,7 +39,7 @@ export function prepareComplete(layout: Layout, doc: SourceDocument, options: Co
     // Behind a block there is little new at a time, over many rows that the prefill lane would have to be given first.
     prefill: prefillRanges(prompt.numBlockTokens, prompt.numBlockTokens > 0 ? [] : [[0, prompt.promptIds.length]], layout.fewestPrefill),
     docId: doc.docId,
-    sampling: samplingFor(sampling, { maxTokens: maxTokens + prompt.numOpeningTokens, temperature: 0 }, prompt.promptIds.length, layout.contextTokens),
+    sampling: samplingFor(sampling, { maxTokens, temperature: 0 }, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.completionStopIds,
     draftSources: () => elsewhere(layout, doc, offset, prompt.numBlockTokens > 0),
     shape: (rawText, finished) => shapeCompletion(context, rawText, finished),

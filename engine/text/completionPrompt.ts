@@ -16,8 +16,6 @@ export interface CompletionPrompt {
   numBlockTokens: number;
   /** What the answer has to begin with: the end of the text before the cursor (see healing). */
   opening: string;
-  /** Tokens that this took off the prompt. */
-  numOpeningTokens: number;
   notes: string[];
 }
 
@@ -43,7 +41,7 @@ export function completionPrompt(layout: Layout, doc: SourceDocument, offset: nu
   const notes: string[] = [];
 
   const suffixIds = fim.encodeSuffix(suffixText(layout, doc, offset));
-  const { ids: prefixIds, startOffset, opening, numOpeningTokens } = tailPrefix(layout, doc, offset);
+  const { ids: prefixIds, startOffset, opening } = tailPrefix(layout, doc, offset);
   const separator = manifest.fileBlock === 'fileSeparator' ? fileSeparator(tokenizer) : undefined;
   let header = separator === undefined ? [] : [separator, ...tokenizer.encode(`${doc.path}\n`)];
   if (manifest.completion.snippets && (options.snippets?.length ?? 0) > 0) {
@@ -59,7 +57,7 @@ export function completionPrompt(layout: Layout, doc: SourceDocument, offset: nu
     if (numTokens > block.numHeaderTokens && layout.numParameters * numTokens <= BLOCK_BUDGET) blockIds = block.tokenIds.slice(0, numTokens);
     if (blockIds.length > 0 && block.startLine > 0) notes.push(t('{0}: lines 1-{1} left out', doc.path, block.startLine));
   }
-  return { promptIds: [...blockIds, ...tail], numBlockTokens: blockIds.length, opening, numOpeningTokens, notes };
+  return { promptIds: [...blockIds, ...tail], numBlockTokens: blockIds.length, opening, notes };
 }
 
 /**
@@ -76,13 +74,13 @@ function numStableTokens(doc: SourceDocument, block: FileBlock, tailStart: numbe
 }
 
 /** The text before the cursor: 16 to 31 whole lines and the current one, or less where lines are long. */
-function tailPrefix(layout: Layout, doc: SourceDocument, offset: number): { ids: readonly number[]; startOffset: number; opening: string; numOpeningTokens: number } {
+function tailPrefix(layout: Layout, doc: SourceDocument, offset: number): { ids: readonly number[]; startOffset: number; opening: string } {
   const { manifest, tokenizer } = layout.text;
   const from = (startOffset: number) => {
     const text = doc.lf.slice(startOffset, offset);
     const { ids, ends } = tokenizer.encodeWithOffsets(text);
     const { ids: kept, opening } = healed(text, ids, ends, manifest.completion.heal);
-    return { ids: kept, startOffset, opening, numOpeningTokens: ids.length - kept.length };
+    return { ids: kept, startOffset, opening };
   };
   const limit = Math.max(16, Math.min(1024, Math.floor(layout.contextTokens * 0.2)));
   const line = doc.lineAt(offset);

@@ -5,10 +5,12 @@
  */
 import type { Tokenizer } from './tokenizer.ts';
 
-/** The part of a word that a prefix ends in: as words are put together, "Name" of getUserName, "id" of user_id. */
-const LAST_PART = /(?:\p{Lu}?[\p{Ll}\p{N}]+|\p{Lu}+)$/u;
+/** The part of a word that a prefix ends in: as words are put together, "Name" of getUserName, "id" of user_id. Digits are mostly tokens by themselves, which no letter makes longer. */
+const LAST_PART = /(?:\p{Lu}?\p{Ll}+|\p{Lu}+)$/u;
 /** What has another form in some tokenizers, as accents have, is left alone. */
-const PLAIN = /^[\x20-\x7e]+$/;
+const PLAIN = /^[\t\x20-\x7e]+$/;
+/** Each may have to be said again in a step of its own, before anything is seen. A part of so many is no word that the model knows. */
+const MOST_TOKENS = 3;
 
 /** What a generated text has to begin with, token by token. */
 export class Opening {
@@ -24,9 +26,18 @@ export class Opening {
     this.#numHidden = text.length;
   }
 
-  /** Tokens of which one has to come next; null: any. */
+  /** Tokens of which one has to come next; null: any. A vocabulary that cannot spell what is left ends it. */
   get allowed(): readonly number[] | null {
-    return this.#left === '' ? null : this.#tokenizer.tokensToward(this.#left);
+    if (this.#left === '') return null;
+    const ids = this.#tokenizer.tokensToward(this.#left);
+    if (ids.length > 0) return ids;
+    this.#left = '';
+    this.#numHidden = 0;
+    return null;
+  }
+
+  get isSaid(): boolean {
+    return this.#left === '';
   }
 
   push(tokenId: number): void {
@@ -54,7 +65,7 @@ export function healed(prefix: string, ids: readonly number[], ends: readonly nu
   const start = prefix.length - (part?.[0].length ?? 1);
   const first = ends.findIndex((end) => end > start);
   // A prompt has to be left, and the first token may stand for more than its text.
-  if (first <= 0 || ends[first - 1] === 0) return whole;
+  if (first <= 0 || ends[first - 1] === 0 || ids.length - first > MOST_TOKENS) return whole;
   const opening = prefix.slice(ends[first - 1]);
   return PLAIN.test(opening) ? { ids: ids.slice(0, first), opening } : whole;
 }

@@ -102,7 +102,7 @@ test('float32: 2,000 requests, aborts and edits under a tight ceiling give every
   });
 });
 
-// Fewer than in float32: 2,000 in int8 are soak.test.ts's. The second has a key bias, hence the remedy in its graph. The last has a window of many pages, and tokens attend apart.
+// Fewer than in float32; 2,000 in int8 are soak.test.ts's, without a key bias. The second has one, hence the remedy in its graph. The last has a window of many pages, and tokens attend apart.
 test.each([
   ['int8', 'qwen3-tied-sharded', 500, CEILING_SLOTS],
   ['int8', 'qwen2-untied-bf16', 600, CEILING_SLOTS],

@@ -16,13 +16,13 @@ const heal = (tokenizer: Tokenizer, prefix: string, healing: Healing = 'word'): 
 };
 
 it.each(Object.entries(tokenizers))('%s: what is left and what is taken off are the text; a boundary, or a text that is nothing else, is left alone', (_, tokenizer) => {
-  for (const prefix of ['function f() {\n  retu', 'const x = getUserNa', 'import { read', 'let user_id', 'a.b12', 'x = HTT']) {
+  for (const prefix of ['function f() {\n  retu', 'const x = getUserNa', 'import { read', 'let user_id', 'x = HTT']) {
     const { left, opening } = heal(tokenizer, prefix);
     expect(left + opening, prefix).toBe(prefix);
     expect(opening, prefix).not.toBe('');
     expect(prefix.length - opening.length, prefix).toBeGreaterThan(0);
   }
-  for (const prefix of ['const x = ', 'foo(', '', 'retu', 'x = caf\u00e9', '// \u540d\u524d']) expect(heal(tokenizer, prefix)).toEqual({ left: prefix, opening: '' });
+  for (const prefix of ['const x = ', 'foo(', '', 'retu', 'x = sha256', 'x = 123', 'x = caf\u00e9', '// \u540d\u524d']) expect(heal(tokenizer, prefix)).toEqual({ left: prefix, opening: '' });
 });
 
 it('takes off the last token elsewhere, where that is asked for, but for line breaks', () => {
@@ -32,6 +32,12 @@ it('takes off the last token elsewhere, where that is asked for, but for line br
   }
   expect(heal(ofModel, 'const x = getUserNa', 'token')).toEqual(heal(ofModel, 'const x = getUserNa'));
   expect(heal(ofModel, 'const x = getUserNa', 'none').opening).toBe('');
+});
+
+it('leaves a part of more than three tokens alone: nobody waits for all that to be said again', () => {
+  const word = 'qxzvkwjqxzvkwj';
+  expect(ofModel.encode(word).length).toBeGreaterThan(3);
+  expect(heal(ofModel, `const x = ${word}`).opening).toBe('');
 });
 
 it('takes off the last part of a word, not all of it', () => {

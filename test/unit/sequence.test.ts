@@ -91,3 +91,34 @@ test('text that the detokeniser holds comes with the last token, or with the end
   cut.sequence.finish('abort');
   expect(cut).toMatchObject({ texts: ['', 'a', ''], ends: ['abort:b'] });
 });
+
+test('what an answer has to begin with is neither shown nor counted, and the first token is the first that says more', () => {
+  let left = 'ab';
+  const opening = {
+    get allowed() {
+      return left === '' ? null : [left.charCodeAt(0)];
+    },
+    get isSaid() {
+      return left === '';
+    },
+    push: (id: number) => {
+      if (left !== '') left = left.slice(String.fromCharCode(id).length);
+    },
+    hide: (text: string) => (hidden++ < 2 ? '' : text),
+  };
+  let hidden = 0;
+  const shown: string[] = [];
+  const sequence = new Sequence({
+    id: 's', priority: 'completion', promptIds: [1], sampling: { maxTokens: 2 }, eosIds: [], opening,
+    detokenizer: { push: (id) => String.fromCharCode(id), flush: () => '' },
+    onToken: ({ text }) => shown.push(text), onFinish: () => {}, onError: () => {},
+  });
+  const say = (character: string, now: number) => sequence.append({ tokenId: character.charCodeAt(0), logprob: null, topLogprobs: [] }, now);
+  expect(sequence.allowedIds).toEqual([97]);
+  expect([say('a', 10), sequence.isForced, sequence.firstTokenAt]).toEqual([null, true, Number.NaN]);
+  expect([say('b', 20), sequence.isForced, sequence.allowedIds]).toEqual([null, false, null]);
+  expect([say('c', 30), say('d', 40)]).toEqual([null, 'length']);
+  expect(shown).toEqual(['', '', 'c', 'd']);
+  expect(sequence.firstTokenAt).toBe(30);
+  expect(sequence.timings().tpotMs).toBe(10);
+});
