@@ -24,12 +24,11 @@ const float = (...dims: (number | string)[]): InnerValue => ({ type: 'float32', 
 
 /**
  * What a page costs in tiles for being computed by itself, and what it saves, balance from here on: scores of a page, and of all.
- * Measured in the shape of Qwen2.5-0.5B on two processors of an EPYC with 1 MB of L2 each (ms a layer, all at once and in tiles):
- * 8 tokens behind 2,304 1.26 and 1.70, behind 8,448 5.17 and 4.55; 16 tokens 2.15 and 2.24, 11.5 and 8.4; 32 tokens 4.29 and 3.22,
- * 23.6 and 12.3; 64 tokens behind 8,192 44 and 18; 4 tokens behind 8,448 2.43 and 2.64.
+ * Measured in the shape of Qwen2.5-0.5B (14 heads) on two processors of an EPYC with 1 MB of L2 each, all at once over in tiles: 16 tokens
+ * 0.9 behind 7,680; 32 tokens 1.0 behind 2,048, 1.7 behind 7,680; 64 tokens 1.5 and 2.3 (suite `engine`, group `tiles`).
  */
-const LEAST_OF_PAGE = 25_000;
-const LEAST_OF_ALL = 800_000;
+const LEAST_OF_PAGE = 90_000;
+const LEAST_OF_ALL = 1_400_000;
 
 /** Whether a step of so many tokens is faster in tiles of `pageSlots`, of P columns in all. */
 export function inTiles(numHeads: number, tokens: number, columns: number, pageSlots: number): boolean {

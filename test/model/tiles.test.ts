@@ -14,7 +14,7 @@ import { writeRandomModel } from './randomModel.ts';
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
 
-const NEW = 64;
+const NEW = 96;
 const BEHIND = 9 * PAGE_SLOTS + 40;
 /** Of the other sequence, which shares the first half. */
 const OWN = 30;
@@ -49,7 +49,7 @@ test.each([1, 3, 6])('%i KV heads for six: the same bits', async (kvHeads) => {
     await read(runner, OTHER.slice(0, OWN), otherSlots.slice(0, BEHIND / 2), otherSlots.slice(BEHIND / 2), OWN);
     const newSlots = slots(10, NEW);
     const few = await read(runner, TEXT, contextSlots, newSlots, 16);
-    expect(few.tiled).toEqual([false, false, false, false]);
+    expect(few.tiled).toEqual(new Array(NEW / 16).fill(false));
     expect(few.logits.every(Number.isFinite)).toBe(true);
     const rows = runner.window.read(newSlots);
     const alone = Array.from(await runner.run([other]));
@@ -76,5 +76,6 @@ test.each([1, 3, 6])('%i KV heads for six: the same bits', async (kvHeads) => {
 test('tiles are for many scores', () => {
   expect(inTiles(14, 1, 32 * PAGE_SLOTS, PAGE_SLOTS)).toBe(false);
   expect(inTiles(14, 64, 1 * PAGE_SLOTS, PAGE_SLOTS)).toBe(false);
-  expect(inTiles(14, 32, 9 * PAGE_SLOTS, PAGE_SLOTS)).toBe(true);
+  expect(inTiles(14, 64, 9 * PAGE_SLOTS, PAGE_SLOTS)).toBe(true);
+  expect(inTiles(14, 256, 2000, 2000)).toBe(false);
 });

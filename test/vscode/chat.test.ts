@@ -197,7 +197,10 @@ editorSuite('chat', FILES, (editor) => {
     await poll(() => questions().last().locator('.file').allInnerTexts()).toEqual(['inventory.ts', 'totalValue']);
     await ended(lastAnswer());
     await editor().openFile('src/inventory.ts');
+    // The same question about the same place: only their number tells it from the one before.
+    const before = await questions().count();
     await editor().runCommand('Kvasir: Explain');
+    await poll(() => questions().count()).toBe(before + 1);
     await poll(() => questions().last().locator('.file').allInnerTexts()).toEqual(['inventory.ts', 'totalValue']);
     await ended(lastAnswer());
     const answer = await askToTheEnd('/fix');
