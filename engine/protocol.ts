@@ -297,6 +297,7 @@ export type EngineMessage =
       finishReason: FinishReason;
       /** The chunks together. */
       text: string;
+      /** All that were generated: a completion's may begin with those of text before the cursor, which is said again (see healing). */
       tokenIds: number[];
       logprobs: number[];
       topLogprobs?: TokenLogprob[][];
