@@ -33,7 +33,7 @@ export function sample(logits: Float32Array, params: SamplerParams, previous: re
   const max = survey(logits);
   const logZ = params.logprobs || numTop > 0 ? max + Math.log(sumOfExp(logits, max, 1)) : null;
   const top = numTop > 0 ? highest(logits, numTop) : [];
-  const scores = allowed?.length ? onlyOf(logits, allowed) : logits;
+  const scores = allowed?.length ? onlyThese(logits, allowed) : logits;
   const choose = (best: number): number => (temperature === 0 ? indexOfMax(scores, best) : draw(scores, best, params, uniform(params.seed, tokenIndex)));
   let tokenId: number;
   if (repetitionPenalty === 1) tokenId = choose(scores === logits ? max : survey(scores));
@@ -42,6 +42,7 @@ export function sample(logits: Float32Array, params: SamplerParams, previous: re
     tokenId = choose(survey(scores));
     for (let i = 0; i < numChanged; i++) scores[changedIds[i]!] = changedLogits[i]!;
   }
+  if (allowed && scores !== logits) for (const id of allowed) scores[id] = Number.NEGATIVE_INFINITY;
   return {
     tokenId,
     logprob: logZ === null ? null : logits[tokenId]! - logZ,
@@ -64,13 +65,6 @@ function mix(x: number): number {
   return h ^ (h >>> 16);
 }
 
-/** A row of the same length in which only these tokens can be chosen. */
-function onlyOf(logits: Float32Array, allowed: readonly number[]): Float32Array {
-  const scores = new Float32Array(logits.length).fill(Number.NEGATIVE_INFINITY);
-  for (const id of allowed) scores[id] = logits[id]!;
-  return scores;
-}
-
 const BLOCK = 512;
 
 /** Of the row that was surveyed last, [ceil(vocabSize / BLOCK)]: the highest of each block, and what it weighs. */
@@ -83,6 +77,16 @@ let seenIn = new Float64Array(0);
 let numRows = 0;
 /** [vocabSize] */
 let sortKeys = new Float64Array(0);
+
+/** [vocabSize] of -Infinity between calls. */
+let noScores = new Float32Array(0);
+
+/** A row of the same length in which only these tokens can be chosen; to be cleared of them. */
+function onlyThese(logits: Float32Array, allowed: readonly number[]): Float32Array {
+  if (noScores.length !== logits.length) noScores = new Float32Array(logits.length).fill(Number.NEGATIVE_INFINITY);
+  for (const id of allowed) noScores[id] = logits[id]!;
+  return noScores;
+}
 
 function reserve(vocabSize: number): void {
   if (seenIn.length >= vocabSize) return;

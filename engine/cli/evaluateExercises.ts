@@ -132,10 +132,11 @@ function fimExercises(layout: Layout, view: SourceDocument, count: number, rando
   const stops = new Set(completionStopIds);
   const ends = (tokenId: number): boolean => stops.has(tokenId) || tokenizer.decode([tokenId]).includes('\n');
   return holesIn(view.lf, count, HOLES_FROM, random).flatMap(({ kind, text, offset, taken }) => {
-    const { promptIds, numBlockTokens } = completionPrompt(layout, new SourceDocument(view.docId, view.path, text), offset, { answerTokens: LINE_TOKENS });
+    const { promptIds, numBlockTokens, opening } = completionPrompt(layout, new SourceDocument(view.docId, view.path, text), offset, { answerTokens: LINE_TOKENS });
     if (numBlockTokens < FEWEST_TOKENS) return [];
     const judge = (answer: string): Verdict => {
-      const exact = answer.trimEnd() === taken.trimEnd();
+      // What has come off the prompt is the answer's to say.
+      const exact = answer.trimEnd() === (opening + taken).trimEnd();
       return { exact, right: exact };
     };
     const tail = { ids: promptIds.slice(numBlockTokens), maxTokens: LINE_TOKENS, ends };

@@ -77,10 +77,7 @@ function numStableTokens(doc: SourceDocument, block: FileBlock, tailStart: numbe
 function tailPrefix(layout: Layout, doc: SourceDocument, offset: number): { ids: readonly number[]; startOffset: number; opening: string } {
   const { manifest, tokenizer } = layout.text;
   const from = (startOffset: number) => {
-    const text = doc.lf.slice(startOffset, offset);
-    const { ids, ends } = tokenizer.encodeWithOffsets(text);
-    const { ids: kept, opening } = healed(text, ids, ends, manifest.completion.heal);
-    return { ids: kept, startOffset, opening };
+    return { ...healed(tokenizer, doc.lf.slice(startOffset, offset), manifest.completion.heal), startOffset };
   };
   const limit = Math.max(16, Math.min(1024, Math.floor(layout.contextTokens * 0.2)));
   const line = doc.lineAt(offset);

@@ -26,14 +26,9 @@ export class Opening {
     this.#numHidden = text.length;
   }
 
-  /** Tokens of which one has to come next; null: any. A vocabulary that cannot spell what is left ends it. */
+  /** Tokens of which one has to come next; null: any. */
   get allowed(): readonly number[] | null {
-    if (this.#left === '') return null;
-    const ids = this.#tokenizer.tokensToward(this.#left);
-    if (ids.length > 0) return ids;
-    this.#left = '';
-    this.#numHidden = 0;
-    return null;
+    return this.#left === '' ? null : this.#tokenizer.tokensToward(this.#left);
   }
 
   get isSaid(): boolean {
@@ -57,8 +52,9 @@ export class Opening {
 /** What is taken off a prompt: nothing, the last part of a word that it ends in, or besides, where it ends in none, the last token. */
 export type Healing = 'none' | 'word' | 'token';
 
-/** The ids of a prefix without what is said again, and the text of these; '': all of them. `ends`: see Tokenizer. */
-export function healed(prefix: string, ids: readonly number[], ends: readonly number[], healing: Healing): { ids: readonly number[]; opening: string } {
+/** The ids of a prefix without what is said again, and the text of these; '': all of them. */
+export function healed(tokenizer: Tokenizer, prefix: string, healing: Healing): { ids: readonly number[]; opening: string } {
+  const { ids, ends } = tokenizer.encodeWithOffsets(prefix);
   const part = LAST_PART.exec(prefix.slice(-64));
   const whole = { ids, opening: '' };
   if (healing === 'none' || (!part && healing === 'word')) return whole;
@@ -67,5 +63,5 @@ export function healed(prefix: string, ids: readonly number[], ends: readonly nu
   // A prompt has to be left, and the first token may stand for more than its text.
   if (first <= 0 || ends[first - 1] === 0 || ids.length - first > MOST_TOKENS) return whole;
   const opening = prefix.slice(ends[first - 1]);
-  return PLAIN.test(opening) ? { ids: ids.slice(0, first), opening } : whole;
+  return PLAIN.test(opening) && tokenizer.canSpell(opening) ? { ids: ids.slice(0, first), opening } : whole;
 }

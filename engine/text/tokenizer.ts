@@ -156,6 +156,16 @@ export class Tokenizer {
     return this.#pieces.byteLevel ? Array.from(text, (character) => BYTE_CHARACTERS[character.charCodeAt(0)]).join('') : text.replaceAll(' ', '▁');
   }
 
+  /** Whether there is a token for each character of ASCII text, so that whatever has been said of it, it can be gone on with. */
+  canSpell(text: string): boolean {
+    return [...text].every((character) => this.#idOf.has(this.spelling(character)) || this.#byteToken(character) !== undefined);
+  }
+
+  /** Of an ASCII character, where the vocabulary has tokens for bytes. */
+  #byteToken(character: string): number | undefined {
+    return this.#pieces.byteLevel ? undefined : this.#idOf.get(`<0x${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}>`);
+  }
+
   /** '' for ids out of the vocabulary; what a byte's token stands for. */
   spellingOf(id: number): string {
     const token = this.#tokens[id] ?? '';
@@ -166,8 +176,7 @@ export class Tokenizer {
   /** Tokens that begin with this spelling of ASCII text, or that it begins with; no control token. */
   tokensToward(spelling: string): number[] {
     const ids: number[] = [];
-    const byte = (spelling[0] === '▁' ? ' ' : spelling).charCodeAt(0).toString(16).toUpperCase();
-    const ofByte = this.#pieces.byteLevel ? undefined : this.#idOf.get(`<0x${byte.padStart(2, '0')}>`);
+    const ofByte = this.#byteToken(spelling[0] === '▁' ? ' ' : spelling);
     if (ofByte !== undefined) ids.push(ofByte);
     const isPlain = (id: number): boolean => !this.addedTokens.has(id);
     for (let length = 1; length < spelling.length; length++) {

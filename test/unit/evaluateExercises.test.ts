@@ -157,6 +157,25 @@ describe('texts and parts of files', () => {
   });
 });
 
+it('what goes on from a hole\'s prompt as the text does is right, whatever of it comes off the prompt', async () => {
+  const exercises = await exercisesOf(layout, grammars, heldoutFiles(), { contextTokens: 512, scoredTokens: 8, numTexts: 1, holes: 4, questions: 0, distances: [], needles: 0, seed: 3 });
+  const holes = exercises.filter(({ kind }) => kind === 'fim').flatMap(({ prompts }) => prompts);
+  const texts = heldoutFiles().map(({ text }) => text.replaceAll('\r\n', '\n'));
+  const groups = new Set<string>();
+  let numFound = 0;
+  for (const { tail, group, judge } of holes) {
+    const written = layout.text.tokenizer.decode(tail.ids).split('<|fim_middle|>')[1]!;
+    const places = texts.flatMap((text) => [text.indexOf(written)].filter((at) => at >= 0 && text.indexOf(written, at + 1) < 0).map((at) => text.slice(at + written.length).split('\n')[0]!));
+    if (written === '' || places.length !== 1) continue;
+    expect(judge(places[0]!).exact, `${written}|${places[0]}`).toBe(true);
+    expect(judge(`x${places[0]}`).exact).toBe(false);
+    groups.add(group);
+    numFound++;
+  }
+  expect(numFound).toBeGreaterThan(5);
+  expect([...groups].sort()).toEqual(['line', 'rest']);
+});
+
 it('the table says what is right and what is the same; what was not measured has no column', () => {
   const answers = [{ kind: 'question' as const, group: 'base', n: 4, exact: 1, right: 2, same: 3 }];
   const treatment = { treatment: 'int4', bytesPerToken: 100, bytesPerTokenHere: 200, compression: 4, klMean: 0.01, klMax: 0.5, top1: 0.991, perplexity: -0.01, accuracy: 0.5, answers };

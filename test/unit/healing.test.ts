@@ -10,9 +10,8 @@ const ofModel = await Tokenizer.load(join(root, 'model'));
 const tokenizers = { model: ofModel, codellama: await Tokenizer.load(join(root, 'test/fixtures/tokenizers/codellama')), qwen2: await Tokenizer.load(join(root, 'test/fixtures/tokenizers/qwen2')) };
 
 const heal = (tokenizer: Tokenizer, prefix: string, healing: Healing = 'word'): { left: string; opening: string } => {
-  const { ids, ends } = tokenizer.encodeWithOffsets(prefix);
-  const { ids: kept, opening } = healed(prefix, ids, ends, healing);
-  return { left: tokenizer.decode(kept), opening };
+  const { ids, opening } = healed(tokenizer, prefix, healing);
+  return { left: tokenizer.decode(ids), opening };
 };
 
 it.each(Object.entries(tokenizers))('%s: what is left and what is taken off are the text; a boundary, or a text that is nothing else, is left alone', (_, tokenizer) => {
