@@ -193,22 +193,21 @@ function draw(scores: Float32Array, max: number, params: SamplerParams, u: numbe
   const total = cutsK ? 0 : sumOfExp(scores, max, 1 / temperature);
   if (!cutsK && topP === 1 && minP === 0) return drawAny(scores, max, temperature, u * total);
   let ids = cutsK ? highest(scores, topK) : topP < 1 ? heaviest(scores, max, temperature, topP, total) : sorted(scores, max + temperature * Math.log(minP) - 1e-6);
-  let weights = ids.map((id) => Math.exp((scores[id]! - max) / temperature));
+  const weights = ids.map((id) => Math.exp((scores[id]! - max) / temperature));
   if (topP < 1) {
     const mass = cutsK ? weights.reduce((sum, weight) => sum + weight, 0) : total;
     let length = 0;
     for (let held = 0; length < ids.length && held < topP * mass; length++) held += weights[length]!;
     ids = ids.slice(0, length);
-    weights = weights.slice(0, length);
   }
-  weights = weights.filter((weight) => weight >= minP);
-  let left = u * weights.reduce((sum, weight) => sum + weight, 0);
-  let chosen = 0;
-  for (; chosen < weights.length - 1; chosen++) {
-    left -= weights[chosen]!;
-    if (left < 0) break;
+  // From the cuts on by id, not by rank: two tokens whose scores rounding may turn round do not turn round the choice.
+  const kept = Array.from(ids.keys()).filter((i) => weights[i]! >= minP).sort((a, b) => ids[a]! - ids[b]!);
+  let left = u * kept.reduce((sum, i) => sum + weights[i]!, 0);
+  for (const i of kept) {
+    left -= weights[i]!;
+    if (left < 0) return ids[i]!;
   }
-  return ids[chosen]!;
+  return ids[kept.at(-1)!]!;
 }
 
 /** Without cuts no order is needed: the block in which `left` of the mass ends, then the token in it. */

@@ -57,6 +57,16 @@ test('extreme logits: -Infinity is never taken, NaN and Infinity are a bug of th
   expect(() => sample(Float32Array.from([1, Number.POSITIVE_INFINITY]), GREEDY, [], 0)).toThrow('not finite');
 });
 
+test('rounding that turns two equally good tokens round does not turn round what is drawn', () => {
+  const one = Float32Array.from([1, 2, 2 + 2e-7, 0.5, 1.9]);
+  const other = Float32Array.from([1, 2 + 2e-7, 2, 0.5, 1.9]);
+  for (const cut of [{ minP: 0.05 }, { topP: 0.95 }, { topK: 4 }]) {
+    const drawn = (logits: Float32Array): number[] => Array.from({ length: 200 }, (_, i) => sample(logits, { ...GREEDY, temperature: 1, ...cut }, [], i).tokenId);
+    expect(new Set(drawn(one)).size).toBeGreaterThan(3);
+    expect(drawn(other)).toEqual(drawn(one));
+  }
+});
+
 test('a log-probability is computed where it or alternatives are asked for', () => {
   const logits = Float32Array.from([1, 3]);
   expect(sample(logits, { ...GREEDY, logprobs: false }, [], 0)).toEqual({ tokenId: 1, logprob: null, topLogprobs: [] });
