@@ -40,6 +40,10 @@ export function sketchedId(cacheId: number): number {
   return cacheId + SKETCHED;
 }
 
+export function isSketched(cacheId: number): boolean {
+  return cacheId >= SKETCHED;
+}
+
 /** The token itself. */
 export function tokenOf(cacheId: number): number {
   return cacheId % PREFILL;

@@ -7,7 +7,7 @@ import type { KvCodec } from './cache/codecs/kvCodec.ts';
 import type { DiskTier } from './cache/disk/diskTier.ts';
 import { type FoundSegment, rootKey, SEGMENT_TOKENS, segmentKey } from './cache/disk/segment.ts';
 import type { KvCache } from './cache/kvCache.ts';
-import { codedBlock, exactBlocks, type StoredBlock } from './cache/store.ts';
+import { plainBlocks, type StoredBlock } from './cache/store.ts';
 import type { KvShape } from './cache/kvRows.ts';
 
 /** What has not been used for so long is written: a file that is being worked on would be written again and again. */
@@ -17,7 +17,7 @@ const LEAST_TOKENS = 64;
 
 export interface SnapshotOptions {
   readonly disk: DiskTier;
-  /** What rows are written in. */
+  /** What rows are written in; lossless. */
   readonly codec: KvCodec;
   /** What rows depend on beside their tokens: model, precision, kernels. */
   readonly modelKey: string;
@@ -52,6 +52,7 @@ export class Snapshots {
   #giveUp: (() => void) | null = null;
 
   constructor({ disk, codec, modelKey, log }: SnapshotOptions, cache: KvCache, clock: () => number) {
+    if (!codec.lossless) throw new Error(`Rows are kept on the disk as they were computed, not in ${codec.name}.`);
     this.disk = disk;
     this.#codec = codec;
     this.#log = log;
@@ -102,7 +103,7 @@ export class Snapshots {
     const runs = await this.disk.read(segment);
     const blocks = runs && (await this.#blocks(runs, segment));
     if (!blocks) return 0;
-    const take = (): number => (this.#closed ? 0 : this.#cache.runs.takeStored(cacheIds, segment.startIndex, blocks, this.#codec.lossless ? [] : [this.#codec.name], 'idle'));
+    const take = (): number => (this.#closed ? 0 : this.#cache.runs.takeStored(cacheIds, segment.startIndex, blocks, 'idle'));
     const taken = await new Promise<number>((resolve) => {
       if (this.#closed) return resolve(0);
       this.#giveUp = () => resolve(0);
@@ -184,10 +185,7 @@ export class Snapshots {
   /** null, and the segment is removed: its rows are not what its name says. */
   async #blocks(runs: readonly Uint8Array[], segment: FoundSegment): Promise<StoredBlock[] | null> {
     try {
-      return runs.flatMap((encoded) => {
-        const { rows } = this.#codec.decode(encoded);
-        return this.#codec.lossless ? exactBlocks({ ...this.#codec.shape, kv: 'int8' }, rows) : codedBlock(this.#codec, encoded.slice(), rows.numTokens);
-      });
+      return runs.flatMap((encoded) => plainBlocks({ ...this.#codec.shape, kv: 'int8' }, this.#codec.decode(encoded).rows));
     } catch (error) {
       this.#log(`A segment of ${segment.numTokens} tokens in ${this.disk.folder} is not used: ${(error as Error).message}`);
       await this.disk.remove([segment]).catch(() => {});

@@ -2,13 +2,15 @@
  * Cached runs as what is no request sees them: the disk tier, which takes rows away and brings them back, and quiet moments, in
  * which what is long out of use is coded with loss or loses rows. Decides which runs; where they lie is KvMemory's.
  */
+import type { RunPlace } from './codecs/codecFormat.ts';
 import { type Compression, type Rung, rungFor } from './compression.ts';
 import { firstToGo } from './eviction/eviction.ts';
-import { keptTokens, pieceLengths, rowsOf } from './keptRows.ts';
+import { keptTokens, pieceLengths, type PruningName, rowsOf } from './keptRows.ts';
 import type { KvMemory } from './kvMemory.ts';
 import type { KvRows } from './kvRows.ts';
+import { isExact } from './lossyRows.ts';
 import { endIndex, isUsed, lengths, numRows, pathTo, type TreeNode } from './prefixTree.ts';
-import { exactBlock, joinRows, runOf, sliceRows, type StoredBlock } from './store.ts';
+import { joinRows, nextToCode, plainBlock, runOf, sliceRows, type StoredBlock } from './store.ts';
 
 /** Shorter runs keep their rows. */
 const LEAST_PRUNED = 64;
@@ -40,18 +42,23 @@ export class CachedRuns {
    * (see compression.ts); false when there is nothing to be coded.
    */
   compress(): boolean {
-    const { tree, store } = this.#memory;
+    const { tree, store, window } = this.#memory;
     if (!this.#compression) return false;
     const fullness = this.#fullness;
     const { rungs, only } = this.#compression;
     if (!rungs.some((rung) => fullness >= rung.fullness)) return false;
     const now = this.#clock();
     const rungOf = ({ lastUse }: TreeNode): Rung | null => rungFor(rungs, now - lastUse, fullness);
-    const node = firstToGo(tree.nodes(), this.#memory.order(), (each) => !isUsed(each) && !each.slots && each.stored !== null && each.stored.numUncoded > 0 && each.pruned === (only === 'kept') && rungOf(each) !== null);
+    const placeOf = (node: TreeNode): RunPlace => ({ startIndex: node.startIndex, contextEnd: deepestEnd(node) });
+    const mayBeCoded = (node: TreeNode): boolean => {
+      const rung = isUsed(node) || node.slots || !node.stored || (node.pruned !== null) !== (only === 'kept') ? null : rungOf(node);
+      return rung !== null && nextToCode(window.shape, node.stored!, rung.codec, placeOf(node), node.lossy) !== null;
+    };
+    const node = firstToGo(tree.nodes(), this.#memory.order(), mayBeCoded);
     if (!node) return false;
-    const { codec } = rungOf(node)!;
-    node.stored = store.compress(node.stored!, codec, { startIndex: node.startIndex, contextEnd: deepestEnd(node) })!;
-    if (!node.pruned && !node.codecs.includes(codec.name)) node.codecs = [...node.codecs, codec.name];
+    const { run, lossy } = store.compress(node.stored!, rungOf(node)!.codec, placeOf(node), node.lossy)!;
+    node.stored = run;
+    node.lossy = lossy;
     return true;
   }
 
@@ -76,7 +83,7 @@ export class CachedRuns {
    * Lets rows of a prefix go, from token `from` on: of each run a share `keep` of the tokens stays, those that receive most, in each
    * head its own. `attention` [numLayers * kvHeads, rows]: what each row of the prefix receives.
    */
-  prune(tokenIds: readonly number[], from: number, attention: Float32Array, options: { keep: number; name: string }): void {
+  prune(tokenIds: readonly number[], from: number, attention: Float32Array, options: { keep: number; name: PruningName }): void {
     const { shape } = this.#memory.window;
     const numHeads = shape.numLayers * shape.kvHeads;
     const width = attention.length / numHeads;
@@ -127,9 +134,9 @@ export class CachedRuns {
 
   /**
    * Takes blocks over as the rows of tokenIds[startIndex ..] where those are missing and what stands before them is here. Returns
-   * the number of tokens gained; 0 also where there is no room, or those before them are lost. `codecs`: the lossy ones that they have been through.
+   * the number of tokens gained; 0 also where there is no room, or those before them are lost. The blocks are not coded: rows as they were computed.
    */
-  takeStored(tokenIds: readonly number[], startIndex: number, blocks: readonly StoredBlock[], codecs: readonly string[], tag: string): number {
+  takeStored(tokenIds: readonly number[], startIndex: number, blocks: readonly StoredBlock[], tag: string): number {
     const { tree, window } = this.#memory;
     const end = startIndex + runOf(blocks).numTokens;
     const match = tree.match(tokenIds, end);
@@ -139,23 +146,24 @@ export class CachedRuns {
       const from = Math.min(skipped, block.numTokens);
       skipped -= from;
       if (from === 0) return [block];
-      return from === block.numTokens ? [] : [exactBlock(sliceRows(window.shape, block.rows(), from, block.numTokens), codecs.length > 0)];
+      return from === block.numTokens ? [] : [plainBlock(sliceRows(window.shape, block.rows(), from, block.numTokens))];
     });
     const last = match.nodes.at(-1) ?? tree.root;
     const parent = match.nodes.length > 0 ? this.#beginning(last, match.lastLength) : last;
     if (!parent) return 0;
     const node = this.#memory.insertStored(parent, tokenIds.slice(match.numTokens, end), rest);
     if (!node) return 0;
-    node.codecs = codecs;
     node.tag = tag;
     this.#onInsert();
     return node.tokenIds.length;
   }
 
-  /** A copy of the rows of tokenIds[from .. to) as they were computed; null where some are missing, lost or have been through a lossy codec. */
+  /** A copy of the rows of tokenIds[from .. to) as they were computed; null where some are missing or lost, or not all of tokenIds[0 .. to) are: later rows may have been computed from those. */
   readExact(tokenIds: readonly number[], from: number, to: number): KvRows | null {
-    const { nodes, numTokens } = this.#memory.tree.match(tokenIds, to);
-    if (numTokens < to || nodes.some(({ codecs }) => codecs.length > 0)) return null;
+    const match = this.#memory.tree.match(tokenIds, to);
+    const { nodes, numTokens } = match;
+    if (numTokens < to) return null;
+    for (const [node, length] of lengths(match)) if (node.pruned || !isExact(node.lossy, 0, length)) return null;
     const parts: KvRows[] = [];
     for (const node of nodes.filter((each) => endIndex(each) > from)) {
       const rows = this.#memory.read(node, Math.max(0, from - node.startIndex), Math.min(to, endIndex(node)) - node.startIndex);
@@ -188,8 +196,9 @@ export class CachedRuns {
 
 /** Whether rows of a run's first `length` tokens, beyond `from`, may go: all are there, as they were computed, and nobody needs them now. */
 function mayPrune(node: TreeNode, length: number, from: number): boolean {
-  const { startIndex, pinned, codecs } = node;
-  return !isUsed(node) && !pinned && codecs.length === 0 && startIndex + length - Math.max(from, startIndex) >= LEAST_PRUNED;
+  const { startIndex, pinned, pruned, lossy } = node;
+  const first = Math.max(from - startIndex, 0);
+  return !isUsed(node) && !pinned && !pruned && length - first >= LEAST_PRUNED && isExact(lossy, first, length);
 }
 
 /** Where the longest context that goes on from this run ends. */

@@ -7,8 +7,10 @@ import type { KvMemory } from './kvMemory.ts';
 import type { KvRows } from './kvRows.ts';
 import { firstToGo } from './eviction/eviction.ts';
 import { isUsed, numRows, type TreeNode } from './prefixTree.ts';
+import { isSketched } from '../laneIds.ts';
+import type { Lossy } from './lossyRows.ts';
 import { SPILLED_TOKENS } from './sparseRoom.ts';
-import { exactBlock, keptBlocks, runOf, type StoredBlock, type StoredRun } from './store.ts';
+import { keptBlocks, plainBlock, runOf, type StoredBlock, type StoredRun } from './store.ts';
 
 export class HeldRuns {
   readonly #memory: KvMemory;
@@ -30,21 +32,20 @@ export class HeldRuns {
     this.#memory.lost.settle(node);
   }
 
-  /** Adds rows behind a path that is held, to be held, too: as a run or to the last one. Null when there is no room for them. `codecs`: see TreeNode. */
-  add(parent: TreeNode, tokenIds: number[], rows: KvRows, codecs: readonly string[]): TreeNode | null {
+  /** Adds rows behind a path that is held, to be held, too: as a run or to the last one. Null when there is no room for them. `lossy`: of them. */
+  add(parent: TreeNode, tokenIds: number[], rows: KvRows, lossy: Lossy): TreeNode | null {
     const { store, tree } = this.#memory;
-    const spilled = this.#hasRoom(rows.numTokens, parent) ? this.#toDisk(() => [exactBlock(rows, codecs.length > 0)], parent) : null;
+    const spilled = this.#hasRoom(rows.numTokens, parent) ? this.#toDisk(() => [plainBlock(rows)], parent) : null;
     if (!spilled) return null;
-    if (growsWith(parent, codecs)) {
+    if (growsWith(parent, tokenIds)) {
       const all = runOf([...parent.stored!.blocks, ...spilled.blocks]);
       store.replace(parent.stored, all);
-      tree.extendStored(parent, tokenIds, all);
+      tree.extendStored(parent, tokenIds, all, lossy);
       return parent;
     }
     store.replace(null, spilled);
-    const node = tree.insertStored(parent, tokenIds, spilled);
+    const node = tree.insertStored(parent, tokenIds, spilled, lossy);
     node.storedRefs = 1;
-    node.codecs = codecs;
     return node;
   }
 
@@ -52,9 +53,9 @@ export class HeldRuns {
     const { store, window } = this.#memory;
     if (node.stored?.blocks.every(({ sketch }) => sketch)) return true;
     if (!this.#hasRoom(numRows(node), node)) return false;
-    const { slots, pruned, codecs } = node;
+    const { slots, pruned } = node;
     const fromWindow = function* (): Generator<StoredBlock> {
-      for (let at = 0; at < slots!.length; at += SPILLED_TOKENS) yield exactBlock(window.read(slots!.subarray(at, at + SPILLED_TOKENS)), codecs.length > 0);
+      for (let at = 0; at < slots!.length; at += SPILLED_TOKENS) yield plainBlock(window.read(slots!.subarray(at, at + SPILLED_TOKENS)));
     };
     const kept = (): StoredBlock[] => keptBlocks(window.shape, window.read(slots!), window.positionsOf(slots!), node.tokenIds.length);
     const spilled = this.#toDisk(() => node.stored?.blocks ?? (pruned ? kept() : fromWindow()), node);
@@ -85,7 +86,7 @@ export class HeldRuns {
   }
 }
 
-/** Whether rows behind a run may become part of it: nobody else could tell. */
-function growsWith({ parent, storedRefs, refCount, slots, children, pinned, pruned, codecs }: TreeNode, others: readonly string[]): boolean {
-  return parent !== null && storedRefs === 1 && refCount === 0 && !slots && children.size === 0 && !pinned && !pruned && codecs.join() === others.join();
+/** Whether rows behind a run may become part of it: nobody else could tell. What was computed from a part of its context begins a run. */
+function growsWith({ parent, tokenIds, storedRefs, refCount, slots, children, pinned, pruned }: TreeNode, more: readonly number[]): boolean {
+  return parent !== null && storedRefs === 1 && refCount === 0 && !slots && children.size === 0 && !pinned && !pruned && isSketched(tokenIds[0]!) === isSketched(more[0]!);
 }

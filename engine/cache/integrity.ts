@@ -2,7 +2,8 @@
 import type { KvMemory } from './kvMemory.ts';
 import { arraysOf } from './kvRows.ts';
 import { type Lease, numLeased, ownSlots } from './lease.ts';
-import { endIndex, pathTo, type TreeNode } from './prefixTree.ts';
+import { codecsOf, lossyWithin } from './lossyRows.ts';
+import { endIndex, numRows, pathTo, type TreeNode } from './prefixTree.ts';
 
 function check(holds: boolean, message: string): asserts holds {
   if (!holds) throw new Error(`KV cache: ${message}`);
@@ -17,7 +18,11 @@ function checkNode(node: TreeNode): void {
   check(node.slots !== null || node.stored !== null, `${at} has no rows`);
   check(!node.stored || node.stored.numTokens === node.tokenIds.length, `${at} is stored as ${node.stored?.numTokens}`);
   for (const rows of [node.slots?.length, node.stored?.numRows]) check(rows === undefined || (node.pruned ? rows < node.tokenIds.length : rows === node.tokenIds.length), `${at} has ${rows} rows`);
-  check(!node.pruned || node.codecs.length > 0, `${at} does not say that it is pruned`);
+  let exactFrom = 0;
+  for (const { from, to } of node.lossy) {
+    check(from >= exactFrom && from < to && to <= numRows(node), `${at} says of rows ${from} to ${to} that they are lossy`);
+    exactFrom = to;
+  }
   if (!parent.parent) return;
   check(parent.storedRefs >= node.storedRefs, `${at} is held more than its parent`);
   check(parent.refCount >= node.refCount, `${at} is referenced more than its parent`);
@@ -73,13 +78,19 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
     check(node.storedRefs > 0 || !memory.lost.has(node), `run at ${node.startIndex} is lost, nobody holds it, and it is there`);
     if (node.slots) {
       hold(node.slots, `the run at ${node.startIndex}`);
-      for (const [i, slot] of node.slots.entries()) check(node.pruned || window.positions[slot] === node.startIndex + i, `slot ${slot} stands at the wrong position`);
+      for (const [i, slot] of node.slots.entries()) check(node.pruned !== null || window.positions[slot] === node.startIndex + i, `slot ${slot} stands at the wrong position`);
       if (node.refCount === 0) evictable += node.slots.length;
     }
     const at = `the run at ${node.startIndex}`;
+    let row = 0;
     for (const block of node.stored?.blocks ?? []) {
       storeBytes += (block.positions?.byteLength ?? 0) + ((block.sketch ?? block.encoded)?.byteLength ?? arraysOf(block.rows()).reduce((bytes, { byteLength }) => bytes + byteLength, 0));
-      check(block.codec === null ? !block.isLossy || node.codecs.length > 0 : node.pruned || node.codecs.includes(block.codec.name), `${at} does not say what it has been through`);
+      if (block.codec && !block.codec.lossless) {
+        const codecs = codecsOf(lossyWithin(node.lossy, row, row + block.numRows));
+        check(codecs.length === 1 && codecs[0] === block.codec.name, `${at} says of rows that are coded with ${block.codec.name} that they have been through ${codecs.join() || 'nothing'}`);
+        check(block.sketch !== undefined || block.encoded!.length < block.numRows * store.bytesPerToken, `${at} has a block that its codec has made larger`);
+      }
+      row += block.numRows;
     }
   }
   check(paths.size === 0 && held.size === 0, 'a lease runs through a run that is not in the tree');

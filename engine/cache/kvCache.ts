@@ -216,6 +216,7 @@ export class KvCache {
       this.#memory.reference(node);
       const mine = slots.slice(0, length);
       if (node.slots) this.#memory.free(mine);
+      // What is said of its rows stays: those in the store may be coded, and what goes on from them may have been computed from them.
       else node.slots = mine;
       lease.node = node;
       slots = slots.slice(length);
@@ -285,7 +286,7 @@ export class KvCache {
     evictPrefix(this.#memory, prefix, pinned);
   }
 
-  /** What is cached of a prefix, where most of it is, and the lossy codecs that parts of it have been through. Changes nothing. */
+  /** What is cached of a prefix, where most of it is, and what parts of it have been through: rules by which rows were let go of, lossy codecs. Changes nothing. */
   describe(tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier; codecs: string[] } {
     return describePrefix(this.#memory, tokenIds);
   }
@@ -303,7 +304,7 @@ export class KvCache {
   /** Adds a run below the one that the lease ends in: into that one itself where nobody else could tell. What is pinned does not grow. */
   #join({ node: parent, tag }: Lease, tokenIds: number[], slots: Int32Array): TreeNode {
     const { tree } = this.#memory;
-    if (parent.parent && parent.refCount === 1 && parent.children.size === 0 && !parent.stored && !parent.pinned && !parent.pruned && parent.codecs.length === 0) {
+    if (parent.parent && parent.refCount === 1 && parent.children.size === 0 && !parent.stored && !parent.pinned && !parent.pruned) {
       tree.extend(parent, tokenIds, slots);
       parent.tag = tag;
       return parent;

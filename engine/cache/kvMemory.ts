@@ -9,6 +9,8 @@
 import { Ceiling, roundUp } from './ceiling.ts';
 import type { Compression } from './compression.ts';
 import { type Eviction, type EvictionOrder, evictionOrder, firstToGo } from './eviction/eviction.ts';
+import type { PruningName } from './keptRows.ts';
+import type { Lossy } from './lossyRows.ts';
 import { type Match, numRows, pathTo, PrefixTree, type TreeNode } from './prefixTree.ts';
 import { LostRuns } from './lostRuns.ts';
 import { SlotPlaces } from './slotPlaces.ts';
@@ -203,8 +205,8 @@ export class KvMemory {
    */
   split(node: TreeNode, at: number): TreeNode | null {
     const before = this.store.bytes;
-    // A copy of rows that the window has is gone with the first attempt.
     const halve = (): TreeNode | null => this.lost.reading(node, () => this.lost.split(node, at));
+    // Of rows that the window has, too, a copy that cannot be read is gone with the first attempt.
     const upper = halve() ?? (node.slots && !node.stored ? halve() : null);
     if (upper && this.store.bytes > before) this.keeping(pathTo(upper), () => this.#storeRoom.make(this.ceiling.limit - this.window.bytes, null));
     return upper;
@@ -212,9 +214,9 @@ export class KvMemory {
 
   /**
    * Takes blocks over as a run that goes on from `parent`: in the store, or in slots of others where the window leaves no room for
-   * one. Null when there is no room for it, older runs gone or not.
+   * one. Null when there is no room for it, older runs gone or not. `lossy`: of its rows.
    */
-  insertStored(parent: TreeNode, tokenIds: number[], blocks: readonly StoredBlock[]): TreeNode | null {
+  insertStored(parent: TreeNode, tokenIds: number[], blocks: readonly StoredBlock[], lossy: Lossy = []): TreeNode | null {
     const { bytes } = runOf(blocks);
     const path = pathTo(parent);
     const fits = this.keeping(path, () => this.#storeRoom.make(this.ceiling.limit - this.window.bytes - bytes, null));
@@ -223,7 +225,7 @@ export class KvMemory {
     if (!fits && !slots) return null;
     const now = this.#clock();
     for (const node of path) node.lastUse = now;
-    const node = slots ? this.tree.insert(parent, tokenIds, slots) : this.tree.insertStored(parent, tokenIds, this.store.add(blocks));
+    const node = slots ? this.tree.insert(parent, tokenIds, slots) : this.tree.insertStored(parent, tokenIds, this.store.add(blocks), lossy);
     node.lastUse = now;
     if (slots) {
       this.#evictable += slots.length;
@@ -236,9 +238,9 @@ export class KvMemory {
     return node;
   }
 
-  /** Leaves an unreferenced run with these rows only, at these positions of its context. */
-  prune(node: TreeNode, rows: KvRows, positions: Int32Array, name: string): void {
-    this.tree.prune(node);
+  /** Leaves an unreferenced run, all of it as it was computed, with these rows only, at these positions of its context. */
+  prune(node: TreeNode, rows: KvRows, positions: Int32Array, by: PruningName): void {
+    this.tree.prune(node, by);
     if (node.stored) this.store.drop(node.stored);
     node.stored = null;
     if (node.slots) {
@@ -248,7 +250,6 @@ export class KvMemory {
       node.slots = node.slots.slice(0, rows.numTokens);
       this.window.write(node.slots, rows, 0, positions);
     } else node.stored = this.store.add(keptBlocks(this.window.shape, rows, positions, node.tokenIds.length));
-    node.codecs = [name];
   }
 
   /** Drops an unreferenced run and all below it. */
@@ -361,7 +362,7 @@ export class KvMemory {
   #demote(node: TreeNode, numSlots: number): boolean {
     if (!node.stored) {
       if (!this.#storeRoom.make(this.#storeLimit(node, numSlots), node)) return false;
-      node.stored = node.pruned ? this.store.putKept(this.window, node.slots!, node.tokenIds.length) : this.store.put(this.window, node.slots!, node.codecs.length > 0);
+      node.stored = node.pruned ? this.store.putKept(this.window, node.slots!, node.tokenIds.length) : this.store.put(this.window, node.slots!);
     }
     this.#slots.give(node.slots!);
     this.#evictable -= node.slots!.length;

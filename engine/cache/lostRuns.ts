@@ -56,8 +56,8 @@ export class LostRuns {
   lose(node: TreeNode, loss: LostRows): void {
     if (this.#losses.has(node)) return;
     this.#losses.set(node, loss);
-    const next = node.slots ? 'They are in memory, too, and stay there' : 'They are forgotten, with what goes on from them, and computed anew when they are asked for';
-    this.#log(`Rows of tokens ${node.startIndex} to ${endIndex(node)} of a long context cannot be read back: ${loss.message}. ${next}.`);
+    const which = `tokens ${node.startIndex} to ${endIndex(node)} of a long context cannot be read back: ${loss.message}`;
+    this.#log(node.slots ? `A copy of the rows of ${which}. Nothing is lost: they are in memory, too.` : `Rows of ${which}. They are forgotten, with what goes on from them, and computed anew when they are asked for.`);
     this.settle(node);
   }
 

@@ -1,10 +1,11 @@
 /** What is cached of a prefix, and letting it go: both follow the tree from its root along these tokens, and on below them. */
 import type { Tier } from '../protocol.ts';
 import type { KvMemory } from './kvMemory.ts';
+import { codecsOf, lossyWithin } from './lossyRows.ts';
 import { commonLength, isUsed, lengths, type TreeNode } from './prefixTree.ts';
 import { matchSketched } from './sparseLeases.ts';
 
-/** What is cached of a prefix, where most of it is, and the lossy codecs that parts of it have been through. Changes nothing. */
+/** What is cached of a prefix, where most of it is, and what parts of it have been through: rules by which rows were let go of, lossy codecs. Changes nothing. */
 export function describePrefix({ tree, ceiling }: KvMemory, tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier; codecs: string[] } {
   const match = matchSketched(tree, tokenIds, tokenIds.length, tree.root);
   let inWindow = 0;
@@ -15,7 +16,8 @@ export function describePrefix({ tree, ceiling }: KvMemory, tokenIds: readonly n
     if (node.slots) bytes += Math.round((length / node.tokenIds.length) * node.slots.length) * ceiling.bytesPerSlot;
     // A part of a run takes its share of the whole.
     if (node.stored) bytes += Math.round((length / node.tokenIds.length) * node.stored.bytes);
-    for (const codec of node.codecs) codecs.add(codec);
+    if (node.pruned) codecs.add(node.pruned);
+    for (const codec of codecsOf(node.pruned ? node.lossy : lossyWithin(node.lossy, 0, length))) codecs.add(codec);
   }
   const tokens = match.numTokens;
   return { tokens, bytes, tier: tokens === 0 ? 'none' : 2 * inWindow >= tokens ? 'window' : 'store', codecs: [...codecs] };

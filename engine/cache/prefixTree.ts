@@ -7,6 +7,8 @@
  * A pruned run has fewer rows than tokens (see keptRows). It is of use as a whole, so it is never split, and may stand beside one
  * with rows for all tokens that begins as it does.
  */
+import type { PruningName } from './keptRows.ts';
+import { joinLossy, type Lossy, lossyWithin } from './lossyRows.ts';
 import type { KvStore, StoredRun } from './store.ts';
 
 export interface TreeNode {
@@ -35,10 +37,10 @@ export interface TreeNode {
   slots: Int32Array | null;
   /** Rows in the store, or null. A run may be in both: then leaving the window costs no copy. */
   stored: StoredRun | null;
-  /** What some of its rows have been through that loses something, each once; empty: all are as they were computed. */
-  codecs: readonly string[];
-  /** Not all tokens have rows. */
-  pruned: boolean;
+  /** Which of its rows have been through something that loses, wherever they are. */
+  lossy: Lossy;
+  /** By what rule some of its tokens have no rows any more; null: all have. */
+  pruned: PruningName | null;
 }
 
 export interface Match {
@@ -65,7 +67,7 @@ export function isUsed({ refCount, storedRefs }: TreeNode): boolean {
 }
 
 function newNode(parent: TreeNode | null, tokenIds: number[], startIndex: number): TreeNode {
-  return { tokenIds, parent, children: new Map(), prunedChildren: new Set(), startIndex, refCount: 0, storedRefs: 0, lastUse: 0, pinned: false, worth: 0, tag: '', slots: null, stored: null, codecs: [], pruned: false };
+  return { tokenIds, parent, children: new Map(), prunedChildren: new Set(), startIndex, refCount: 0, storedRefs: 0, lastUse: 0, pinned: false, worth: 0, tag: '', slots: null, stored: null, lossy: [], pruned: null };
 }
 
 export class PrefixTree {
@@ -115,7 +117,8 @@ export class PrefixTree {
     upper.lastUse = node.lastUse;
     upper.pinned = node.pinned;
     upper.tag = node.tag;
-    upper.codecs = node.codecs;
+    upper.lossy = lossyWithin(node.lossy, 0, at);
+    node.lossy = lossyWithin(node.lossy, at);
     if (node.slots) {
       upper.slots = node.slots.slice(0, at);
       node.slots = node.slots.slice(at);
@@ -138,13 +141,14 @@ export class PrefixTree {
   }
 
   /** Adds a run in the store below `parent`. */
-  insertStored(parent: TreeNode, tokenIds: number[], stored: StoredRun): TreeNode {
+  insertStored(parent: TreeNode, tokenIds: number[], stored: StoredRun, lossy: Lossy): TreeNode {
     const node = this.#add(parent, tokenIds);
     node.stored = stored;
+    node.lossy = lossy;
     return node;
   }
 
-  /** Lengthens a leaf that is in the window and not in the store. */
+  /** Lengthens a leaf that is in the window and not in the store by rows as they were computed. */
   extend(leaf: TreeNode, tokenIds: number[], slots: Int32Array): void {
     for (const tokenId of tokenIds) leaf.tokenIds.push(tokenId);
     this.numTokens += tokenIds.length;
@@ -154,18 +158,20 @@ export class PrefixTree {
     leaf.slots = all;
   }
 
-  /** Lengthens a leaf that is in the store and not in the window; `stored` is all of it. */
-  extendStored(leaf: TreeNode, tokenIds: number[], stored: StoredRun): void {
+  /** Lengthens a leaf that is in the store and not in the window; `stored` is all of it, `lossy` says of the new rows what they have been through. */
+  extendStored(leaf: TreeNode, tokenIds: number[], stored: StoredRun, lossy: Lossy): void {
+    const at = leaf.tokenIds.length;
+    leaf.lossy = joinLossy(leaf.lossy, lossy.map(({ from, to, codec }) => ({ from: at + from, to: at + to, codec })));
     for (const tokenId of tokenIds) leaf.tokenIds.push(tokenId);
     this.numTokens += tokenIds.length;
     leaf.stored = stored;
   }
 
   /** From now on not all tokens of a run have rows. */
-  prune(node: TreeNode): void {
+  prune(node: TreeNode, by: PruningName): void {
     const { children, prunedChildren } = node.parent!;
     children.delete(node.tokenIds[0]!);
-    node.pruned = true;
+    node.pruned = by;
     children.set(-1 - this.#numPruned++, node);
     prunedChildren.add(node);
   }

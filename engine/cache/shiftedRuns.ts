@@ -1,13 +1,15 @@
 /**
  * Runs of the prefix tree at other places: what a changed text has in common with an older version of itself, and the rows
  * of that version, copied for the new place. The copies stand in the tree under ids of their own (see laneIds), are never
- * copied again, and whoever asks for exact tokens does not find them. Only tokens of the prefill lane are taken over: those
- * of file blocks. Owns nothing but the way there; which request may use it is ShiftedReuse's.
+ * copied again, and whoever asks for exact tokens does not find them. Only tokens of the prefill lane are taken over, those
+ * of file blocks, and only rows as they were computed: what taking over loses is measured with the model, and what a codec loses,
+ * but not both together. Owns nothing but the way there; which request may use it is ShiftedReuse's.
  */
 import { isPrefill, isShifted, shiftedId } from '../laneIds.ts';
 import { type CommonRun, commonRuns } from './commonRuns.ts';
 import type { KvMemory } from './kvMemory.ts';
-import { endIndex, isUsed, pathTo, type TreeNode } from './prefixTree.ts';
+import { isExact } from './lossyRows.ts';
+import { endIndex, isUsed, lengths, pathTo, type TreeNode } from './prefixTree.ts';
 import type { KvRows } from './kvRows.ts';
 
 /** Tokens [start, end) of a text may be taken over from `by` positions before, in the text `source`. */
@@ -58,7 +60,7 @@ export class ShiftedRuns {
     for (const source of this.#sources(nodes, lastLength)) {
       const left: typeof gaps = [];
       for (const { start, end } of gaps) {
-        const found = planShifts(source, cacheIds, start, end);
+        const found = planShifts(source, cacheIds, start, end).filter((shift) => this.#runs(shift, shift.start));
         shifts.push(...found);
         left.push(...[...found, { start: end }].map((next, i) => ({ start: found[i - 1]?.end ?? start, end: next.start })));
       }
@@ -68,13 +70,13 @@ export class ShiftedRuns {
     return shifts.sort((a, b) => a.start - b.start);
   }
 
-  /** Copies tokens [at, shift.end) into slots, their keys turned; null where there is no room, or the source is gone. The slots belong to the caller. */
+  /** Copies tokens [at, shift.end) into slots, their keys turned; null where there is no room, or the source is gone or coded. The slots belong to the caller. */
   copy(shift: Shift, at: number, shiftKeys: ShiftKeys): Int32Array | null {
-    const { tree, window } = this.#memory;
+    const { window } = this.#memory;
     const from = at - shift.by;
     const to = shift.end - shift.by;
-    const match = tree.match(shift.source, to, tree.root, false);
-    if (match.numTokens < to) return null;
+    const nodes = this.#runs(shift, at);
+    if (!nodes) return null;
     const now = this.#clock();
     const copied = (node: TreeNode, slots: Int32Array): boolean => {
       const last = Math.min(to, endIndex(node));
@@ -89,9 +91,9 @@ export class ShiftedRuns {
       return true;
     };
     // What is being read must neither go nor move.
-    return this.#memory.keeping(match.nodes, () => {
+    return this.#memory.keeping(nodes, () => {
       const slots = this.#memory.allocate(to - from);
-      if (!slots || match.nodes.every((node) => copied(node, slots))) return slots;
+      if (!slots || nodes.every((node) => copied(node, slots))) return slots;
       this.#memory.free(slots);
       return null;
     });
@@ -114,6 +116,15 @@ export class ShiftedRuns {
       if (endIndex(node) >= numTokens) break;
       for (const child of [...node.children.values()]) if (!isUsed(child) && isShifted(child.tokenIds[0]!)) this.#memory.drop(child);
     }
+  }
+
+  /** The runs of the older text up to where a shift ends; null where some are gone, or its tokens from `at` on are not all as they were computed. */
+  #runs({ source, by, end }: Shift, at: number): readonly TreeNode[] | null {
+    const { tree } = this.#memory;
+    const match = tree.match(source, end - by, tree.root, false);
+    if (match.numTokens < end - by) return null;
+    for (const [{ lossy, startIndex }, length] of lengths(match)) if (!isExact(lossy, at - by - startIndex, length)) return null;
+    return match.nodes;
   }
 
   /** Texts that part from this path, each as far as the prefill lane has computed it; the ones used last. */

@@ -10,7 +10,7 @@ import { HeldRuns } from './heldRuns.ts';
 import { canSketch, sketchedAttention, type SketchedBlock } from './keySketch.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { type Lease, numComputed, type SparseRows } from './lease.ts';
-import { sketchedId } from '../laneIds.ts';
+import { isSketched, sketchedId } from '../laneIds.ts';
 import { endIndex, type Match, pathTo, type PrefixTree, type TreeNode } from './prefixTree.ts';
 import { ASKING, chosenBlocks, LAST_PART, queriesByToken, SKETCH, STRIDE } from './sparseChoice.ts';
 import { SparseRoom, SPILLED_TOKENS } from './sparseRoom.ts';
@@ -23,7 +23,7 @@ const MOST_PRODUCTS = 5e8;
 
 /** As the tree's, with what was computed from parts of its context: first what was not, then what was. */
 export function matchSketched(tree: PrefixTree, tokenIds: readonly number[], limit: number, from: TreeNode): Match {
-  const whole = isSketched(from) ? null : tree.match(tokenIds, limit, from);
+  const whole = isInParts(from) ? null : tree.match(tokenIds, limit, from);
   const last = whole?.nodes.at(-1) ?? from;
   // It goes on behind a run, not in the middle of one.
   if (whole && whole.nodes.length > 0 && whole.lastLength < last.tokenIds.length) return whole;
@@ -33,8 +33,9 @@ export function matchSketched(tree: PrefixTree, tokenIds: readonly number[], lim
   return { nodes: [...whole.nodes, ...rest.nodes], lastLength: rest.lastLength, numTokens: whole.numTokens + rest.numTokens };
 }
 
-function isSketched({ codecs }: TreeNode): boolean {
-  return codecs.includes(SKETCH);
+/** Whether a run was computed from a part of its context. */
+function isInParts({ tokenIds }: TreeNode): boolean {
+  return tokenIds.length > 0 && isSketched(tokenIds[0]!);
 }
 
 /** A block of a path, the run that it is of, and the position of its first token. */
@@ -103,8 +104,8 @@ export class SparseLeases {
         continue;
       }
       const ids = tokenIds.slice(start, start + BLOCK);
-      const isWhole = lease.numPruned === 0 && !isSketched(lease.node);
-      const node = this.#held.add(lease.node, isWhole ? ids : ids.map(sketchedId), window.read(slots), isWhole ? [] : [SKETCH]);
+      const isWhole = lease.numPruned === 0 && !isInParts(lease.node);
+      const node = this.#held.add(lease.node, isWhole ? ids : ids.map(sketchedId), window.read(slots), isWhole ? [] : [{ from: 0, to: BLOCK, codec: SKETCH }]);
       if (!node) break;
       node.tag = lease.tag;
       lease.node = node;

@@ -2,6 +2,7 @@
  * The KV store: runs of tokens outside the window, in blocks of host memory. Owns the bytes and their accounting; which run
  * belongs to which tokens is the prefix tree's business, when to store, compress or drop is KvMemory's.
  * A run comes in losslessly and may be compressed later, block by block. Blocks keep a split cheap: it copies at most one.
+ * A block says how its bytes are read; what its rows have been through is the run's to say (lossyRows.ts).
  */
 import type { RunPlace } from './codecs/codecFormat.ts';
 import type { KvCodec } from './codecs/kvCodec.ts';
@@ -9,6 +10,7 @@ import type { Compression } from './compression.ts';
 import type { SpillFile } from './disk/spillFile.ts';
 import { arraysOf, copyRows, type KvRows, type KvShape, newKvRows, rowsFromBytes, rowsToBytes } from './kvRows.ts';
 import { sketchKeys } from './keySketch.ts';
+import { isExact, joinLossy, type Lossy } from './lossyRows.ts';
 import type { KvWindow } from './window.ts';
 
 /** Tokens per block; the last block of a run, and blocks beside a split, may be shorter, compressed ones longer. */
@@ -26,8 +28,6 @@ export interface StoredBlock {
   readonly codec: KvCodec | null;
   /** Encoded by `codec`; null where that is null. */
   readonly encoded: Uint8Array | null;
-  /** Not coded any more, but its rows have been through a lossy codec, or some have: coded again they would lose once more, so they never are. */
-  readonly isLossy?: boolean;
   /** Of its keys (see keySketch), where that is all of it that is in memory. */
   readonly sketch?: Uint8Array;
   /** Gives back what it has elsewhere. */
@@ -41,19 +41,17 @@ export interface StoredRun {
   readonly numTokens: number;
   readonly numRows: number;
   readonly bytes: number;
-  /** Of its rows those that may be coded with loss. */
-  readonly numUncoded: number;
   readonly blocks: readonly StoredBlock[];
 }
 
-/** Rows as they are; `isLossy`: as a codec has left them. */
-export function exactBlock(rows: KvRows, isLossy = false): StoredBlock {
-  return { numTokens: rows.numTokens, numRows: rows.numTokens, positions: null, bytes: bytesOf(rows), codec: null, encoded: null, isLossy, rows: () => rows };
+/** Rows as they are, whatever they have been through. */
+export function plainBlock(rows: KvRows): StoredBlock {
+  return { numTokens: rows.numTokens, numRows: rows.numTokens, positions: null, bytes: bytesOf(rows), codec: null, encoded: null, rows: () => rows };
 }
 
 /** Blocks of the usual length. */
-export function exactBlocks(shape: KvShape, rows: KvRows): StoredBlock[] {
-  return Array.from({ length: Math.ceil(rows.numTokens / BLOCK_TOKENS) }, (_, i) => exactBlock(sliceRows(shape, rows, i * BLOCK_TOKENS, Math.min(rows.numTokens, (i + 1) * BLOCK_TOKENS))));
+export function plainBlocks(shape: KvShape, rows: KvRows): StoredBlock[] {
+  return Array.from({ length: Math.ceil(rows.numTokens / BLOCK_TOKENS) }, (_, i) => plainBlock(sliceRows(shape, rows, i * BLOCK_TOKENS, Math.min(rows.numTokens, (i + 1) * BLOCK_TOKENS))));
 }
 
 /** @param rows what is left of so many tokens, at these positions of their context. The last block stands for the tokens that have none. */
@@ -81,18 +79,37 @@ export function codedBlock(codec: KvCodec, encoded: Uint8Array, numTokens: numbe
 }
 
 export function runOf(blocks: readonly StoredBlock[]): StoredRun {
-  let [numTokens, numRows, bytes, numUncoded] = [0, 0, 0, 0];
+  let [numTokens, numRows, bytes] = [0, 0, 0];
   for (const block of blocks) {
     numTokens += block.numTokens;
     numRows += block.numRows;
     bytes += block.bytes;
-    if (isUncoded(block)) numUncoded += block.numRows;
   }
-  return { numTokens, numRows, bytes, numUncoded, blocks };
+  return { numTokens, numRows, bytes, blocks };
 }
 
-function isUncoded({ codec, sketch, isLossy }: StoredBlock): boolean {
-  return codec === null && !sketch && !isLossy;
+/** Blocks [first, end) of a run, that is rows [from, to) of it. */
+interface BlockRange {
+  readonly first: number;
+  readonly end: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/**
+ * PURE: the next blocks of a run that one of `codec` may take the place of: none of their rows is lossy, and it would be smaller. What
+ * a codec keeps exactly, recent tokens say, would only become larger. null: there are none. `lossy`: of the run.
+ */
+export function nextToCode(shape: KvShape, { blocks }: StoredRun, codec: KvCodec, { startIndex, contextEnd }: RunPlace, lossy: Lossy): BlockRange | null {
+  const rowBytes = exactBytesPerToken(shape);
+  for (let first = 0, from = 0; first < blocks.length; from += blocks[first++]!.numRows) {
+    // Where rows are missing, each block has positions of its own.
+    const most = blocks[first]!.positions ? 1 : codec.format.blockTokens;
+    let [end, to] = [first, from];
+    for (let block = blocks[end]; block && to - from < most && block.codec === null && !block.sketch && isExact(lossy, to, to + block.numRows); block = blocks[++end]) to += block.numRows;
+    if (to > from && codec.encodedBytes(to - from, { startIndex: startIndex + from, contextEnd }) < (to - from) * rowBytes) return { first, end, from, to };
+  }
+  return null;
 }
 
 /** Copies tokens [from, to) of `rows` over those of `target` from `at` on; nothing where to <= from. */
@@ -121,7 +138,7 @@ export function joinRows(shape: KvShape, parts: readonly KvRows[]): KvRows {
 
 /** In the store, as computed. */
 export function exactBytesPerToken(shape: KvShape): number {
-  return exactBlock(newKvRows(shape, 1)).bytes;
+  return plainBlock(newKvRows(shape, 1)).bytes;
 }
 
 /** Bytes that are kept free where blocks of all rows are compressed: what splitting one, of the codec with the largest, may take beyond what it took. */
@@ -147,10 +164,10 @@ export class KvStore {
     this.bytesPerKeptRow = this.bytesPerToken + Int32Array.BYTES_PER_ELEMENT;
   }
 
-  /** Copies the rows of `slots` out of the window; `isLossy`: some have been through a codec before they came there. */
-  put(window: KvWindow, slots: Int32Array, isLossy = false): StoredRun {
+  /** Copies the rows of `slots` out of the window. */
+  put(window: KvWindow, slots: Int32Array): StoredRun {
     const blocks: StoredBlock[] = [];
-    for (let at = 0; at < slots.length; at += BLOCK_TOKENS) blocks.push(exactBlock(window.read(slots.subarray(at, at + BLOCK_TOKENS)), isLossy));
+    for (let at = 0; at < slots.length; at += BLOCK_TOKENS) blocks.push(plainBlock(window.read(slots.subarray(at, at + BLOCK_TOKENS))));
     return this.add(blocks);
   }
 
@@ -189,7 +206,7 @@ export class KvStore {
 
   /**
    * The first `at` tokens and the rest; `run` is void afterwards. The two halves of a compressed block keep the rows that it has
-   * now, uncompressed: coding them once more would lose more.
+   * now, uncompressed.
    */
   split(run: StoredRun, at: number): [StoredRun, StoredRun] {
     const upper: StoredBlock[] = [];
@@ -201,8 +218,7 @@ export class KvStore {
       else if (cut === 0) lower.push(block);
       else {
         const rows = block.rows();
-        const isLossy = block.isLossy === true || (block.codec !== null && !block.codec.lossless);
-        const half = (from: number, to: number): StoredBlock => exactBlock(sliceRows(this.#shape, rows, from, to), isLossy);
+        const half = (from: number, to: number): StoredBlock => plainBlock(sliceRows(this.#shape, rows, from, to));
         const halves = [half(0, cut), half(cut, block.numTokens)] as const;
         const [first, second] = block.sketch ? halves.map((half) => this.#spilled(half) ?? half) : halves;
         upper.push(first!);
@@ -216,21 +232,19 @@ export class KvStore {
     return runs;
   }
 
-  /** The run with its next blocks that no codec has been at as one of `codec`, or null: it has none. `run` is void afterwards. */
-  compress(run: StoredRun, codec: KvCodec, { startIndex, contextEnd }: RunPlace): StoredRun | null {
-    const first = run.blocks.findIndex(isUncoded);
-    if (first < 0) return null;
-    let end = first;
-    let numTokens = 0;
-    // Where rows are missing, each block has positions of its own.
-    const { positions } = run.blocks[first]!;
-    while (end < run.blocks.length && isUncoded(run.blocks[end]!) && numTokens < (positions ? 1 : codec.format.blockTokens)) numTokens += run.blocks[end++]!.numTokens;
-    const from = runOf(run.blocks.slice(0, first)).numTokens;
-    const rows = joinRows(this.#shape, run.blocks.slice(first, end).map((block) => block.rows()));
-    const encoded = codec.encode(rows, { startIndex: startIndex + from, contextEnd });
-    const compressed = runOf([...run.blocks.slice(0, first), codedBlock(codec, encoded, numTokens, positions), ...run.blocks.slice(end)]);
+  /** A run with its next blocks as one of `codec` (see nextToCode), and which of its rows are lossy then; null: it has none. `run` is void afterwards. */
+  compress(run: StoredRun, codec: KvCodec, place: RunPlace, lossy: Lossy): { run: StoredRun; lossy: Lossy } | null {
+    const range = nextToCode(this.#shape, run, codec, place, lossy);
+    if (!range) return null;
+    const { first, end, from } = range;
+    const blocks = run.blocks.slice(first, end);
+    const rows = joinRows(this.#shape, blocks.map((block) => block.rows()));
+    const at = { ...place, startIndex: place.startIndex + from };
+    const coded = codedBlock(codec, codec.encode(rows, at), runOf(blocks).numTokens, blocks[0]!.positions);
+    const compressed = runOf([...run.blocks.slice(0, first), coded, ...run.blocks.slice(end)]);
     this.bytes += compressed.bytes - run.bytes;
-    return compressed;
+    const [firstCoded, endCoded] = codec.codedTokens(rows.numTokens, at);
+    return { run: compressed, lossy: joinLossy(lossy, [{ from: from + firstCoded, to: from + endCoded, codec: codec.name }]) };
   }
 
   /** Blocks that are out of memory in the place of these, taken one by one, but for a sketch of the keys; null where the disk has no room. */
@@ -254,14 +268,14 @@ export class KvStore {
     this.bytes += by.bytes - (run?.bytes ?? 0);
   }
 
-  #spilled({ numTokens, numRows, positions, codec, isLossy, ...block }: StoredBlock): StoredBlock | null {
+  #spilled({ numTokens, numRows, positions, codec, ...block }: StoredBlock): StoredBlock | null {
     const [shape, file] = [this.#shape, this.#spillFile!];
     const rows = block.rows();
     const piece = file.put(block.encoded ?? rowsToBytes(rows));
     if (!piece) return null;
     const sketch = sketchKeys(shape, rows);
     const read = (): KvRows => (codec ? codec.decode(file.read(piece)).rows : rowsFromBytes(shape, numRows, file.read(piece)));
-    return { numTokens, numRows, positions, codec, isLossy, encoded: null, sketch, bytes: sketch.length + (positions?.byteLength ?? 0), rows: read, free: () => file.free(piece) };
+    return { numTokens, numRows, positions, codec, encoded: null, sketch, bytes: sketch.length + (positions?.byteLength ?? 0), rows: read, free: () => file.free(piece) };
   }
 
   /** Tokens of the longest beginning of a run that is whole blocks and at most `at` tokens. */

@@ -53,7 +53,7 @@ export class StoreRoom {
     for (const isCoded of [false, true]) {
       for (const node of this.#tree.nodes()) {
         if (this.#store.bytes <= limit) return true;
-        if (!isCopy(node) || node.codecs.length > 0 !== isCoded) continue;
+        if (!isCopy(node) || node.lossy.length > 0 !== isCoded) continue;
         this.#store.drop(node.stored!);
         node.stored = null;
       }

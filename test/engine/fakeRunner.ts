@@ -4,11 +4,13 @@
  * chain, then computes its own from the last. Logits are a function of the hash that was READ, so a wrong slot, a stale
  * row, a bad split, promotion or compaction either throws or changes tokens. All cells of a row derive from the hash.
  * Where a context has fewer rows than tokens no chain can be demanded: rows that break it are hashed, whatever is in them.
+ * Rows that a codec has made are told from all others where it is a traced one (see tracedCodec.ts): the chain goes on through them.
  */
 import type { BatchSpan, ModelRunner, ReceivedAttention } from '../../engine/batch.ts';
 import { type KvRows, type KvShape, newKvRows } from '../../engine/cache/kvRows.ts';
 import type { KvWindow } from '../../engine/cache/window.ts';
 import type { KvPrecision } from '../../engine/protocol.ts';
+import { type CodedRows, contentOf } from './tracedCodec.ts';
 
 export const VOCAB_SIZE = 64;
 
@@ -51,6 +53,8 @@ export class FakeRunner implements ModelRunner {
   readonly batches: { tokens: number; spans: number }[] = [];
   /** Rows may have been computed from parts of their contexts: then no chain can be demanded either. */
   hasSketched = false;
+  /** What codecs have made of rows. */
+  coded: CodedRows | null = null;
   /** Called before each run; may throw, or call the engine as a host would while a step is under way. */
   beforeRun: (batch: readonly BatchSpan[]) => void = () => {};
   /** Of the last run, if that measured: anything, as long as it depends on the rows that were read. */
@@ -126,9 +130,17 @@ export class FakeRunner implements ModelRunner {
     try {
       return this.#readWhole(slot, position, before);
     } catch (error) {
+      const hash = this.#readCoded(slot, position, before);
+      if (hash !== null) return hash;
       if (mustBeWhole) throw error;
       return this.#hashOf(slot, before);
     }
+  }
+
+  /** The hash of a row that a codec has made of what would stand here; null: it is none. */
+  #readCoded(slot: number, position: number, before: number): number | null {
+    const was = this.coded?.made.get(contentOf(this.window.shape, this.window.read(Int32Array.of(slot)), 0));
+    return was && this.window.positions[slot] === position && was.hash === chain(before, was.tokenId, position) ? was.hash : null;
   }
 
   #readWhole(slot: number, position: number, before: number): number {

@@ -1,7 +1,7 @@
 /** Rows that are let go in quiet moments, under the engine: what is left is used as it is, wherever it moves, and nothing else is lost. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { codecNamed } from '../../engine/cache/codecs/registry.ts';
+import type { KvCodec } from '../../engine/cache/codecs/kvCodec.ts';
 import { H2O, KEPT_CODEC, KEPT_SHARES, KVZIP } from '../../engine/cache/keptRows.ts';
 import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import { BLOCK_TOKENS } from '../../engine/cache/store.ts';
@@ -9,12 +9,13 @@ import type { Engine } from '../../engine/engine.ts';
 import { fakeShape } from './fakeRunner.ts';
 import { ask, drain, harness, type Harness, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
+import { CodedRows, tracedCodecs } from './tracedCodec.ts';
 import { below, seededRandom } from './workload.ts';
 
 const TURN = { before: [1, 2], after: [3] };
 const PRUNING = { idleMs: 1000, turn: TURN, conversations: true };
-/** As loadedModel has it: of what stays. */
-const CODEC = codecNamed(KEPT_CODEC, fakeShape(), null);
+/** As loadedModel has it: of what stays. Takes nothing twice. */
+const [CODEC] = tracedCodecs([KEPT_CODEC], fakeShape(), new CodedRows()) as [KvCodec];
 const CODED = { rungs: [{ codec: CODEC, idleMs: 1000, fullness: 0 }], only: 'kept' as const };
 /** What all files begin with. */
 const HEADER = [9, 8, 7];
@@ -84,7 +85,7 @@ test('what stays of a file is coded once it is out of the window, and nothing el
   const rows = Math.ceil(KEPT_SHARES[KVZIP] * 450);
   const ofBlock = (n: number): number => CODEC.encodedBytes(n, { startIndex: 0 }) + 4 * n;
   const coded = 2 * (Math.floor(rows / BLOCK_TOKENS) * ofBlock(BLOCK_TOKENS) + ofBlock(rows % BLOCK_TOKENS));
-  expect(engine.describe(block)).toEqual(expect.objectContaining({ tokens: 900, tier: 'store', codecs: ['kvzip'], bytes: coded }));
+  expect(engine.describe(block)).toEqual(expect.objectContaining({ tokens: 900, tier: 'store', codecs: ['kvzip', 'int4'], bytes: coded }));
   expect(engine.describe(other)).toMatchObject({ tokens: 700, tier: 'store', codecs: ['int8'] });
   // Read again it is in both places, and what the next one reads is the same.
   const answers = [];

@@ -23,6 +23,7 @@ import { rope } from '../unit/codecRows.ts';
 import { FakeRunner, fakeShape } from './fakeRunner.ts';
 import { ask, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
+import { CodedRows, tracedCodecs } from './tracedCodec.ts';
 import { below, seededRandom } from './workload.ts';
 
 const SHAPE = fakeShape();
@@ -104,8 +105,9 @@ async function opened({ compression, prefillTokens, ceilings }: Setting): Promis
   return { engine, runner, clock, spillFile };
 }
 
-const auto = compressionOf('auto', codecNames('auto').map((name) => codecNamed(name, SHAPE, rope(SHAPE.headSize))))!;
-const kvzip = compressionOf(KVZIP, [codecNamed(KEPT_CODEC, SHAPE, null)])!;
+// They take nothing twice.
+const auto = compressionOf('auto', tracedCodecs(codecNames('auto'), SHAPE, new CodedRows()))!;
+const kvzip = compressionOf(KVZIP, tracedCodecs([KEPT_CODEC], SHAPE, new CodedRows()))!;
 /** A scratch that comes and goes with the ceiling, and two of them that leave little. */
 const moving = { ceilings: [200_000, 600_000] } as const;
 const two = { prefillTokens: 4095, ceilings: [850_000, 1_150_000] } as const;

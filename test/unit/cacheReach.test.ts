@@ -4,9 +4,12 @@ import { describe, expect, test } from 'vitest';
 import { codecNamed, FORMATS } from '../../engine/cache/codecs/registry.ts';
 import { compressionOf } from '../../engine/cache/compression.ts';
 import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
+import { Lru } from '../../engine/cache/eviction/lru.ts';
+import { checkCache } from '../../engine/cache/integrity.ts';
 import { KvCache } from '../../engine/cache/kvCache.ts';
+import { KvMemory } from '../../engine/cache/kvMemory.ts';
 import { kvBytesPerToken, newKvRows } from '../../engine/cache/kvRows.ts';
-import { codedBlock, exactBlock } from '../../engine/cache/store.ts';
+import { codedBlock, plainBlock } from '../../engine/cache/store.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import { cacheReach, leastBudget } from '../../engine/cacheReach.ts';
 import { mostPrefillTokens } from '../../engine/memory.ts';
@@ -61,7 +64,7 @@ test('a model that reads less: the store has the rest, in every codec, and the m
   expect(longestContext).toBe(CONFIG.contextTokens);
   expect(windowTokens).toBeGreaterThan(20 * longestContext);
   expect(codecs.map(({ codec }) => codec)).toEqual([...FORMATS.map(({ name }) => name), 'kvzip', 'h2o']);
-  const exactBytes = exactBlock(newKvRows(shape, 1)).bytes;
+  const exactBytes = plainBlock(newKvRows(shape, 1)).bytes;
   for (const { codec, bytesPerToken, storedTokens, compression } of codecs) {
     // Half of a block that is split takes what it took as computed: so much stays free where all that is stored is coded.
     const left = budget - workBytes - windowBytes(longestContext) - (codec === 'kvquant3' ? 128 : ['int8', 'kvzip', 'h2o'].includes(codec) ? 0 : 32) * exactBytes;
@@ -71,7 +74,7 @@ test('a model that reads less: the store has the rest, in every codec, and the m
   }
   const of = (name: string) => codecs.find(({ codec }) => codec === name)!;
   // Exact rows as the store has them, and a header of a run beside them.
-  const exact = exactBlock(newKvRows(shape, 32)).bytes / 32;
+  const exact = plainBlock(newKvRows(shape, 32)).bytes / 32;
   expect(of('int8').bytesPerToken).toBeGreaterThan(exact);
   expect(of('int8').bytesPerToken).toBeLessThan(exact + 2);
   expect(of('kvquant3').storedTokens).toBeGreaterThan(of('int4-kivi').storedTokens);
@@ -88,14 +91,14 @@ test.each([2e6, 3e6, 4e6])('beside the longest context a cache takes what is nam
     const encoded = codec.encode(newKvRows(shape, blockTokens), { startIndex: 100_000, contextEnd: 200_000 });
     const taken = (numBlocks: number): number => {
       const window = new KvWindow(shape, 0);
-      const cache = new KvCache({ window, maxBytes: budget - workBytes, softSlots: 2 * CONFIG.contextTokens, clock: () => 0, compression: compressionOf(codec.name, [codec]) });
+      const memory = new KvMemory({ window, maxBytes: budget - workBytes, softSlots: 2 * CONFIG.contextTokens, clock: () => 0, eviction: new Lru(), compression: compressionOf(codec.name, [codec]), spillFile: null });
       // All of it, as far as what is kept free with this codec leaves room.
-      const slots = cache.allocate(Math.min(longestContext, cache.capacity))!;
+      const slots = memory.allocate(Math.min(longestContext, memory.ceiling.maxSlots))!;
       const blocks = Array.from({ length: numBlocks }, () => codedBlock(codec, encoded, blockTokens));
       const ids = Array.from({ length: numBlocks * blockTokens }, (_, i) => i);
-      const numTokens = cache.runs.takeStored(ids, 0, blocks, [name], 'chat');
-      cache.checkIntegrity(slots);
-      return numTokens;
+      const node = numBlocks > 0 ? memory.insertStored(memory.tree.root, ids, blocks, codec.lossless ? [] : [{ from: 0, to: ids.length, codec: name }]) : null;
+      checkCache(memory, [], slots);
+      return node?.tokenIds.length ?? 0;
     };
     const numBlocks = Math.floor(codecs.find(({ codec }) => codec === name)!.storedTokens / blockTokens);
     expect([name, taken(numBlocks)]).toEqual([name, numBlocks * blockTokens]);

@@ -74,7 +74,7 @@ test('property: the longest match is that of a list of all sequences', () => {
 test('a pruned run is found as a whole only, stands beside another that begins as it does, and is never cut', () => {
   const tree = newTree();
   const pruned = tree.insert(tree.root, [1, 2, 3, 4], Int32Array.from([0, 1]));
-  tree.prune(pruned);
+  tree.prune(pruned, 'kvzip');
   const below = tree.insert(pruned, [5], Int32Array.from([2]));
   expect(tree.match([1, 2, 3]).numTokens).toBe(0);
   expect(tree.match([1, 2, 3, 4], 3).numTokens).toBe(0);
@@ -97,7 +97,7 @@ test('a pruned run is found as a whole only, stands beside another that begins a
   expect(tree.match([1, 2, 3, 4, 5, 6]).nodes.slice(0, 2)).toEqual([pruned, below]);
   // Several may begin alike.
   tree.remove(exact);
-  tree.prune(upper);
+  tree.prune(upper, 'kvzip');
   expect(tree.match([1, 2, 3]).nodes).toEqual([upper]);
   expect(tree.match([1, 2, 3, 4]).nodes).toEqual([pruned]);
   tree.remove(upper);

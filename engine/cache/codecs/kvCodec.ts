@@ -55,6 +55,12 @@ export class KvCodec {
     return this.#bytes(numTokens, this.#exact(numTokens, place));
   }
 
+  /** Which tokens of a run come back changed, [from, to): all but those that are kept exactly at either end. */
+  codedTokens(numTokens: number, place: RunPlace): [from: number, to: number] {
+    const { first, last } = this.#exact(numTokens, place);
+    return [first, numTokens - last];
+  }
+
   encode(rows: KvRows, place: RunPlace): Uint8Array {
     const { format, shape } = this;
     const { kvHeads, headSize } = shape;

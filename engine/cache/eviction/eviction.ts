@@ -27,6 +27,6 @@ export function evictionOrder(tree: PrefixTree, eviction: Eviction, now: number)
 /** The first to go among those that `may` go. */
 export function firstToGo(nodes: Iterable<TreeNode>, order: EvictionOrder, may: (node: TreeNode) => boolean): TreeNode | null {
   let first: TreeNode | null = null;
-  for (const node of nodes) if (may(node) && (!first || order(node, first) < 0)) first = node;
+  for (const node of nodes) if ((!first || order(node, first) < 0) && may(node)) first = node;
   return first;
 }
