@@ -414,7 +414,7 @@ export interface FileStats {
   bytes: number;
   /** Where most of them are. */
   tier: Tier;
-  /** What its rows have been through: "int8" or "float32" where that is all, or else the lossy codecs of the store; where those are several, each of a part. */
+  /** What its rows have been through: "int8" or "float32" where that is all, or else the lossy codecs of the store; where those are several, each of a part. "kvzip" or "h2o" first, where some were let go of. */
   codecs: string[];
   hits: number;
   /** Cached share of the block tokens that its requests asked for, 0..1. */

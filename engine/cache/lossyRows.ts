@@ -5,7 +5,7 @@
  */
 
 /** Rows [from, to) of a run. */
-export interface LossyRows {
+interface LossyRows {
   readonly from: number;
   readonly to: number;
   /** The lossy codec that they have been through, or what is named like one (see SKETCH). */

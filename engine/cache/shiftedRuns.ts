@@ -2,8 +2,7 @@
  * Runs of the prefix tree at other places: what a changed text has in common with an older version of itself, and the rows
  * of that version, copied for the new place. The copies stand in the tree under ids of their own (see laneIds), are never
  * copied again, and whoever asks for exact tokens does not find them. Only tokens of the prefill lane are taken over, those
- * of file blocks, and only rows as they were computed: what taking over loses is measured with the model, and what a codec loses,
- * but not both together. Owns nothing but the way there; which request may use it is ShiftedReuse's.
+ * of file blocks, and only rows as they were computed: what is lost where a codec has changed them before is not measured. Owns nothing but the way there; which request may use it is ShiftedReuse's.
  */
 import { isPrefill, isShifted, shiftedId } from '../laneIds.ts';
 import { type CommonRun, commonRuns } from './commonRuns.ts';
