@@ -103,3 +103,13 @@ test('a pruned run is found as a whole only, stands beside another that begins a
   tree.remove(upper);
   expect(tree.match([1, 2, 3]).numTokens).toBe(0);
 });
+
+test('each half of a run that is cut says what its own rows have been through; rows that are added behind say it, too', () => {
+  const tree = newTree();
+  const lower = tree.insert(tree.root, [1, 2, 3, 4, 5, 6, 7], Int32Array.from([0, 1, 2, 3, 4, 5, 6]));
+  lower.lossy = [{ from: 1, to: 5, codec: 'int4' }, { from: 6, to: 7, codec: 'fp8' }];
+  const upper = tree.split(lower, 4);
+  expect([upper.lossy, lower.lossy]).toEqual([[{ from: 1, to: 4, codec: 'int4' }], [{ from: 0, to: 1, codec: 'int4' }, { from: 2, to: 3, codec: 'fp8' }]]);
+  tree.extendStored(lower, [8, 9, 10], { numTokens: 6, numRows: 6, bytes: 0, blocks: [] }, [{ from: 0, to: 1, codec: 'fp8' }, { from: 2, to: 3, codec: 'int4' }]);
+  expect(lower.lossy).toEqual([{ from: 0, to: 1, codec: 'int4' }, { from: 2, to: 4, codec: 'fp8' }, { from: 5, to: 6, codec: 'int4' }]);
+});
