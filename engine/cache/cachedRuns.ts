@@ -7,10 +7,10 @@ import { type Compression, type Rung, rungFor } from './compression.ts';
 import { firstToGo } from './eviction/eviction.ts';
 import { keptTokens, pieceLengths, type PruningName, rowsOf } from './keptRows.ts';
 import type { KvMemory } from './kvMemory.ts';
-import type { KvRows } from './kvRows.ts';
+import { joinRows, type KvRows, sliceRows } from './kvRows.ts';
 import { isExact } from './lossyRows.ts';
 import { endIndex, isUsed, lengths, numRows, pathTo, type TreeNode } from './prefixTree.ts';
-import { joinRows, nextToCode, plainBlock, runOf, sliceRows, type StoredBlock } from './store.ts';
+import { nextToCode, plainBlock, runOf, type StoredBlock } from './store.ts';
 
 /** Shorter runs keep their rows. */
 const LEAST_PRUNED = 64;

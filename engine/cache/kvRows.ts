@@ -74,6 +74,30 @@ export function copyRows(source: KvRows, h: number, at: number, target: KvRows, 
   }
 }
 
+/** Copies tokens [from, to) of `rows` over those of `target` from `at` on; nothing where to <= from. */
+export function copyTokens({ numLayers, kvHeads, headSize }: KvShape, rows: KvRows, from: number, to: number, target: KvRows, at: number): void {
+  if (to <= from) return;
+  for (let h = 0; h < numLayers * kvHeads; h++) copyRows(rows, h, from, target, h, at, to - from, headSize);
+}
+
+/** Copies tokens [from, to) out of `rows`. */
+export function sliceRows(shape: KvShape, rows: KvRows, from: number, to: number): KvRows {
+  const slice = newKvRows(shape, to - from);
+  copyTokens(shape, rows, from, to, slice, 0);
+  return slice;
+}
+
+/** Rows of tokens one behind the other. */
+export function joinRows(shape: KvShape, parts: readonly KvRows[]): KvRows {
+  const all = newKvRows(shape, parts.reduce((sum, { numTokens }) => sum + numTokens, 0));
+  let at = 0;
+  for (const part of parts) {
+    copyTokens(shape, part, 0, part.numTokens, all, at);
+    at += part.numTokens;
+  }
+  return all;
+}
+
 /** All that it consists of: keys, values and their scales. */
 export function arraysOf({ keys, values, keyScales, valueScales }: KvRows): (Rows | Float32Array)[] {
   return [keys, values, keyScales, valueScales];

@@ -8,7 +8,7 @@ import type { RunPlace } from './codecs/codecFormat.ts';
 import type { KvCodec } from './codecs/kvCodec.ts';
 import type { Compression } from './compression.ts';
 import type { SpillFile } from './disk/spillFile.ts';
-import { arraysOf, copyRows, type KvRows, type KvShape, newKvRows, rowsFromBytes, rowsToBytes } from './kvRows.ts';
+import { arraysOf, copyTokens, joinRows, type KvRows, type KvShape, newKvRows, rowsFromBytes, rowsToBytes, sliceRows } from './kvRows.ts';
 import { sketchKeys } from './keySketch.ts';
 import { isExact, joinLossy, type Lossy } from './lossyRows.ts';
 import type { KvWindow } from './window.ts';
@@ -110,30 +110,6 @@ export function nextToCode(shape: KvShape, { blocks }: StoredRun, codec: KvCodec
     if (to > from && codec.encodedBytes(to - from, { startIndex: startIndex + from, contextEnd }) < (to - from) * rowBytes) return { first, end, from, to };
   }
   return null;
-}
-
-/** Copies tokens [from, to) of `rows` over those of `target` from `at` on; nothing where to <= from. */
-function copyTokens({ numLayers, kvHeads, headSize }: KvShape, rows: KvRows, from: number, to: number, target: KvRows, at: number): void {
-  if (to <= from) return;
-  for (let h = 0; h < numLayers * kvHeads; h++) copyRows(rows, h, from, target, h, at, to - from, headSize);
-}
-
-/** Copies tokens [from, to) out of `rows`. */
-export function sliceRows(shape: KvShape, rows: KvRows, from: number, to: number): KvRows {
-  const slice = newKvRows(shape, to - from);
-  copyTokens(shape, rows, from, to, slice, 0);
-  return slice;
-}
-
-/** Rows of tokens one behind the other. */
-export function joinRows(shape: KvShape, parts: readonly KvRows[]): KvRows {
-  const all = newKvRows(shape, parts.reduce((sum, { numTokens }) => sum + numTokens, 0));
-  let at = 0;
-  for (const part of parts) {
-    copyTokens(shape, part, 0, part.numTokens, all, at);
-    at += part.numTokens;
-  }
-  return all;
 }
 
 /** In the store, as computed. */

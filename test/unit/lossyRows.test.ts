@@ -1,9 +1,10 @@
 /** What rows have been through is said of the rows themselves, by extent: whatever becomes of the run that they are in, it stays true, and nothing is coded twice. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { sliceRows } from '../../engine/cache/kvRows.ts';
 import { codecsOf, isExact, joinLossy, type Lossy, lossyWithin } from '../../engine/cache/lossyRows.ts';
 import type { Shift } from '../../engine/cache/shiftedRuns.ts';
-import { exactBytesPerToken, sliceRows } from '../../engine/cache/store.ts';
+import { exactBytesPerToken } from '../../engine/cache/store.ts';
 import { laneIds } from '../../engine/laneIds.ts';
 import { contents, laddered, minutes, SHAPE } from './ladderedCache.ts';
 
