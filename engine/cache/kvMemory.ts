@@ -10,7 +10,6 @@ import { Ceiling, roundUp } from './ceiling.ts';
 import type { Compression } from './compression.ts';
 import { type Eviction, type EvictionOrder, evictionOrder, firstToGo } from './eviction/eviction.ts';
 import type { PruningName } from './keptRows.ts';
-import type { Lossy } from './lossyRows.ts';
 import { type Match, numRows, pathTo, PrefixTree, type TreeNode } from './prefixTree.ts';
 import { LostRuns } from './lostRuns.ts';
 import { SlotPlaces } from './slotPlaces.ts';
@@ -213,10 +212,10 @@ export class KvMemory {
   }
 
   /**
-   * Takes blocks over as a run that goes on from `parent`: in the store, or in slots of others where the window leaves no room for
-   * one. Null when there is no room for it, older runs gone or not. `lossy`: of its rows.
+   * Takes blocks of rows as they were computed over as a run that goes on from `parent`: in the store, or in slots of others where the window leaves no room for
+   * one. Null when there is no room for it, older runs gone or not.
    */
-  insertStored(parent: TreeNode, tokenIds: number[], blocks: readonly StoredBlock[], lossy: Lossy = []): TreeNode | null {
+  insertStored(parent: TreeNode, tokenIds: number[], blocks: readonly StoredBlock[]): TreeNode | null {
     const { bytes } = runOf(blocks);
     const path = pathTo(parent);
     const fits = this.keeping(path, () => this.#storeRoom.make(this.ceiling.limit - this.window.bytes - bytes, null));
@@ -225,7 +224,7 @@ export class KvMemory {
     if (!fits && !slots) return null;
     const now = this.#clock();
     for (const node of path) node.lastUse = now;
-    const node = slots ? this.tree.insert(parent, tokenIds, slots) : this.tree.insertStored(parent, tokenIds, this.store.add(blocks), lossy);
+    const node = slots ? this.tree.insert(parent, tokenIds, slots) : this.tree.insertStored(parent, tokenIds, this.store.add(blocks), []);
     node.lastUse = now;
     if (slots) {
       this.#evictable += slots.length;
