@@ -53,7 +53,7 @@ export class KvMemory {
   readonly places: SlotPlaces;
   readonly eviction: Eviction;
   readonly #clock: () => number;
-  /** Those that the disk has not kept. */
+  /** Runs whose stored rows the disk has not kept. */
   readonly lost: LostRuns;
   readonly #storeRoom: StoreRoom;
   /** Slots of runs that nobody references. */
@@ -212,8 +212,8 @@ export class KvMemory {
   }
 
   /**
-   * Takes blocks of rows as they were computed over as a run that goes on from `parent`: in the store, or in slots of others where the window leaves no room for
-   * one. Null when there is no room for it, older runs gone or not.
+   * Takes blocks over, of rows as they were computed, as a run that goes on from `parent`: in the store, or in slots of others where
+   * the window leaves no room for one. Null when there is no room for it, older runs gone or not.
    */
   insertStored(parent: TreeNode, tokenIds: number[], blocks: readonly StoredBlock[]): TreeNode | null {
     const { bytes } = runOf(blocks);
