@@ -46,7 +46,7 @@ export class Emission {
       for (let i = 0; i < numLogits && !reason && !this.#isEnding(sequence); i++) {
         if (i > 0 && sequence.tokenIds.at(-1) !== draft[i - 1]) break;
         const hadNone = Number.isNaN(sequence.firstTokenAt);
-        const sampled = sample(logits.subarray((row + i) * vocabSize, (row + i + 1) * vocabSize), sequence.sampling, sequence.tokenIds, sequence.tokenIds.length, sequence.allowedIds);
+        const sampled = sample(logits.subarray((row + i) * vocabSize, (row + i + 1) * vocabSize), sequence.sampling, sequence.tokenIds, sequence.tokenIds.length, sequence.allowedIds, sequence.copied);
         reason = sequence.append(sampled, now);
         numNew++;
         if (hadNone && !Number.isNaN(sequence.firstTokenAt)) this.#journal.firstToken(sequence);

@@ -84,6 +84,8 @@ export type Task =
       /** Whether the text may go on below the line; decided by what is around the cursor when left out. */
       multiline?: boolean;
       snippets?: Snippet[];
+      /** Shows it, too, where the model is not sure: the user has asked for it. */
+      unsure?: boolean;
     }
   | ChatTask
   | SummarizeTask
@@ -290,7 +292,7 @@ export type EngineMessage =
   | { type: 'loadProgress'; requestId: string; stage: 'import' | 'session'; fraction: number }
   /** A request made of several sequences: how many of them have ended. */
   | { type: 'progress'; requestId: string; numDone: number; numTotal: number }
-  | { type: 'chunk'; requestId: string; text: string; tokenIds: number[]; /** Empty unless asked for, here and in `done`. */ logprobs: number[] }
+  | { type: 'chunk'; requestId: string; text: string; tokenIds: number[]; /** Empty unless asked for, or what is shown depends on them; here and in `done`. */ logprobs: number[] }
   | {
       type: 'done';
       requestId: string;

@@ -2,9 +2,11 @@
  * What a `generate` message has become: its sequence's text shaped for showing, sent as `chunk`s, and its end. Makes sure
  * that exactly one `done` or `error` is sent.
  */
+import { t } from '@vscode/l10n';
 import type { RequestError } from './errors.ts';
 import type { EngineMessage, FinishReason, Timings, TokenLogprob, Usage } from './protocol.ts';
 import type { GeneratedToken } from './sequence.ts';
+import { Confidence } from './tasks/confidence.ts';
 import type { PreparedRequest } from './tasks/preparedRequest.ts';
 
 /** What a request, or one of its sequences, came to. */
@@ -33,7 +35,7 @@ export function outcomeOf(parts: readonly Outcome[]): Outcome {
   return { finishReason, usage, timings: { queueMs, ttftMs: 0, tpotMs: numAfterFirst > 0 ? generatingMs / numAfterFirst : 0 } };
 }
 
-export interface Presentation extends Pick<PreparedRequest, 'shape' | 'notes'> {
+export interface Presentation extends Pick<PreparedRequest, 'shape' | 'notes' | 'confidence'> {
   /** Whether `topLogprobs` are reported. */
   withAlternatives: boolean;
 }
@@ -42,6 +44,8 @@ export class Request {
   readonly requestId: string;
   readonly #presentation: Presentation;
   readonly #emit: (message: EngineMessage) => void;
+  /** null: everything is shown. */
+  readonly #confidence: Confidence | null;
   #raw = '';
   #shown = '';
   #tokenIds: number[] = [];
@@ -57,6 +61,7 @@ export class Request {
     this.requestId = requestId;
     this.#presentation = presentation;
     this.#emit = emit;
+    this.#confidence = presentation.confidence ? new Confidence(presentation.confidence) : null;
   }
 
   /** Takes one token and the text that it completes; true when the shown text is complete and decoding may stop. */
@@ -64,6 +69,7 @@ export class Request {
     this.#tokenIds.push(tokenId);
     if (logprob !== null) this.#logprobs.push(logprob);
     if (this.#presentation.withAlternatives) this.#topLogprobs.push(topLogprobs);
+    this.#confidence?.push(text, logprob ?? 0);
     return this.addText(text);
   }
 
@@ -72,18 +78,21 @@ export class Request {
     // What was held back in case it became a stop string may come after the shown text is complete.
     if (this.#complete) return true;
     this.#raw += text;
-    const shaped = this.#presentation.shape(this.#raw, false);
+    if (this.#confidence && this.#presentation.shape(this.#raw, false).stop) this.#confidence.settle();
+    const shaped = this.#presentation.shape(this.#sure, false);
     this.#show(shaped.text);
     this.#note ??= shaped.note;
-    this.#complete = shaped.stop;
-    return shaped.stop;
+    this.#complete = shaped.stop || this.#confidence?.isLost === true;
+    return this.#complete;
   }
 
   finish({ finishReason, usage, timings }: Outcome): void {
     if (this.#ended) return;
-    const shaped = this.#presentation.shape(this.#raw, true);
+    // What ends where it may have no more tokens, or is given up, has said what it had to say only as far as its lines are whole.
+    if (finishReason === 'stop') this.#confidence?.settle();
+    const shaped = this.#presentation.shape(this.#sure, true);
     this.#show(shaped.text);
-    const note = shaped.note ?? this.#note;
+    const note = this.#doubt ?? shaped.note ?? this.#note;
     this.#ended = true;
     this.#emit({
       type: 'done',
@@ -103,6 +112,17 @@ export class Request {
     if (this.#ended) return;
     this.#ended = true;
     this.#emit({ type: 'error', requestId: this.requestId, code: error.code, message: error.message });
+  }
+
+  /** What has been written, as far as it may be shown. */
+  get #sure(): string {
+    return this.#confidence ? this.#raw.slice(0, this.#confidence.numSure) : this.#raw;
+  }
+
+  /** Why not all of it is. */
+  get #doubt(): string | undefined {
+    if (!this.#confidence?.isLost) return undefined;
+    return this.#shown === '' ? t('the model is not sure enough of what comes here') : t('cut where the model is not sure any more');
   }
 
   /** Sends what has been added to the shown text; the tokens that made it travel with it. */

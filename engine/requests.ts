@@ -7,7 +7,7 @@ import { RequestError } from './errors.ts';
 import type { FileLedger } from './fileLedger.ts';
 import type { LoadedModel } from './loadedModel.ts';
 import type { ChatTask, EngineMessage, HostMessage, Priority, PromptSize, SamplingParams, SummarizeTask, Task } from './protocol.ts';
-import { type Outcome, outcomeOf, Request } from './request.ts';
+import { type Outcome, outcomeOf, type Presentation, Request } from './request.ts';
 import { Sequence } from './sequence.ts';
 import { type ChatOptions, measureChat, prepareChat } from './tasks/chat.ts';
 import { prepareCommitMessage } from './tasks/commitMessage.ts';
@@ -71,7 +71,7 @@ export class Requests {
     if (task.kind === 'summarizeFolder') return void this.#folder(requestId, task, priority, sampling, model);
     if (task.kind !== 'complete') return this.#begin(requestId, this.#prepare(task, sampling, model), priority, model);
     const { document, offset } = completedDocument(this.#documents.get(task.docId), task);
-    const prepare = (doc: SourceDocument) => prepareComplete(model.layout, doc, { offset, multiline: task.multiline, snippets: task.snippets }, sampling, this.#syntax);
+    const prepare = (doc: SourceDocument) => prepareComplete(model.layout, doc, { offset, multiline: task.multiline, snippets: task.snippets, unsure: task.unsure }, sampling, this.#syntax);
     this.#files.cursorAt(task.docId, task.offset);
     const parsing = this.#syntax.prepare(document);
     if (!parsing) return this.#begin(requestId, prepare(document), priority, model);
@@ -113,7 +113,7 @@ export class Requests {
   }
 
   #begin(requestId: string, prepared: PreparedRequest, priority: Priority, model: LoadedModel): void {
-    const live = this.#open(requestId, (rawText, finished) => prepared.shape(rawText, finished), prepared.notes, prepared.sampling.topLogprobs > 0);
+    const live = this.#open(requestId, { ...prepared, withAlternatives: prepared.sampling.topLogprobs > 0 });
     this.#run(live, requestId, prepared, priority, model).then(
       (outcome) => this.#close(requestId, (request) => request.finish(outcome)),
       (error: unknown) => this.#close(requestId, (request) => request.fail(toRequestError(error))),
@@ -147,8 +147,8 @@ export class Requests {
     return { messages, docs: docIds.map((id) => this.#documents.get(id)), ...(snippets ? { snippets } : {}), ...(cursor === undefined ? {} : { cursor }) };
   }
 
-  #open(requestId: string, shape: PreparedRequest['shape'], notes: string[], withAlternatives: boolean): Live {
-    const live = { requestId, request: new Request(requestId, { shape, notes, withAlternatives }, this.#emit), sequenceIds: new Set<string>() };
+  #open(requestId: string, presentation: Presentation): Live {
+    const live = { requestId, request: new Request(requestId, presentation, this.#emit), sequenceIds: new Set<string>() };
     this.#live.set(requestId, live);
     return live;
   }
@@ -176,6 +176,7 @@ export class Requests {
         sampling: prepared.sampling,
         eosIds: prepared.stopTokenIds,
         ...(prepared.opening ? { opening: prepared.opening } : {}),
+        ...(prepared.prior ? { prior: prepared.prior } : {}),
         ...(prepared.draftSources ? { draftSources: prepared.draftSources } : {}),
         detokenizer: model.text.tokenizer.createDetokenizer(),
         onToken: (token) => {
@@ -215,7 +216,7 @@ export class Requests {
   /** Summaries of all files together, batched by the engine; a file that fails is named and the others go on. */
   async #folder(requestId: string, task: Extract<Task, { kind: 'summarizeFolder' }>, priority: Priority, sampling: SamplingParams | undefined, model: LoadedModel): Promise<void> {
     const notes: string[] = [];
-    const live = this.#open(requestId, (rawText) => ({ text: rawText, stop: false }), notes, false);
+    const live = this.#open(requestId, { shape: (rawText) => ({ text: rawText, stop: false }), notes, withAlternatives: false });
     const parts: Outcome[] = [];
     /** Until something of it could be shown. */
     let ttftMs = 0;

@@ -1,14 +1,15 @@
 /**
  * PURE: logits and parameters to a token. The random number depends on (seed, tokenIndex) alone, so that what else is
  * in the batch, or how many tokens a step verifies, cannot change a choice. Order as in transformers: repetition penalty,
- * temperature, top-k, top-p, min-p. Log-probabilities are those of the model itself: before penalty, temperature and cuts
- * (vLLM's `raw_logprobs`). Ties go to the lower token id.
+ * temperature, top-k, top-p, min-p. Log-probabilities are those of the model itself, before penalty, temperature and cuts
+ * (vLLM's `raw_logprobs`), with what may be copied, and given what the text has to begin with. Ties go to the lower token id.
  *
  * A row has 150,000 logits, and a step has a row for each sequence and for each drafted token. One pass finds the highest
  * of each block of 512; what follows passes over blocks that cannot matter. The exponential of every logit is taken only
  * where the distribution is needed: to draw, or for a log-probability that was asked for. Scratch space is kept between
  * calls, so a row allocates next to nothing.
  */
+import { blend, type OtherNext } from './blending.ts';
 import type { SamplingParams, TokenLogprob } from './protocol.ts';
 
 export type SamplerParams = Required<Pick<SamplingParams, 'temperature' | 'topP' | 'topK' | 'minP' | 'repetitionPenalty' | 'logprobs' | 'topLogprobs' | 'seed'>>;
@@ -26,29 +27,37 @@ export interface Sampled {
  * @param previous the sequence's tokens so far, prompt included: what the repetition penalty applies to
  * @param tokenIndex position of the new token in the sequence
  * @param allowed tokens of which it has to be one; null or none: any
+ * @param other what may come next besides what the model says; mixed in before everything else
  */
-export function sample(logits: Float32Array, params: SamplerParams, previous: readonly number[], tokenIndex: number, allowed: readonly number[] | null = null): Sampled {
+export function sample(logits: Float32Array, params: SamplerParams, previous: readonly number[], tokenIndex: number, allowed: readonly number[] | null = null, other: OtherNext | null = null): Sampled {
   const { temperature, repetitionPenalty, topLogprobs: numTop } = params;
   reserve(logits.length);
-  const max = survey(logits);
-  const logZ = params.logprobs || numTop > 0 ? max + Math.log(sumOfExp(logits, max, 1)) : null;
-  const top = numTop > 0 ? highest(logits, numTop) : [];
+  let max = survey(logits);
+  const blended = other ? blend(logits, logSum(logits, max), max, other) : null;
   const scores = allowed?.length ? onlyThese(logits, allowed) : logits;
+  if (blended || scores !== logits) max = survey(scores);
+  const logZ = params.logprobs || numTop > 0 ? logSum(scores, max) : null;
+  const top = numTop > 0 ? highest(scores, numTop) : [];
   const choose = (best: number): number => (temperature === 0 ? indexOfMax(scores, best) : draw(scores, best, params, uniform(params.seed, tokenIndex)));
   let tokenId: number;
-  if (repetitionPenalty === 1) tokenId = choose(scores === logits ? max : survey(scores));
+  if (repetitionPenalty === 1) tokenId = choose(max);
   else {
     const numChanged = penalise(scores, previous, repetitionPenalty);
     tokenId = choose(survey(scores));
     for (let i = 0; i < numChanged; i++) scores[changedIds[i]!] = changedLogits[i]!;
   }
-  if (allowed && scores !== logits) for (const id of allowed) scores[id] = Number.NEGATIVE_INFINITY;
-  return {
+  const sampled = {
     tokenId,
-    logprob: logZ === null ? null : logits[tokenId]! - logZ,
-    topLogprobs: top.map((id) => ({ tokenId: id, logprob: logits[id]! - logZ! })),
+    logprob: logZ === null ? null : scores[tokenId]! - logZ,
+    topLogprobs: top.map((id) => ({ tokenId: id, logprob: scores[id]! - logZ! })),
   };
+  if (scores !== logits) for (const id of allowed!) scores[id] = Number.NEGATIVE_INFINITY;
+  blended?.undo();
+  return sampled;
 }
+
+/** Log of the sum of exp of a row that was surveyed last. */
+const logSum = (scores: Float32Array, max: number): number => max + Math.log(sumOfExp(scores, max, 1));
 
 /** In [0, 1), 53 bits, from a hash of the two (murmur3's finaliser): a counter generator, no state. */
 export function uniform(seed: number, index: number): number {

@@ -4,6 +4,7 @@
  */
 import { RequestError } from './errors.ts';
 import type { Lane } from './batch.ts';
+import type { OtherNext } from './blending.ts';
 import { clipped, isShifted, laneIds, type TokenRange } from './laneIds.ts';
 import type { FinishReason, Priority, SamplingParams, Timings, TokenLogprob } from './protocol.ts';
 import type { Sampled } from './sampler.ts';
@@ -26,6 +27,12 @@ export interface ForcedStart {
   push(tokenId: number): void;
   /** The next text of the tokens without what it has to begin with. */
   hide(text: string): string;
+}
+
+/** What may come next besides what the model says, as the text goes on. */
+export interface Prior {
+  next(): OtherNext | null;
+  push(tokenId: number): void;
 }
 
 export interface GeneratedToken {
@@ -59,6 +66,8 @@ export interface SequenceOptions extends SequenceEvents {
   detokenizer: Detokenizer;
   /** Anything when left out. */
   opening?: ForcedStart;
+  /** Asked for once the answer begins; the model alone decides when left out. */
+  prior?: () => Prior;
   /** Texts beside the prompt that the answer may repeat, the likeliest last; asked for once the answer has begun. null: nothing is drafted. */
   draftSources?: (() => readonly (readonly number[])[]) | null;
 }
@@ -136,6 +145,8 @@ export class Sequence {
   readonly #stops: StopStrings;
   readonly #events: SequenceEvents;
   readonly #opening: ForcedStart | undefined;
+  readonly #makePrior: (() => Prior) | undefined;
+  #prior: Prior | undefined;
   /** Generated tokens that say nothing but what the answer has to begin with. */
   #numForced = 0;
 
@@ -155,6 +166,7 @@ export class Sequence {
     this.#stops = new StopStrings(this.sampling.stop);
     this.#events = options;
     this.#opening = options.opening;
+    this.#makePrior = options.prior;
   }
 
   /** The engine's bound on the tokens for the prefill lane; the first `computed`, which are there already, stay what they are. Between steps. */
@@ -212,6 +224,12 @@ export class Sequence {
     return this.#opening?.allowed ?? null;
   }
 
+  /** What may come next besides what the model says. */
+  get copied(): OtherNext | null {
+    this.#prior ??= this.#makePrior?.();
+    return this.#prior?.next() ?? null;
+  }
+
   /** Whether what it says is still what it has to begin with. */
   get isForced(): boolean {
     return this.#opening?.isSaid === false;
@@ -224,6 +242,7 @@ export class Sequence {
     this.cacheIds.push(tokenId);
     const wasForced = this.isForced;
     this.#opening?.push(tokenId);
+    this.#prior?.push(tokenId);
     this.lastTokenAt = now;
 
     const isEos = this.#eosIds.has(tokenId) && !this.sampling.ignoreEos;

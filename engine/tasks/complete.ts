@@ -2,7 +2,8 @@
 import { t } from '@vscode/l10n';
 import { RequestError } from '../errors.ts';
 import type { SamplingParams, Snippet } from '../protocol.ts';
-import { completionPrompt } from '../text/completionPrompt.ts';
+import { type CompletionPrompt, completionPrompt } from '../text/completionPrompt.ts';
+import { CopyPrior } from '../text/copyPrior.ts';
 import { Opening } from '../text/healing.ts';
 import type { Layout } from '../text/layout.ts';
 import type { SourceDocument } from '../text/sourceDocument.ts';
@@ -19,6 +20,8 @@ export interface CompleteOptions {
   offset: number;
   multiline?: boolean | undefined;
   snippets?: readonly Snippet[] | undefined;
+  /** Shows it, too, where the model is not sure. */
+  unsure?: boolean | undefined;
 }
 
 /** `syntax` must be prepared for the document. Throws `badRequest` for an offset outside the text or a model that cannot complete. */
@@ -31,6 +34,8 @@ export function prepareComplete(layout: Layout, doc: SourceDocument, options: Co
   const context = cursorContext(doc, offset, place && 'scan' in place ? place : undefined, options.multiline);
   const maxTokens = context.multiline ? manifest.completion.multilineMaxTokens : manifest.completion.maxTokens;
   const prompt = completionPrompt(layout, doc, offset, { answerTokens: answerRoom(sampling?.maxTokens ?? maxTokens, layout.contextTokens), snippets: options.snippets });
+  const confidence = options.unsure || manifest.completion.confidence.line === 0 ? null : manifest.completion.confidence;
+  const asked = confidence ? { ...sampling, logprobs: true } : sampling;
   const opening = prompt.opening === '' ? null : new Opening(layout.text.tokenizer, prompt.opening);
   return {
     promptIds: prompt.promptIds,
@@ -39,9 +44,11 @@ export function prepareComplete(layout: Layout, doc: SourceDocument, options: Co
     // Behind a block there is little new at a time, over many rows that the prefill lane would have to be given first.
     prefill: prefillRanges(prompt.numBlockTokens, prompt.numBlockTokens > 0 ? [] : [[0, prompt.promptIds.length]], layout.fewestPrefill),
     docId: doc.docId,
-    sampling: samplingFor(sampling, { maxTokens, temperature: 0 }, prompt.promptIds.length, layout.contextTokens),
+    sampling: samplingFor(asked, { maxTokens, temperature: 0 }, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.completionStopIds,
+    ...(manifest.completion.copy.share > 0 ? { prior: priorOf(layout, doc, offset, prompt) } : {}),
     draftSources: () => elsewhere(layout, doc, offset, prompt.numBlockTokens > 0),
+    ...(confidence ? { confidence } : {}),
     shape: (rawText, finished) => shapeCompletion(context, rawText, finished),
     notes: place && 'note' in place && place.note !== undefined ? [...prompt.notes, place.note] : prompt.notes,
   };
@@ -56,6 +63,14 @@ function elsewhere(layout: Layout, doc: SourceDocument, offset: number, showsBlo
   const removed = layout.removedIds(doc);
   // What is in the file counts for more.
   return showsBlock ? [...removed, behind] : [...removed, before, behind];
+}
+
+/** What stands around the tail, and what edits have taken out of the file lately; the cursor's own place stays out, as above. */
+function priorOf(layout: Layout, doc: SourceDocument, offset: number, { prefixIds, startOffset }: CompletionPrompt): () => CopyPrior {
+  // The text as it is now: it may be another one once the answer begins.
+  const { before, behind } = layout.around(doc, startOffset, offset);
+  const removed = layout.removedIds(doc);
+  return () => new CopyPrior(layout.text.manifest.completion.copy, [...removed, behind], [before, prefixIds]);
 }
 
 /** The document and the offset that a task is about: those named, or with the task's `inserted` in the text and the cursor behind it. */

@@ -3,6 +3,8 @@ import { t } from '@vscode/l10n';
 import { RequestError } from '../errors.ts';
 import type { TokenRange } from '../laneIds.ts';
 import type { SamplingParams } from '../protocol.ts';
+import type { ConfidenceLimits } from './confidence.ts';
+import type { CopyPrior } from '../text/copyPrior.ts';
 import type { Opening } from '../text/healing.ts';
 
 export interface Shaped {
@@ -25,9 +27,13 @@ export interface PreparedRequest {
   sampling: Required<SamplingParams>;
   /** What is generated has to begin with it, before the raw text; nothing when left out. */
   opening?: Opening;
+  /** What stands elsewhere and may be said again, mixed with what the model says; nothing when left out. */
+  prior?: () => CopyPrior;
   stopTokenIds: number[];
   /** Texts beside the prompt that the answer may repeat, the likeliest last. */
   draftSources?: () => readonly (readonly number[])[];
+  /** How sure the model has to be of what is shown; its log-probabilities are asked for then. All is shown when left out. */
+  confidence?: ConfidenceLimits;
   /** Pure; `finished` when no more raw text will come. */
   shape: (rawText: string, finished: boolean) => Shaped;
   /** What the user should know of the prompt: text left out. */

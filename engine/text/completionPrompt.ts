@@ -16,6 +16,9 @@ export interface CompletionPrompt {
   numBlockTokens: number;
   /** What the answer has to begin with: the end of the text before the cursor (see healing). */
   opening: string;
+  /** Tokens of the text before the cursor that are in the tail, and where it begins in the LF text. */
+  prefixIds: readonly number[];
+  startOffset: number;
   notes: string[];
 }
 
@@ -57,7 +60,7 @@ export function completionPrompt(layout: Layout, doc: SourceDocument, offset: nu
     if (numTokens > block.numHeaderTokens && layout.numParameters * numTokens <= BLOCK_BUDGET) blockIds = block.tokenIds.slice(0, numTokens);
     if (blockIds.length > 0 && block.startLine > 0) notes.push(t('{0}: lines 1-{1} left out', doc.path, block.startLine));
   }
-  return { promptIds: [...blockIds, ...tail], numBlockTokens: blockIds.length, opening, notes };
+  return { promptIds: [...blockIds, ...tail], numBlockTokens: blockIds.length, opening, prefixIds, startOffset, notes };
 }
 
 /**

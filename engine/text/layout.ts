@@ -34,6 +34,10 @@ export const SECTION_LINES = 16;
 const CHARACTERS_PER_TOKEN = 6;
 /** Stands for the file's text while a chat template is rendered. */
 const FILE_MARK = '\uf8ff';
+/** Characters of a text on either side of the cursor that may be said again. */
+const MOST_AROUND = 98_304;
+/** It begins on a grid, so that it is seldom encoded anew. */
+const AROUND_GRID = 16_384;
 /** Sections whose token counts are remembered. */
 const MAX_COUNTED_SECTIONS = 4096;
 
@@ -46,6 +50,8 @@ export class Layout {
   readonly fewestPrefill: number | undefined;
   readonly #whole = new WeakMap<SourceDocument, IncrementalEncoding>();
   readonly #part = new WeakMap<SourceDocument, IncrementalEncoding>();
+  readonly #before = new WeakMap<SourceDocument, IncrementalEncoding>();
+  readonly #behind = new WeakMap<SourceDocument, IncrementalEncoding>();
   readonly #removed = new WeakMap<SourceDocument['removed'], readonly (readonly number[])[]>();
   readonly #sectionTokens = new Map<string, number>();
   readonly #headers = new Map<string, number[]>();
@@ -107,6 +113,21 @@ export class Layout {
     const numBefore = known.numTokensBefore(Math.min(known.text.length, doc.lineStart(doc.lineAt(start))));
     const numNotBehind = known.numTokensBefore(Math.max(0, known.text.length - (doc.lf.length - endLine)));
     return { before: known.ids.slice(0, numBefore), behind: known.ids.slice(numNotBehind) };
+  }
+
+  /**
+   * Tokens of the text before `start` and of that behind the line of `end`; long files as far as MOST_AROUND characters on either side. Encodes
+   * what has changed since the last time.
+   */
+  around(doc: SourceDocument, start: number, end: number): { before: readonly number[]; behind: readonly number[] } {
+    const { lf } = doc;
+    const encode = (texts: WeakMap<SourceDocument, IncrementalEncoding>, text: string): readonly number[] => {
+      const encoding = entry(texts, doc, () => new IncrementalEncoding(this.text.tokenizer));
+      encoding.update(text);
+      return encoding.ids;
+    };
+    const behind = doc.lineStart(doc.lineAt(end) + 1);
+    return { before: encode(this.#before, lf.slice(Math.max(0, Math.floor((start - MOST_AROUND) / AROUND_GRID) * AROUND_GRID), start)), behind: encode(this.#behind, lf.slice(behind, behind + MOST_AROUND)) };
   }
 
   /** Tokens of each passage that edits have taken out of the text lately, by itself; encoded once for as long as they are the same. */

@@ -58,7 +58,7 @@ export class Alternatives {
     // After the first candidate, which leads through the prompt.
     await new Promise((resolve) => setImmediate(resolve));
     if (signal.aborted || document.version !== version) return [];
-    const runs = Array.from({ length: NUM_OTHERS }, (_, i) => this.#runs.start(document, origin, { purpose: 'other', given: selected, sampling: candidateSampling(i + 1) }));
+    const runs = Array.from({ length: NUM_OTHERS }, (_, i) => this.#runs.start(document, origin, { purpose: 'other', given: selected, sampling: candidateSampling(i + 1), unsure: true }));
     const end = () => {
       for (const run of runs) run.abort();
     };

@@ -76,7 +76,7 @@ export class Finder {
       run = this.#runs.join(place);
     }
     record.source = run ? (run.purpose === 'ahead' ? 'computed ahead' : 'the running request') : 'engine';
-    run ??= this.#start(question);
+    run ??= this.#start(question, record);
     for (;;) {
       const patience = this.#patience(record);
       const outcome = await run.settle(place, patience - (performance.now() - started), signal);
@@ -94,17 +94,18 @@ export class Finder {
         const completion = { ...run.place, insert: run.text };
         const insertion = carryOver(completion, completion.insert, place);
         if (insertion) return { insertion, completion: this.#cache.lookup(place)?.completion ?? completion };
-        if (run.place.offset === place.offset) return 'the model has nothing to add here';
+        // Who asks for it may have what the model was not sure enough of.
+        if (run.place.offset === place.offset && (run.unsure || record.trigger !== 'explicit')) return 'the model has nothing to add here';
       }
       // What is running is another text, or has been typed to its end.
       if (document.version !== version) return 'superseded by further typing';
       record.source = 'engine';
-      run = this.#start(question);
+      run = this.#start(question, record);
     }
   }
 
-  #start({ document, origin, selected }: Question): Run {
-    return this.#runs.start(document, origin, { purpose: 'ask', given: selected });
+  #start({ document, origin, selected }: Question, { trigger }: CompletionRecord): Run {
+    return this.#runs.start(document, origin, { purpose: 'ask', given: selected, unsure: trigger === 'explicit' });
   }
 
   #known(place: Place, record: CompletionRecord): Found | undefined {

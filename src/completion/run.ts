@@ -19,6 +19,8 @@ export class Run {
   /** Where it writes: `origin` with `given`. */
   readonly place: Place;
   readonly purpose: Purpose;
+  /** Its text is shown where the model is not sure, too. */
+  readonly unsure: boolean;
   readonly #eol: '\n' | '\r\n';
   readonly #abort = new AbortController();
   readonly #hurry = new AbortController();
@@ -34,11 +36,12 @@ export class Run {
   /** The editor was answered before the end: what there is later is shown when it is ready. */
   late = false;
 
-  constructor(origin: Place, given: string, purpose: Purpose, eol: '\n' | '\r\n') {
+  constructor(origin: Place, given: string, purpose: Purpose, eol: '\n' | '\r\n', unsure = false) {
     this.origin = origin;
     this.given = given;
     this.place = placeAfter(origin, given);
     this.purpose = purpose;
+    this.unsure = unsure;
     this.#eol = eol;
   }
 

@@ -22,6 +22,8 @@ export interface RunOptions {
   /** Text taken as already inserted at the place. */
   given?: string;
   sampling?: SamplingParams;
+  /** The user has asked for it: shown, too, where the model is not sure. */
+  unsure?: boolean;
 }
 
 interface Live {
@@ -51,8 +53,8 @@ export class Runs implements vscode.Disposable {
   }
 
   /** Starts a request at `origin`, the document's present text. One that answers the editor takes the place of all others. */
-  start(document: vscode.TextDocument, origin: Place, { purpose, given = '', sampling = {} }: RunOptions): Run {
-    const run = new Run(origin, given, purpose, lineEnd(document));
+  start(document: vscode.TextDocument, origin: Place, { purpose, given = '', sampling = {}, unsure = false }: RunOptions): Run {
+    const run = new Run(origin, given, purpose, lineEnd(document), unsure);
     if (purpose === 'ask') for (const other of this.#live.keys()) if (other.purpose !== 'other' || !samePlace(other.place, run.place)) other.abort();
     this.#live.set(run, { run, document, version: document.version });
     this.#follow();
@@ -64,7 +66,7 @@ export class Runs implements vscode.Disposable {
           // Sent a second time (the engine had lost the document), it would be about another text.
           if (!this.#isUnchanged(run)) run.abort();
           const snippets = this.#snippets(document, origin.offset);
-          return { kind: 'complete', docId: this.#mirror.sync(document), offset: origin.offset, ...(given ? { inserted: given } : {}), ...(snippets.length ? { snippets } : {}) };
+          return { kind: 'complete', docId: this.#mirror.sync(document), offset: origin.offset, ...(given ? { inserted: given } : {}), ...(snippets.length ? { snippets } : {}), ...(unsure ? { unsure } : {}) };
         },
         priority: purpose === 'ahead' || purpose === 'warm' ? 'summary' : 'completion',
         sampling: { ...(maxTokens ? { maxTokens } : {}), ...sampling },

@@ -5,7 +5,7 @@
 import type { Engine } from '../../engine/engine.ts';
 import type { TokenRange } from '../../engine/laneIds.ts';
 import type { FinishReason, Priority, SamplingParams } from '../../engine/protocol.ts';
-import { type Detokenizer, Sequence } from '../../engine/sequence.ts';
+import { type Detokenizer, type Prior, Sequence } from '../../engine/sequence.ts';
 
 /** In [0, 1); mulberry32. */
 export type Random = () => number;
@@ -32,6 +32,7 @@ export interface WorkItem {
   /** What is for the prefill lane, where there is one: mostly the file's tokens. */
   prefill: readonly TokenRange[];
   sampling: SamplingParams;
+  prior?: () => Prior;
   /** Steps after its arrival at which it is aborted, unless it has ended; none: never. */
   abortAfter?: number;
   /** Abort while the step runs, rather than before it. */

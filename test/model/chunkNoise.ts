@@ -1,4 +1,5 @@
 /** The rounding noise of a graph: by how much the load of the moment, which decides on chunks, can change a logit. */
+import type { OtherNext } from '../../engine/blending.ts';
 import type { KvWindow } from '../../engine/cache/window.ts';
 import type { OnnxRunner } from '../../engine/model/runner.ts';
 import type { SamplingParams } from '../../engine/protocol.ts';
@@ -33,14 +34,14 @@ export async function chunkNoise(runner: OnnxRunner, window: KvWindow, vocabSize
  * The tokens that the sampler takes behind `tokenIds` when each logit is off by up to `noise`: 1,000 seeded draws. Greedy is
  * the best token of the undisturbed logits alone.
  */
-export async function drawsWithin(noise: number, runner: OnnxRunner, window: KvWindow, tokenIds: readonly number[], sampling: SamplingParams): Promise<Set<number>> {
+export async function drawsWithin(noise: number, runner: OnnxRunner, window: KvWindow, tokenIds: readonly number[], sampling: SamplingParams, other: OtherNext | null): Promise<Set<number>> {
   const params = { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, topLogprobs: 0, seed: 0, ...sampling, logprobs: false };
   if (window.numSlots < tokenIds.length) window.resize(tokenIds.length);
   const newSlots = Int32Array.from(tokenIds, (_, i) => i);
   const logits = Float32Array.from(await runner.run([{ tokenIds: [...tokenIds], startIndex: 0, contextSlots: new Int32Array(0), newSlots, numLogits: 1 }]));
-  if (params.temperature === 0) return new Set([sample(logits, params, tokenIds, tokenIds.length).tokenId]);
+  if (params.temperature === 0) return new Set([sample(logits, params, tokenIds, tokenIds.length, null, other).tokenId]);
   const random = seededRandom(7);
   const draws = new Set<number>();
-  for (let i = 0; i < 1000; i++) draws.add(sample(logits.map((logit) => logit + noise * (2 * random() - 1)), params, tokenIds, tokenIds.length).tokenId);
+  for (let i = 0; i < 1000; i++) draws.add(sample(logits.map((logit) => logit + noise * (2 * random() - 1)), params, tokenIds, tokenIds.length, null, other).tokenId);
   return draws;
 }

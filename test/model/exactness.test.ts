@@ -15,6 +15,7 @@ import { Engine, type EngineOptions } from '../../engine/engine.ts';
 import { type ImportedModel, importModel, kvShape, usualKv } from '../../engine/model/importModel.ts';
 import { OnnxRunner } from '../../engine/model/runner.ts';
 import type { Precision } from '../../engine/protocol.ts';
+import { CopyPrior } from '../../engine/text/copyPrior.ts';
 import { driveWorkload, makeWorkload, type Outcome, type WorkItem } from '../engine/workload.ts';
 import { chunkNoise, drawsWithin } from './chunkNoise.ts';
 
@@ -24,6 +25,8 @@ afterAll(() => rm(cacheDir, { recursive: true, force: true }));
 const NUM_REQUESTS = 2000;
 const CEILING_SLOTS = 300;
 const MAX_CONTEXT = 260;
+/** Weights that let what stands in a prompt win about every other time. */
+const COPYING = { share: 1, doubt: 0.5, match: 1, agreement: 1, confidence: 1 };
 const noText = { detokenizer: () => ({ push: () => '', flush: () => '' }) };
 
 async function withRunner<T>(model: string, precision: Precision, work: (runner: OnnxRunner, window: KvWindow, imported: ImportedModel) => Promise<T>): Promise<T> {
@@ -84,7 +87,7 @@ function mayBeShorter(item: WorkItem, { finishReason, tokenIds }: Outcome, slots
 
 test('float32: 2,000 requests, aborts and edits under a tight ceiling give the tokens of the oracle', async () => {
   await withRunner('qwen3-tied-sharded', 'float32', async (runner, window, { config }) => {
-    const items = workload(config.vocabSize, 0.3, NUM_REQUESTS);
+    const items = workload(config.vocabSize, 0.3, NUM_REQUESTS).map((item, i) => (i % 3 > 0 ? item : { ...item, prior: () => new CopyPrior(COPYING, [item.promptIds.toReversed()], [item.promptIds]) }));
     const { outcomes, stats } = await together(runner, window, items);
     expect(stats.events.evictions).toBeGreaterThanOrEqual(200);
     expect(stats.events.preemptions).toBeGreaterThanOrEqual(200);
@@ -107,7 +110,9 @@ test('float32: 2,000 requests, aborts and edits under a tight ceiling give the t
       }
       different++;
       const before = [...item.promptIds, ...oracle.slice(0, at)];
-      const draws = await drawsWithin(noise, runner, window, before, item.sampling);
+      const prior = item.prior?.() ?? null;
+      for (const id of oracle.slice(0, at)) prior?.push(id);
+      const draws = await drawsWithin(noise, runner, window, before, item.sampling, prior?.next() ?? null);
       expect([...draws], `${item.id}, token ${at}, ${JSON.stringify(item.sampling)}: noise ${noise}`).toContain(got.tokenIds[at]);
     }
     console.log(`float32: noise ${noise.toExponential(2)} over 1,000 positions; ${different} of ${compared} tokens differ, all drawn within it`);

@@ -656,6 +656,32 @@ describe('several candidates when asked by hand', () => {
     expect(h.provider.last?.numCandidates).toBe(3);
   });
 
+  test('what the model is not sure of is shown to who asks for it, even where it has shown nothing by itself', async () => {
+    const h = harness('f(|)\n');
+    h.engine.onRequest = answers((request) => (request.task.unsure ? bySeed(request) : ''));
+    const typed = h.ask();
+    await wait(200);
+    expect(await texts(typed)).toEqual([]);
+    const question = h.ask({ explicit: true });
+    await wait(1000);
+    expect(await texts(question)).toEqual(['first', 'second', 'third']);
+    expect(h.engine.requests.filter(({ message }) => message.priority === 'completion').map(({ task }) => task.unsure ?? false)).toEqual([false, true, true, true]);
+  });
+
+  test('it does not make do with a request under way that shows only what it is sure of', async () => {
+    const h = harness('f(|)\n');
+    const typed = h.ask();
+    await wait(60);
+    const running = h.engine.running[0]!;
+    h.engine.onRequest = answers(bySeed);
+    const question = h.ask({ explicit: true });
+    await wait(50);
+    running.done('');
+    await wait(1000);
+    expect(await texts(question)).toEqual(['first', 'second', 'third']);
+    await typed;
+  });
+
   test('asked for again, as cycling does, they are the same and cost nothing', async () => {
     const h = harness('f(|)\n');
     h.engine.onRequest = answers(bySeed);

@@ -22,6 +22,8 @@ describe('a wrong manifest is refused by name', () => {
     ['{"completion":3}', /^kvasir\.json: completion is not an object/],
     ['{"completion":{"maxTokens":0}}', /^kvasir\.json: completion\.maxTokens is not a whole number/],
     ['{"completion":{"order":"middle"}}', /^kvasir\.json: completion\.order is "middle"; known are "suffixFirst", "family"/],
+    ['{"completion":{"copy":{"share":1.5}}}', /^kvasir\.json: completion\.copy\.share is above 1/],
+    ['{"completion":{"confidence":{"words":2}}}', /^kvasir\.json: completion\.confidence\.words is above 1/],
     ['{"fileBlock":"somewhere"}', /^kvasir\.json: fileBlock is "somewhere"/],
     ['{"chat":{"temperature":-1}}', /^kvasir\.json: chat\.temperature/],
     ['{"summary":{"symbolQuestion":"What?"}}', /^kvasir\.json: summary\.symbolQuestion/],

@@ -152,6 +152,36 @@ describe('a completion', () => {
     expect(request.docId).toBe('a');
   });
 
+  it('copies from the whole file and from what was taken out of it, as they are when it is asked', () => {
+    const behind = `${'const filler = 1;\n'.repeat(200)}doSomething(alpha, beta);\n`;
+    const source = `doSomething(\n${behind}`;
+    const doc = new SourceDocument('a', 'a.ts', source);
+    const { tokenizer } = layout.text;
+    // The bracket, which has come off the prompt, is said again first.
+    const copied = (prepared: PreparedRequest): string[] => {
+      const prior = prepared.prior!();
+      prior.push(tokenizer.encode('(')[0]!);
+      return prior.next()?.tokenIds.map((id) => tokenizer.decode([id])) ?? [];
+    };
+    const prepared = prepareComplete(layout, doc, { offset: 'doSomething('.length });
+    doc.text = 'all of it is another text now';
+    expect(copied(prepared)[0]).toBe('alpha');
+    doc.text = 'doSomething(';
+    expect(copied(prepareComplete(layout, doc, { offset: doc.text.length }))).toEqual([]);
+    doc.removed = ['doSomething(gamma);\n'];
+    expect('gamma'.startsWith(copied(prepareComplete(layout, doc, { offset: doc.text.length }))[0]!)).toBe(true);
+  });
+
+  it('shows what it is sure of, and all of it to who asks for it', () => {
+    const doc = new SourceDocument('a', 'a.ts', 'let a = ');
+    const sure = prepareComplete(layout, doc, { offset: 8 });
+    expect(sure.confidence).toEqual({ line: expect.any(Number), words: expect.any(Number) });
+    expect(sure.sampling.logprobs).toBe(true);
+    const all = prepareComplete(layout, doc, { offset: 8, unsure: true });
+    expect(all.confidence).toBeUndefined();
+    expect(all.sampling.logprobs).toBe(false);
+  });
+
   it('drafts from what was taken out of the file, too', () => {
     const doc = new SourceDocument('a', 'a.ts', 'let a = 1;\n');
     const sources = () => prepareComplete(layout, doc, { offset: doc.text.length }).draftSources!().map((ids) => layout.text.tokenizer.decode(ids));

@@ -1,0 +1,66 @@
+/**
+ * How much of what a model writes at a cursor is sure enough to be shown. The probability that all so far is right is the product of its
+ * tokens' (calibrated for the built-in model, whose figures docs/quality.md has): a line is shown once it is whole, when that is not too
+ * small; the words at its beginning at once, as long as it is large. Nothing that has been shown is taken back, as it only ever falls.
+ */
+
+export interface ConfidenceLimits {
+  /** Least probability of a whole line with all before it, and of words by themselves, 0 to 1. Both 0: everything is shown. */
+  readonly line: number;
+  readonly words: number;
+}
+
+const WORD_CHARACTER = /[\p{L}\p{N}_$]/u;
+const TRAILING_WORD = /[\p{L}\p{N}_$]+$/u;
+
+export class Confidence {
+  readonly #line: number;
+  readonly #words: number;
+  /** Of all of the text. */
+  #logprob = 0;
+  #text = '';
+  #numSure = 0;
+
+  constructor({ line, words }: ConfidenceLimits) {
+    this.#line = Math.log(line);
+    this.#words = Math.log(words);
+  }
+
+  /** Characters of the text that may be shown. */
+  get numSure(): number {
+    return this.#numSure;
+  }
+
+  /** Nothing more will be. */
+  get isLost(): boolean {
+    return this.#logprob < this.#line;
+  }
+
+  /** A token and the text that it completes. */
+  push(text: string, logprob: number): void {
+    const before = this.#logprob;
+    this.#logprob += logprob;
+    const length = this.#text.length;
+    this.#text += text;
+    // What is held back of a word was sure when the last of it came; that it ends there shows only now.
+    if (before >= this.#words && text !== '' && !WORD_CHARACTER.test(text[0]!)) this.#showWords(length);
+    if (this.isLost) return;
+    if (this.#logprob >= this.#words) this.#showWords(this.#text.length - (TRAILING_WORD.exec(this.#text)?.[0].length ?? 0));
+    const lineEnd = this.#text.lastIndexOf('\n');
+    if (lineEnd >= length) this.#show(lineEnd + 1);
+  }
+
+  /** All of the text is what the model had to say. */
+  settle(): void {
+    if (!this.isLost) this.#show(this.#text.length);
+  }
+
+  /** A bracket alone is nothing to look at. */
+  #showWords(end: number): void {
+    if (WORD_CHARACTER.test(this.#text.slice(0, end))) this.#show(end);
+  }
+
+  #show(end: number): void {
+    this.#numSure = Math.max(this.#numSure, end);
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * PURE: what code mostly is: something that stands in the file already. Where the last tokens before the cursor have stood before, what
+ * followed there is a guess at what follows now; all such places vote, longer matches for more. A small model, which copies badly, gains
+ * a fifth of its uncertainty by it (docs/quality.md); a large one copies by itself.
+ *
+ * The distribution is mixed with the model's, p = (1 - w) model + w copied, as in a cache language model (Kuhn and De Mori, 1990). How much
+ * it weighs depends on how long the longest match is, how far the places agree, and how sure the model is; the manifest has the figures,
+ * fitted by likelihood on code. A function of the text alone, so tokens stay what they are whoever shares a step.
+ */
+import type { OtherNext } from '../blending.ts';
+
+/** How much copying weighs: share * sigmoid(match * ln(longest match) + agreement * (share of the likeliest) - confidence * (the model's likeliest) - doubt). */
+export interface CopyWeights {
+  /** At most, 0 to 1. 0: nothing is copied. */
+  readonly share: number;
+  readonly doubt: number;
+  readonly match: number;
+  readonly agreement: number;
+  readonly confidence: number;
+}
+
+/** Longer matches count as equal; a place with one token more in common has so many times the vote, up to MOST_VOTING. */
+const MOST_COMPARED = 32;
+const MOST_VOTING = 16;
+const PER_TOKEN = 2.5;
+/** Places that are looked at for one token, the last ones: a comma may stand everywhere. */
+const MOST_PLACES = 512;
+/** Of tokens that may come next, the likeliest. */
+const MOST_TOKENS = 64;
+/** Between texts: no token. */
+const BREAK = -1;
+/** So that what nothing has copied can still be. */
+const MOST_WEIGHT = 0.98;
+
+export class CopyPrior {
+  readonly #weights: CopyWeights;
+  /** The texts, each behind a break, the last of them the one that goes on. */
+  readonly #tokens: number[] = [];
+  /** By token, the last place where it stands, but for the very last; and by place, the one before it with the same token. */
+  readonly #last = new Map<number, number>();
+  readonly #before: number[] = [];
+
+  /** @param texts token ids of what may be copied from, the likeliest last; @param current of the text up to where it goes on. */
+  constructor(weights: CopyWeights, texts: readonly (readonly number[])[], current: readonly (readonly number[])[]) {
+    this.#weights = weights;
+    for (const text of texts) this.#add([BREAK], text);
+    this.#add([BREAK], ...current);
+  }
+
+  /** The text has gone on by a token. */
+  push(tokenId: number): void {
+    this.#add([tokenId]);
+  }
+
+  /** What may come next; null where the last token has stood nowhere. */
+  next(): OtherNext | null {
+    const votes = new Map<number, number>();
+    const end = this.#tokens.length - 1;
+    let longest = 0;
+    let place = this.#last.get(this.#tokens[end]!) ?? -1;
+    for (let n = 0; place >= 0 && n < MOST_PLACES; n++, place = this.#before[place]!) {
+      const tokenId = this.#tokens[place + 1]!;
+      if (tokenId === BREAK) continue;
+      const length = this.#commonLength(place, end);
+      longest = Math.max(longest, length);
+      votes.set(tokenId, (votes.get(tokenId) ?? 0) + PER_TOKEN ** Math.min(length, MOST_VOTING));
+    }
+    if (votes.size === 0) return null;
+    const ranked = [...votes].sort(([a, votesOfA], [b, votesOfB]) => votesOfB - votesOfA || a - b).slice(0, MOST_TOKENS);
+    const all = ranked.reduce((sum, [, vote]) => sum + vote, 0);
+    const shares = ranked.map(([, vote]) => vote / all);
+    const { share, doubt, match, agreement, confidence } = this.#weights;
+    const known = match * Math.log(longest) + agreement * shares[0]! - doubt;
+    return { tokenIds: ranked.map(([id]) => id), shares, weight: (likeliest) => Math.min(MOST_WEIGHT, share / (1 + Math.exp(confidence * likeliest - known))) };
+  }
+
+  #add(...texts: (readonly number[])[]): void {
+    for (const text of texts) {
+      for (const tokenId of text) {
+        // The last token's place is known once something follows it: it must not find itself.
+        const at = this.#tokens.length - 1;
+        if (at >= 0) {
+          this.#before[at] = this.#last.get(this.#tokens[at]!) ?? -1;
+          this.#last.set(this.#tokens[at]!, at);
+        }
+        this.#tokens.push(tokenId);
+      }
+    }
+  }
+
+  /** How many tokens up to `a` equal those up to `b`, the text's end. */
+  #commonLength(a: number, b: number): number {
+    let length = 0;
+    while (length < MOST_COMPARED && length <= a && this.#tokens[a - length] === this.#tokens[b - length] && this.#tokens[a - length] !== BREAK) length++;
+    return length;
+  }
+}

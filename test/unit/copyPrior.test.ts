@@ -1,0 +1,95 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { blend } from '../../engine/blending.ts';
+import { type SamplerParams, sample } from '../../engine/sampler.ts';
+import { CopyPrior, type CopyWeights } from '../../engine/text/copyPrior.ts';
+
+const WEIGHTS: CopyWeights = { share: 1, doubt: 1, match: 1, agreement: 1, confidence: 2 };
+const GREEDY: SamplerParams = { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, logprobs: true, topLogprobs: 0, seed: 1 };
+
+/** The rule written down without a thought for speed. */
+function votes(texts: number[][], current: number[]): Map<number, number> {
+  const found = new Map<number, number>();
+  for (const text of [...texts, current]) {
+    for (let i = 0; i + 1 < text.length; i++) {
+      let length = 0;
+      while (length < 32 && length <= i && length < current.length && text[i - length] === current[current.length - 1 - length]) length++;
+      if (length > 0) found.set(text[i + 1]!, (found.get(text[i + 1]!) ?? 0) + 2.5 ** Math.min(16, length));
+    }
+  }
+  return found;
+}
+
+const someTokens = fc.array(fc.nat(5), { maxLength: 60 });
+
+test('property: what followed the last tokens elsewhere, the longer what they have in common the more it counts', () => {
+  fc.assert(
+    fc.property(fc.array(someTokens, { maxLength: 3 }), fc.array(fc.nat(5), { minLength: 1, maxLength: 60 }), someTokens, (texts, before, generated) => {
+      const prior = new CopyPrior(WEIGHTS, texts, [before.slice(0, 20), before.slice(20)]);
+      for (const tokenId of generated) prior.push(tokenId);
+      const expected = votes(texts, [...before, ...generated]);
+      const next = prior.next();
+      expect(next === null).toBe(expected.size === 0);
+      if (!next) return;
+      const all = [...expected.values()].reduce((sum, vote) => sum + vote, 0);
+      expect(new Map(next.tokenIds.map((id, i) => [id, next.shares[i]!.toFixed(9)]))).toEqual(new Map([...expected].map(([id, vote]) => [id, (vote / all).toFixed(9)])));
+      expect([...next.shares].sort((a, b) => b - a)).toEqual(next.shares);
+    }),
+  );
+});
+
+test('it weighs more for longer matches, for places that agree, and where the model is not sure; never all, and nothing without a share', () => {
+  const text = [1, 2, 3, 4, 5, 6, 7, 8];
+  const after = (current: number[], texts = [text], weights = WEIGHTS): number => new CopyPrior(weights, texts, [current]).next()!.weight(0.5);
+  expect(after([4])).toBeLessThan(after([3, 4]));
+  expect(after([3, 4])).toBeLessThan(after([1, 2, 3, 4]));
+  expect(after([3, 4], [text, [3, 4, 9]])).toBeLessThan(after([3, 4], [text, text]));
+  const next = new CopyPrior(WEIGHTS, [text], [[3, 4]]).next()!;
+  expect(next.weight(0.9)).toBeLessThan(next.weight(0.1));
+  expect(after([3, 4], [text], { ...WEIGHTS, match: 100 })).toBeLessThan(0.99);
+  expect(after([3, 4], [text], { ...WEIGHTS, share: 0 })).toBe(0);
+  expect(new CopyPrior(WEIGHTS, [text], [[9]]).next()).toBeNull();
+  expect(new CopyPrior(WEIGHTS, [], [[]]).next()).toBeNull();
+  // The end of one text and the beginning of the next are not neighbours.
+  expect(new CopyPrior(WEIGHTS, [[1, 2], [3, 4]], [[2]]).next()).toBeNull();
+});
+
+test('blending: the softmax of the logits is the mixture, and undoing leaves them as they were', () => {
+  fc.assert(
+    fc.property(fc.array(fc.double({ min: -20, max: 20, noNaN: true }), { minLength: 3, maxLength: 40 }), fc.double({ min: 0, max: 0.97, noNaN: true }), (values, weight) => {
+      const logits = Float32Array.from(values);
+      const before = logits.slice();
+      const softmax = (row: Float32Array): number[] => {
+        const max = Math.max(...row);
+        const sum = row.reduce((total, v) => total + Math.exp(v - max), 0);
+        return Array.from(row, (v) => Math.exp(v - max) / sum);
+      };
+      const own = softmax(logits);
+      const max = Math.max(...logits);
+      const logZ = max + Math.log(logits.reduce((total, v) => total + Math.exp(v - max), 0));
+      const told: number[] = [];
+      const weigh = (likeliest: number): number => {
+        told.push(likeliest);
+        return weight;
+      };
+      const { undo } = blend(logits, logZ, max, { tokenIds: [2, 0], shares: [0.75, 0.25], weight: weigh });
+      expect(told).toEqual([expect.closeTo(Math.max(...own), 5)]);
+      const mixed = own.map((p, id) => (1 - weight) * p + weight * (id === 2 ? 0.75 : id === 0 ? 0.25 : 0));
+      for (const [id, p] of softmax(logits).entries()) expect(p).toBeCloseTo(mixed[id]!, 5);
+      undo();
+      expect(logits).toEqual(before);
+    }),
+  );
+});
+
+test('sampling: what is copied can win, its log-probability is that of the mixture, and what has to come stays what has to come', () => {
+  const logits = Float32Array.from([0, 3, 0, 2]);
+  const other = { tokenIds: [2], shares: [1], weight: () => 0.8 };
+  const model = Math.exp(0) / (Math.exp(3) + Math.exp(2) + 2);
+  const { tokenId, logprob } = sample(logits, GREEDY, [], 0, null, other);
+  expect(tokenId).toBe(2);
+  expect(logprob).toBeCloseTo(Math.log(0.8 + 0.2 * model), 5);
+  expect(sample(logits, GREEDY, [], 0, [0, 3], other).tokenId).toBe(3);
+  expect(sample(logits, GREEDY, [], 0, [0, 2], other)).toMatchObject({ tokenId: 2 });
+  expect(logits).toEqual(Float32Array.from([0, 3, 0, 2]));
+});
