@@ -25,7 +25,12 @@ export class Ceiling {
 
   /** Bytes of window and store together. */
   get limit(): number {
-    return this.maxBytes - this.#reserve;
+    return this.limitWith(this.maxBytes);
+  }
+
+  /** The same, were this the ceiling. */
+  limitWith(maxBytes: number): number {
+    return maxBytes - this.#reserve;
   }
 
   /** The largest P, with an empty store. */
@@ -63,7 +68,7 @@ export class Ceiling {
 
   /** As slotsUnder, were this the ceiling. */
   slotsWith(maxBytes: number): number {
-    return this.slotsUnder(maxBytes - this.#reserve);
+    return this.slotsUnder(this.limitWith(maxBytes));
   }
 
   get #hasPages(): boolean {

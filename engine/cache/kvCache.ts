@@ -255,7 +255,7 @@ export class KvCache {
 
   /** Sets the ceiling and keeps it at once: demotes and drops unreferenced runs, shrinks the window. Slots move. */
   setMaxBytes(maxBytes: number): void {
-    this.#memory.setMaxBytes(maxBytes, this.#tails());
+    this.#memory.setMaxBytes(maxBytes, [...this.#tails()]);
   }
 
   /** Slots that `allocate` could hand out beside what a sparse lease on so many tokens holds. */

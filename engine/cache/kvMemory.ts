@@ -32,6 +32,9 @@ const LEAST_SHRINK = 2 * WINDOW_STEP;
 /** When all is quiet, runs unused for so long leave the window for the store. */
 const STALE_MS = 60_000;
 
+/** Slots in use that are in no run. */
+type Tail = number[] | Int32Array;
+
 export interface KvMemoryOptions {
   readonly window: KvWindow;
   readonly maxBytes: number;
@@ -120,7 +123,7 @@ export class KvMemory {
     if (n > this.available) return null;
     while (this.#slots.numFree < n) {
       const missing = n - this.#slots.numFree;
-      const more = this.#grow(missing, this.ceiling.softSlots) || this.#reclaim(missing, this.window.numSlots) || this.#grow(missing, this.ceiling.mostSlots);
+      const more = this.#grow(missing, this.ceiling.softSlots) || this.#reclaim(missing) || this.#grow(missing, this.ceiling.mostSlots);
       if (!more) return null;
     }
     return this.#slots.take(n, after, preferred);
@@ -158,14 +161,13 @@ export class KvMemory {
 
   /** Whether the store has so many bytes more, older runs gone or not; this run stays. */
   makeRoomInStore(bytes: number, node: TreeNode): boolean {
-    return this.keeping([node], () => this.#storeRoom.make(this.ceiling.limit - this.window.bytes - bytes, null));
+    return this.keeping([node], () => this.#storeRoom.make(this.#storeMost - bytes, null));
   }
 
   /** Keeps so many bytes for what a sparse lease will hold. Slots move: `tails`, see SlotPlaces. */
-  setAside(bytes: number, tails: Iterable<number[] | Int32Array>): void {
+  setAside(bytes: number, tails: readonly Tail[]): void {
     this.ceiling.aside = bytes;
-    const target = Math.max(this.ceiling.mostSlots, roundUp(this.numReferenced, WINDOW_STEP));
-    if (target < this.window.numSlots) this.#shrinkTo(target, tails);
+    this.#shrinkTo(Math.max(this.ceiling.mostSlots, roundUp(this.numReferenced, WINDOW_STEP)), this.ceiling.limit, tails);
   }
 
   /** Brings a referenced run into the window; false when there is no room for it, or its rows are lost. */
@@ -207,7 +209,7 @@ export class KvMemory {
     const halve = (): TreeNode | null => this.lost.reading(node, () => this.lost.split(node, at));
     // Of rows that the window has, too, a copy that cannot be read is gone with the first attempt.
     const upper = halve() ?? (node.slots && !node.stored ? halve() : null);
-    if (upper && this.store.bytes > before) this.keeping(pathTo(upper), () => this.#storeRoom.make(this.ceiling.limit - this.window.bytes, null));
+    if (upper && this.store.bytes > before) this.keeping(pathTo(upper), () => this.#storeRoom.make(this.#storeMost, null));
     return upper;
   }
 
@@ -218,7 +220,7 @@ export class KvMemory {
   insertStored(parent: TreeNode, tokenIds: number[], blocks: readonly StoredBlock[]): TreeNode | null {
     const { bytes } = runOf(blocks);
     const path = pathTo(parent);
-    const fits = this.keeping(path, () => this.#storeRoom.make(this.ceiling.limit - this.window.bytes - bytes, null));
+    const fits = this.keeping(path, () => this.#storeRoom.make(this.#storeMost - bytes, null));
     // A run in the window has all that stands before it there, too.
     const slots = fits ? null : this.keeping(path, () => (path.every((node) => this.promote(node)) ? this.allocate(tokenIds.length, parent.slots?.at(-1)) : null));
     if (!fits && !slots) return null;
@@ -270,33 +272,33 @@ export class KvMemory {
     return this.numReferenced - this.ceiling.slotsWith(maxBytes);
   }
 
-  /** Sets the ceiling and keeps it at once. The caller has seen to it that `excess` is at most 0. `tails`: see SlotPlaces. */
-  setMaxBytes(maxBytes: number, tails: Iterable<number[]>): void {
+  /** Sets the ceiling, having kept it: the one before holds meanwhile. The caller has seen to it that `excess` is at most 0. `tails`: see SlotPlaces. */
+  setMaxBytes(maxBytes: number, tails: readonly Tail[]): void {
+    const limit = this.ceiling.limitWith(maxBytes);
+    this.#shrinkTo(this.ceiling.slotsWith(maxBytes), limit, tails);
+    this.#storeRoom.make(Math.max(0, limit - this.window.bytes), null);
     this.ceiling.maxBytes = maxBytes;
-    const target = Math.min(this.window.numSlots, this.ceiling.maxSlots);
-    if (target < this.window.numSlots) this.#shrinkTo(target, tails);
-    this.#storeRoom.make(this.ceiling.limit - this.window.bytes, null);
   }
 
   /** For quiet moments: demotes stale runs, and gives the memory of free slots back when there are many. */
-  shrink(tails: readonly (number[] | Int32Array)[]): void {
+  shrink(tails: readonly Tail[]): void {
     const now = this.#clock();
     const stale = this.#dead().filter((node) => !node.pinned && now - node.lastUse > STALE_MS);
     const left = this.numHeld - stale.reduce((sum, { slots }) => sum + slots!.length, 0);
     const shrinks = this.#isWorthShrinking(this.#slotsAround(left));
-    for (const node of stale) if (!(shrinks ? this.#demoteShrinking(node, tails) : this.#demote(node, this.window.numSlots))) break;
+    for (const node of stale) if (!(shrinks ? this.#demoteShrinking(node, tails) : this.#demote(node, this.#storeMost))) break;
     const target = this.#slotsAround(this.numHeld);
-    if (this.#isWorthShrinking(target)) this.#shrinkTo(target, tails);
+    if (this.#isWorthShrinking(target)) this.#shrinkTo(target, this.ceiling.limit, tails);
   }
 
   /**
    * Demotes a run into the room that the window leaves the store once it is smaller. The ceiling holds meanwhile: where there is no
    * room yet, free slots are given back first, and then the run leaves a page's worth at a time. False where it has to stay.
    */
-  #demoteShrinking(node: TreeNode, tails: readonly (number[] | Int32Array)[]): boolean {
-    if (!this.#hasStoreRoom(node)) this.#shrinkTo(Math.min(this.window.numSlots, this.#slotsAround(this.numHeld)), tails);
+  #demoteShrinking(node: TreeNode, tails: readonly Tail[]): boolean {
+    if (!this.#hasStoreRoom(node)) this.#giveBack(this.#initialSlots, tails);
     const rest = this.#hasStoreRoom(node) ? null : this.#storeRoom.cut(node, RECLAIM_TOKENS);
-    return this.#demote(node, this.window.numSlots) && (rest === null || this.#demoteShrinking(rest, tails));
+    return this.#demote(node, this.#storeMost) && (rest === null || this.#demoteShrinking(rest, tails));
   }
 
   /** P with room for so many slots. */
@@ -337,30 +339,67 @@ export class KvMemory {
     if (this.window.pageSlots !== pageSlots) this.places.layout++;
   }
 
-  #shrinkTo(target: number, tails: Iterable<number[] | Int32Array>): void {
-    if (target === this.window.numSlots) return;
-    while (this.numHeld > target) {
-      if (!this.#reclaim(this.numHeld - target, target)) throw new Error('The window shrinks below the slots in use.');
+  /**
+   * Brings the window down to `target` slots, or leaves it as small as it is. `limit`: bytes of window and store then; meanwhile
+   * the ceiling's holds, so what leaves for the store leaves a page's worth at a time, and the pages behind it are given back.
+   */
+  #shrinkTo(target: number, limit: number, tails: readonly Tail[]): void {
+    while (this.window.numSlots > target) {
+      if (!this.#giveBack(target, tails) && !this.#leave(target, limit)) throw new Error('The window shrinks below the slots in use.');
     }
-    this.places.compact(target, tails);
-    this.#resize(target);
   }
 
-  /** Takes slots from the unreferenced run that goes first. `numSlots` is the P that the ceiling is reckoned with. */
-  #reclaim(missing: number, numSlots: number): boolean {
-    const victim = firstToGo(this.tree.nodes(), this.order(), (node) => node.refCount === 0 && node.slots !== null);
-    if (!victim) return false;
-    this.#storeRoom.cut(victim, Math.max(missing, RECLAIM_TOKENS));
-    if (this.#demote(victim, numSlots)) return true;
-    this.#storeRoom.cut(victim, Math.max(missing, DROP_TOKENS));
-    this.drop(victim);
+  /** Gives back the memory of free slots, whole pages of them or all beyond `least`; false where there are too few. */
+  #giveBack(least: number, tails: readonly Tail[]): boolean {
+    const target = Math.max(least, this.numHeld <= least ? 0 : roundUp(this.numHeld, WINDOW_STEP));
+    if (target >= this.window.numSlots) return false;
+    this.places.compact(target, tails);
+    this.#resize(target);
     return true;
   }
 
-  /** Moves an unreferenced run to the store; false when the ceiling leaves no room, though older runs were to go. */
-  #demote(node: TreeNode, numSlots: number): boolean {
+  /** Takes slots of the unreferenced run that goes first, for the window to have a page less on its way to `target` slots; `limit`: see #shrinkTo. */
+  #leave(target: number, limit: number): boolean {
+    const victim = this.#firstToGo();
+    if (!victim) return false;
+    const most = limit - target * this.ceiling.bytesPerSlot;
+    const all = this.numHeld - target;
+    const page = this.numHeld - Math.max(target, roundUp(this.window.numSlots, WINDOW_STEP) - WINDOW_STEP);
+    // What has no room at the end goes first: it would take with it what goes on from it.
+    if (!victim.stored && !this.#storeRoom.make(most - this.#bytesInStore(victim, Math.min(all, victim.slots!.length)), victim)) {
+      this.#dropEnd(victim, all - this.#rowsWithin(most));
+      return true;
+    }
+    const now = Math.min(most, this.#storeMost);
+    this.#storeRoom.cut(victim, Math.max(page, Math.min(all, this.#rowsWithin(now))));
+    if (!this.#demote(victim, now)) this.#dropEnd(victim, page - this.#rowsWithin(now));
+    return true;
+  }
+
+  /** Takes slots from the unreferenced run that goes first. */
+  #reclaim(missing: number): boolean {
+    const victim = this.#firstToGo();
+    if (!victim) return false;
+    this.#storeRoom.cut(victim, Math.max(missing, RECLAIM_TOKENS));
+    if (!this.#demote(victim, this.#storeMost)) this.#dropEnd(victim, missing);
+    return true;
+  }
+
+  /** Of the runs in the window that nobody references. */
+  #firstToGo(): TreeNode | null {
+    return firstToGo(this.tree.nodes(), this.order(), (node) => node.refCount === 0 && node.slots !== null);
+  }
+
+  /** Of a run that nobody uses. */
+  #dropEnd(node: TreeNode, numTokens: number): void {
+    this.#storeRoom.cut(node, Math.max(numTokens, DROP_TOKENS));
+    this.drop(node);
+  }
+
+  /** Moves an unreferenced run to the store; false when it would have more than `most` bytes then, though older runs were to go. */
+  #demote(node: TreeNode, most: number): boolean {
     if (!node.stored) {
-      if (!this.#storeRoom.make(this.#storeLimit(node, numSlots), node)) return false;
+      if (!this.#storeRoom.make(most - this.#bytesInStore(node), node)) return false;
       node.stored = node.pruned ? this.store.putKept(this.window, node.slots!, node.tokenIds.length) : this.store.put(this.window, node.slots!);
     }
     this.#slots.give(node.slots!);
@@ -370,13 +409,23 @@ export class KvMemory {
     return true;
   }
 
-  /** Bytes that the store may have before a run of the window comes to it, beside a window of so many slots. */
-  #storeLimit(node: TreeNode, numSlots: number): number {
-    return this.ceiling.limit - numSlots * this.ceiling.bytesPerSlot - node.slots!.length * (node.pruned ? this.store.bytesPerKeptRow : this.store.bytesPerToken);
+  /** Bytes that the store may have beside the window as it is. */
+  get #storeMost(): number {
+    return this.ceiling.limit - this.window.bytes;
+  }
+
+  /** That a run of the window takes there, or so many rows of it. */
+  #bytesInStore(node: TreeNode, numRows = node.slots!.length): number {
+    return numRows * (node.pruned ? this.store.bytesPerKeptRow : this.store.bytesPerToken);
+  }
+
+  /** That the store can take before it has so many bytes. */
+  #rowsWithin(bytes: number): number {
+    return Math.max(0, Math.floor((bytes - this.store.bytes) / this.store.bytesPerToken));
   }
 
   /** Whether a run of the window can go to the store with nothing else gone. */
   #hasStoreRoom(node: TreeNode): boolean {
-    return node.stored !== null || this.store.bytes <= this.#storeLimit(node, this.window.numSlots);
+    return node.stored !== null || this.store.bytes + this.#bytesInStore(node) <= this.#storeMost;
   }
 }

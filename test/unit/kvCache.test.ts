@@ -1,5 +1,7 @@
+import { tmpdir } from 'node:os';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
 import { KvCache } from '../../engine/cache/kvCache.ts';
 import { type Lease, numComputed } from '../../engine/cache/lease.ts';
 import { pathTo } from '../../engine/cache/prefixTree.ts';
@@ -12,10 +14,10 @@ import { fakeShape } from '../engine/fakeRunner.ts';
 
 const BYTES = kvBytesPerToken(fakeShape());
 
-function newCache(slots: number, softSlots = slots): { cache: KvCache; window: KvWindow; clock: { now: number } } {
+function newCache(slots: number, softSlots = slots, spillFile: SpillFile | null = null): { cache: KvCache; window: KvWindow; clock: { now: number } } {
   const window = new KvWindow(fakeShape(), 0);
   const clock = { now: 0 };
-  return { cache: new KvCache({ window, maxBytes: slots * BYTES, softSlots, clock: () => clock.now }), window, clock };
+  return { cache: new KvCache({ window, maxBytes: slots * BYTES, softSlots, clock: () => clock.now, spillFile }), window, clock };
 }
 
 /** Computes what is missing of a sequence, as a step would; false when it does not fit. */
@@ -61,6 +63,56 @@ test.each([{ numOld: 760, least: 760 }, { numOld: 1000, least: 700 }])('what a q
   expect(cache.windowSlots).toEqual({ total: 256, free: 256, held: 0 });
   expect(cache.describe(young)).toMatchObject({ tokens: 1024, tier: 'store' });
   expect(cache.describe(old).tokens).toBeGreaterThanOrEqual(least);
+});
+
+/** The most bytes that window and store have had together, also within an operation: whatever changes them, here one or the other is read or resized. */
+function watched({ cache, window }: { cache: KvCache; window: KvWindow }): { most: number } {
+  const seen = { most: 0 };
+  const look = (): void => {
+    seen.most = Math.max(seen.most, cache.windowBytes + cache.storeBytes);
+  };
+  const { read, resize, exchange } = window;
+  window.read = (slots) => {
+    look();
+    return read.call(window, slots);
+  };
+  window.resize = (...sizes) => {
+    // What has left the window since is in the store by now.
+    look();
+    resize.apply(window, sizes);
+    look();
+  };
+  window.exchange = (from, to) => {
+    look();
+    exchange.call(window, from, to);
+  };
+  return seen;
+}
+
+test.each([0, 100])('what a long context has set aside leaves a full window a page at a time: no byte is too many meanwhile, and less than a page is lost, with %i slots of room', (room) => {
+  const spillFile = new SpillFile(tmpdir(), 1e9, () => {});
+  const { cache, window } = newCache(2048 + room, 2048, spillFile);
+  cached(cache, window, run(1024, 1));
+  cached(cache, window, run(1024, 2));
+  expect(cache.windowSlots).toMatchObject({ total: 2048, free: 0 });
+  const seen = watched({ cache, window });
+  cache.setAside(8000);
+  cache.checkIntegrity();
+  expect(seen.most).toBeLessThanOrEqual((2048 + room) * BYTES);
+  expect(cache.windowSlots.total).toBeLessThanOrEqual(1024);
+  const left = cache.describe(run(1024, 1)).tokens + cache.describe(run(1024, 2)).tokens;
+  expect(left).toBeGreaterThanOrEqual(2048 - 256 + room);
+});
+
+test('a lower ceiling is kept a page at a time: the one before holds meanwhile, and what has room under the new one stays', () => {
+  const { cache, window } = newCache(2048, 2048);
+  cached(cache, window, run(2048, 1));
+  const seen = watched({ cache, window });
+  cache.setMaxBytes((1024 + 200) * BYTES);
+  cache.checkIntegrity();
+  expect(seen.most).toBe(2048 * BYTES);
+  expect(cache.windowSlots).toEqual({ total: 1024, free: 0, held: 1024 });
+  expect(cache.describe(run(2048, 1)).tokens).toBeGreaterThanOrEqual(1024 + 200);
 });
 
 test('two sequences that compute the same keep one copy', () => {
