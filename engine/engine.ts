@@ -256,7 +256,8 @@ export class Engine {
     if (await this.save(blocks, QUIET_MS)) return true;
     if (this.#stepping || this.hasWork() || mustEnd()) return false;
     // Only outside the window rows can be coded, and since the last step more has been out of use for long.
-    if (this.#cache.runs.isShort) this.#cache.shrink();
+    const { codedAfterMs } = this.#cache.runs;
+    if (codedAfterMs < Number.POSITIVE_INFINITY) this.#cache.shrink(codedAfterMs);
     return this.#cache.runs.compress() || this.#prune([...blocks, ...secret], mustEnd);
   }
 

@@ -31,10 +31,11 @@ export class CachedRuns {
     this.#onInsert = options.onInsert;
   }
 
-  /** Whether so much memory is taken that whatever is out of use is coded. */
-  get isShort(): boolean {
+  /** For how long, in ms, whatever is coded with so much memory taken as now has been out of use at least; Infinity: nothing is. */
+  get codedAfterMs(): number {
     const fullness = this.#fullness;
-    return this.#compression?.only === null && this.#compression.rungs.some((rung) => fullness >= rung.fullness);
+    const rungs = this.#compression?.only === null ? this.#compression.rungs : [];
+    return Math.min(...rungs.filter((rung) => fullness >= rung.fullness).map(({ idleMs }) => idleMs));
   }
 
   /**

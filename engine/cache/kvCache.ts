@@ -268,9 +268,9 @@ export class KvCache {
     this.#memory.setAside(numTokens === 0 ? 0 : this.sparse.room.storeBytes(numTokens), [...this.#tails(), ...inFlight]);
   }
 
-  /** For moments without work: gives back memory that is not needed. Slots move. */
-  shrink(): void {
-    this.#memory.shrink([...this.#tails()]);
+  /** For moments without work: gives back memory that is not needed. `codedAfterMs`: see KvMemory. Slots move. */
+  shrink(codedAfterMs?: number): void {
+    this.#memory.shrink([...this.#tails()], codedAfterMs);
   }
 
   /** Keeps the runs of a prefix, those still to come included, until all others are gone. null ends it. */

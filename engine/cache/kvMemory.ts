@@ -16,7 +16,7 @@ import { SlotPlaces } from './slotPlaces.ts';
 import { SlotAllocator } from './slots.ts';
 import type { SpillFile } from './disk/spillFile.ts';
 import { StoreRoom } from './storeRoom.ts';
-import { keptBlocks, KvStore, runOf, splitReserve, type StoredBlock } from './store.ts';
+import { BLOCK_TOKENS, keptBlocks, KvStore, runOf, splitReserve, type StoredBlock } from './store.ts';
 import { type KvRows, kvBytesPerToken } from './kvRows.ts';
 import { type KvWindow, PAGE_SLOTS } from './window.ts';
 
@@ -29,6 +29,8 @@ const RECLAIM_TOKENS = PAGE_SLOTS;
 const DROP_TOKENS = 32;
 /** Shrinking moves slots: it must free at least this many. */
 const LEAST_SHRINK = 2 * WINDOW_STEP;
+/** Of the rows that codecs are about to make smaller, the share that may go for the others to leave the window: those become half as large or less. */
+const MOST_LOST = 0.25;
 /** When all is quiet, runs unused for so long leave the window for the store. */
 const STALE_MS = 60_000;
 
@@ -280,25 +282,71 @@ export class KvMemory {
     this.ceiling.maxBytes = maxBytes;
   }
 
-  /** For quiet moments: demotes stale runs, and gives the memory of free slots back when there are many. */
-  shrink(tails: readonly Tail[]): void {
-    const now = this.#clock();
-    const stale = this.#dead().filter((node) => !node.pinned && now - node.lastUse > STALE_MS);
-    const left = this.numHeld - stale.reduce((sum, { slots }) => sum + slots!.length, 0);
-    const shrinks = this.#isWorthShrinking(this.#slotsAround(left));
-    for (const node of stale) if (!(shrinks ? this.#demoteShrinking(node, tails) : this.#demote(node, this.#storeMost))) break;
+  /**
+   * For quiet moments: demotes stale runs as far as the store has room, and gives the memory of free slots back when there are many.
+   * `codedAfterMs`: memory is short, and what nobody has used for so long is coded once it is in the store; then every page is worth it.
+   */
+  shrink(tails: readonly Tail[], codedAfterMs = Number.POSITIVE_INFINITY): void {
+    const stale = this.#stale(STALE_MS);
+    const least = this.#slotsAround(this.numHeld - numSlotsOf(stale));
+    const isShort = codedAfterMs < Number.POSITIVE_INFINITY;
+    const shrinks = isShort ? least < this.window.numSlots : this.#isWorthShrinking(least);
+    if (isShort && shrinks) this.#makeWay(this.#stale(Math.max(STALE_MS, codedAfterMs)), tails);
+    // What stays keeps what it goes on from.
+    for (const node of this.#stale(STALE_MS)) if (![...node.children.values()].some(({ slots }) => slots)) this.#demoteWhatFits(node, shrinks ? tails : null);
     const target = this.#slotsAround(this.numHeld);
     if (this.#isWorthShrinking(target)) this.#shrinkTo(target, this.ceiling.limit, tails);
   }
 
   /**
-   * Demotes a run into the room that the window leaves the store once it is smaller. The ceiling holds meanwhile: where there is no
-   * room yet, free slots are given back first, and then the run leaves a page's worth at a time. False where it has to stay.
+   * Demotes a run, from its end, as far as the store has room beside a window that shrinks with it. The ceiling holds meanwhile: free
+   * slots are given back first, and where there is no room for all, the run leaves a page's worth at a time, or what fits of that. `tails` null: the window stays as large as it is.
    */
-  #demoteShrinking(node: TreeNode, tails: readonly Tail[]): boolean {
-    if (!this.#hasStoreRoom(node)) this.#giveBack(this.#initialSlots, tails);
-    const rest = this.#hasStoreRoom(node) ? null : this.#storeRoom.cut(node, RECLAIM_TOKENS);
-    return this.#demote(node, this.#storeMost) && (rest === null || this.#demoteShrinking(rest, tails));
+  #demoteWhatFits(node: TreeNode, tails: readonly Tail[] | null): void {
+    for (let rest: TreeNode | null = node; rest; ) {
+      const run = rest;
+      if (tails && !this.#hasStoreRoom(run)) this.#giveBack(this.#initialSlots, tails);
+      const length = this.#lengthThatFits(run);
+      if (length === 0) return;
+      rest = this.#storeRoom.cut(run, length);
+      if (!this.#demote(run, this.#storeMost)) return;
+    }
+  }
+
+  /** Rows at the end of a run in the window for which the store has room, at most a page's worth where not for all; older runs go for that. */
+  #lengthThatFits(node: TreeNode): number {
+    const all = node.slots!.length;
+    if (this.#hasStoreRoom(node)) return all;
+    const page = node.pruned ? all : Math.min(RECLAIM_TOKENS, all);
+    if (this.#storeRoom.make(this.#storeMost - this.#bytesInStore(node, page), node)) return page;
+    return node.pruned ? 0 : this.#blocksWithin(this.#storeMost);
+  }
+
+  /**
+   * A window that fills its ceiling leaves codecs nothing: what could leave it a page at a time finds no room for the first one. So of
+   * runs that are about to be coded, first to go first, lets as many rows go as that page lacks, where far more is won by it.
+   */
+  #makeWay(coded: readonly TreeNode[], tails: readonly Tail[]): void {
+    this.#giveBack(this.#initialSlots, tails);
+    // What goes on from a run would go with it; what is coded already is not won.
+    const leaves = coded.filter(({ children, lossy, pruned, stored }) => children.size === 0 && lossy.length === 0 && !pruned && !stored);
+    const [first] = leaves;
+    const page = this.numHeld - this.#pageLess;
+    if (!first || this.#storeRoom.make(this.#storeMost - this.#bytesInStore(first, page), first)) return;
+    let missing = page - this.#blocksWithin(this.#storeMost);
+    const won = numSlotsOf(coded.filter(({ lossy, pruned }) => lossy.length === 0 && !pruned));
+    if (missing > Math.min(numSlotsOf(leaves), won * MOST_LOST)) return;
+    for (const node of leaves) {
+      if (missing <= 0) return;
+      this.#storeRoom.cut(node, missing);
+      missing -= node.slots!.length;
+      this.drop(node);
+    }
+  }
+
+  /** P without its last page. */
+  get #pageLess(): number {
+    return roundUp(this.window.numSlots, WINDOW_STEP) - WINDOW_STEP;
   }
 
   /** P with room for so many slots. */
@@ -310,9 +358,10 @@ export class KvMemory {
     return this.window.numSlots - target >= Math.max(LEAST_SHRINK, this.window.numSlots / 4);
   }
 
-  /** Unreferenced runs in the window, in the order in which they go. */
-  #dead(): TreeNode[] {
-    return [...this.tree.nodes()].filter((node) => node.refCount === 0 && node.slots).sort(this.order());
+  /** Unreferenced runs in the window that nobody has used for longer, pinned ones left out, in the order in which they go. */
+  #stale(ms: number): TreeNode[] {
+    const now = this.#clock();
+    return [...this.tree.nodes()].filter((node) => node.refCount === 0 && node.slots && !node.pinned && now - node.lastUse > ms).sort(this.order());
   }
 
   /** Who goes before whom, as things are now. */
@@ -364,7 +413,7 @@ export class KvMemory {
     if (!victim) return false;
     const most = limit - target * this.ceiling.bytesPerSlot;
     const all = this.numHeld - target;
-    const page = this.numHeld - Math.max(target, roundUp(this.window.numSlots, WINDOW_STEP) - WINDOW_STEP);
+    const page = this.numHeld - Math.max(target, this.#pageLess);
     // What has no room at the end goes first: it would take with it what goes on from it.
     if (!victim.stored && !this.#storeRoom.make(most - this.#bytesInStore(victim, Math.min(all, victim.slots!.length)), victim)) {
       this.#dropEnd(victim, all - this.#rowsWithin(most));
@@ -424,8 +473,18 @@ export class KvMemory {
     return Math.max(0, Math.floor((bytes - this.store.bytes) / this.store.bytesPerToken));
   }
 
+  /** The same in whole blocks. */
+  #blocksWithin(bytes: number): number {
+    const rows = this.#rowsWithin(bytes);
+    return rows - (rows % BLOCK_TOKENS);
+  }
+
   /** Whether a run of the window can go to the store with nothing else gone. */
   #hasStoreRoom(node: TreeNode): boolean {
     return node.stored !== null || this.store.bytes + this.#bytesInStore(node) <= this.#storeMost;
   }
+}
+
+function numSlotsOf(nodes: readonly TreeNode[]): number {
+  return nodes.reduce((sum, { slots }) => sum + slots!.length, 0);
 }

@@ -1,8 +1,11 @@
 /** Runs of different age under one budget: each in the codec that its age and the fullness call for, and all of them of use afterwards. */
 import { expect, test } from 'vitest';
+import { codecNamed } from '../../engine/cache/codecs/registry.ts';
 import { codecNames, compressionOf } from '../../engine/cache/compression.ts';
 import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
+import { splitReserve } from '../../engine/cache/store.ts';
 import type { Engine } from '../../engine/engine.ts';
+import { rope } from '../unit/codecRows.ts';
 import { fakeShape } from './fakeRunner.ts';
 import { ask, drain, harness, type Harness, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
@@ -12,12 +15,13 @@ import { CodedRows, tracedCodecs } from './tracedCodec.ts';
 const SHAPE = { ...fakeShape(), headSize: 16 };
 const BYTES = kvBytesPerToken(SHAPE);
 const MINUTE = 60_000;
+const AUTO = compressionOf('auto', codecNames('auto').map((name) => codecNamed(name, SHAPE, rope(SHAPE.headSize))))!;
 
 /** The runner knows each coded row: one that is read where another stands, or that has been coded twice, is loud. */
-function opened(slots: number): Harness {
+function opened(slots: number, prefillTokens = 2000): Harness {
   const coded = new CodedRows();
   const compression = compressionOf('auto', tracedCodecs(codecNames('auto'), SHAPE, coded))!;
-  const opened = harness({ slots, shape: SHAPE, maxContext: 3000, prefillTokens: 2000, softSlots: 1024, compression });
+  const opened = harness({ slots, shape: SHAPE, maxContext: 3000, prefillTokens, softSlots: 1024, compression });
   opened.runner.coded = coded;
   return opened;
 }
@@ -93,4 +97,32 @@ test('a file that was coded in parts, mildly and then hard, says both', async ()
   const again = question(engine, block, 6);
   await drain(engine);
   expect([again.ended, again.sequence.cachedTokens >= 1000]).toEqual(['length', true]);
+});
+
+test.each([[4, 40], [8, 40], [8, 0], [8, 250]])('a conversation that fills the window, %i pages under a ceiling with %i more tokens of room, is coded once it is out of use, and memory is won', async (pages, room) => {
+  const numTokens = 256 * pages;
+  const { engine, clock } = opened(numTokens + room + splitReserve(AUTO, SHAPE) / BYTES, 0);
+  const conversation = tokens(numTokens, 1);
+  ask(engine, conversation, { maxTokens: 0 });
+  await drain(engine);
+  expect(engine.stats()).toMatchObject({ windowSlots: { total: numTokens, free: 0 }, storeBytes: 0 });
+  const before = engine.cacheBytes;
+  clock.now += 10 * MINUTE;
+  await tidyAll(engine, []);
+  const { tokens: left, codecs } = engine.describe(conversation, [[0, 0]]);
+  expect(codecs).not.toEqual([]);
+  expect(codecs).not.toEqual(['int8']);
+  expect(engine.cacheBytes).toBeLessThan(0.9 * before);
+  // What a page lacked is the price, once.
+  expect(left).toBeGreaterThanOrEqual(numTokens - 256 + (room - (room % 32)));
+  expect(left).toBeLessThanOrEqual(numTokens);
+});
+
+test('a window that is full of what has just been out of use keeps it: nothing is let go before there is something to be coded', async () => {
+  const { engine, clock } = opened(2048 + splitReserve(AUTO, SHAPE) / BYTES, 0);
+  ask(engine, tokens(2048, 1), { maxTokens: 0 });
+  await drain(engine);
+  clock.now += 2 * MINUTE;
+  await tidyAll(engine, []);
+  expect(engine.describe(tokens(2048, 1), [[0, 0]])).toMatchObject({ tokens: 2048, tier: 'window' });
 });

@@ -2,7 +2,8 @@ import { tmpdir } from 'node:os';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
-import { KvCache } from '../../engine/cache/kvCache.ts';
+import { Lru } from '../../engine/cache/eviction/lru.ts';
+import { KvCache, type KvCacheOptions } from '../../engine/cache/kvCache.ts';
 import { type Lease, numComputed } from '../../engine/cache/lease.ts';
 import { pathTo } from '../../engine/cache/prefixTree.ts';
 import { SlotAllocator } from '../../engine/cache/slots.ts';
@@ -14,10 +15,10 @@ import { fakeShape } from '../engine/fakeRunner.ts';
 
 const BYTES = kvBytesPerToken(fakeShape());
 
-function newCache(slots: number, softSlots = slots, spillFile: SpillFile | null = null): { cache: KvCache; window: KvWindow; clock: { now: number } } {
+function newCache(slots: number, softSlots = slots, options: Partial<KvCacheOptions> = {}): { cache: KvCache; window: KvWindow; clock: { now: number } } {
   const window = new KvWindow(fakeShape(), 0);
   const clock = { now: 0 };
-  return { cache: new KvCache({ window, maxBytes: slots * BYTES, softSlots, clock: () => clock.now, spillFile }), window, clock };
+  return { cache: new KvCache({ window, maxBytes: slots * BYTES, softSlots, clock: () => clock.now, ...options }), window, clock };
 }
 
 /** Computes what is missing of a sequence, as a step would; false when it does not fit. */
@@ -91,7 +92,7 @@ function watched({ cache, window }: { cache: KvCache; window: KvWindow }): { mos
 
 test.each([0, 100])('what a long context has set aside leaves a full window a page at a time: no byte is too many meanwhile, and less than a page is lost, with %i slots of room', (room) => {
   const spillFile = new SpillFile(tmpdir(), 1e9, () => {});
-  const { cache, window } = newCache(2048 + room, 2048, spillFile);
+  const { cache, window } = newCache(2048 + room, 2048, { spillFile });
   cached(cache, window, run(1024, 1));
   cached(cache, window, run(1024, 2));
   expect(cache.windowSlots).toMatchObject({ total: 2048, free: 0 });
@@ -113,6 +114,22 @@ test('a lower ceiling is kept a page at a time: the one before holds meanwhile, 
   expect(seen.most).toBe(2048 * BYTES);
   expect(cache.windowSlots).toEqual({ total: 1024, free: 0, held: 1024 });
   expect(cache.describe(run(2048, 1)).tokens).toBeGreaterThanOrEqual(1024 + 200);
+});
+
+test('a run that has no room in the store keeps no other in the window', () => {
+  const { cache, window, clock } = newCache(1024 + 64, 1024, { eviction: new Lru() });
+  cached(cache, window, run(60, 1));
+  clock.now += 61_000;
+  cache.shrink();
+  expect(cache.describe(run(60, 1)).tier).toBe('store');
+  cached(cache, window, run(1024 - 256, 2));
+  clock.now++;
+  // Back in the window, with its rows in the store as well.
+  cached(cache, window, run(60, 1));
+  clock.now += 61_000;
+  cache.shrink();
+  cache.checkIntegrity();
+  expect([cache.describe(run(60, 1)).tier, cache.describe(run(1024 - 256, 2))]).toEqual(['store', expect.objectContaining({ tokens: 1024 - 256, tier: 'window' })]);
 });
 
 test('two sequences that compute the same keep one copy', () => {
