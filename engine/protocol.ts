@@ -23,6 +23,8 @@ export type ErrorCode =
   /** A text that is kept on the disk as it is read has no room there. */
   | 'diskFull'
   | 'readFailed'
+  /** It cannot be written to that disk, full or not. */
+  | 'writeFailed'
   | 'unknownDocument'
   | 'modelInvalid'
   | 'modelUnsupported'

@@ -6,6 +6,7 @@ import { Admission } from './admission.ts';
 import type { BatchSpan } from './batch.ts';
 import type { KvCache } from './cache/kvCache.ts';
 import { numComputed } from './cache/lease.ts';
+import { lostRows } from './longTextErrors.ts';
 import { VirtualTokens } from './policies/fairness.ts';
 import { rank } from './policies/priorities.ts';
 import type { Policies } from './policies/policies.ts';
@@ -16,7 +17,7 @@ import type { Sequence } from './sequence.ts';
 import type { ShiftedReuse } from './shiftedReuse.ts';
 import type { Speculation } from './speculation/speculation.ts';
 import { StepBatch } from './stepBatch.ts';
-import { lostRows, StepBuilder } from './stepBuilder.ts';
+import { StepBuilder } from './stepBuilder.ts';
 
 export class Scheduler {
   readonly #cache: KvCache;

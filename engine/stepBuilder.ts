@@ -11,9 +11,9 @@
 import { t } from '@vscode/l10n';
 import type { Admission } from './admission.ts';
 import type { KvCache } from './cache/kvCache.ts';
-import type { LostRows } from './cache/disk/spillFile.ts';
 import { type Lease, numComputed } from './cache/lease.ts';
 import { RequestError } from './errors.ts';
+import { lacking, lostRows } from './longTextErrors.ts';
 import type { VirtualTokens } from './policies/fairness.ts';
 import { nextTurn } from './policies/grouping.ts';
 import type { Policies } from './policies/policies.ts';
@@ -60,11 +60,6 @@ export interface StepParties {
   readonly batch: StepBatch;
   /** A sequence has ended without a step. */
   readonly onEnd: OnEnd;
-}
-
-/** A lease's `failure`, for the user. */
-export function lostRows({ message }: LostRows): RequestError {
-  return new RequestError('readFailed', t('A part of this long text, kept on the disk, could not be read back ({0}). Ask again: it is read anew.', message));
 }
 
 export class StepBuilder {
@@ -343,7 +338,9 @@ export class StepBuilder {
     }
     // What it computes has no room outside the window: its scratch would grow with what stays there.
     if (lease.sparse && lease.tail.length + most > this.#cache.sparse.room.slotsWith(0)) {
-      this.#end(sequence, new RequestError('diskFull', t('The disk takes no more of this long text. Free some of it, allow the cache more of it or more memory, or send less text.')));
+      const { lack } = lease.sparse;
+      const isMemory = lack === null || lack === 'memory';
+      this.#end(sequence, isMemory && sequence.numGenerated > 0 ? 'length' : lacking(lack ?? 'memory', this.#cache.toldBytes));
       return false;
     }
     for (; running.has(sequence); ) {

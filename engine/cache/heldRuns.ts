@@ -2,6 +2,7 @@
  * Runs that sparse leases hold: their rows are out of memory, where a sketch of their keys stays. Which runs those are, and which of
  * their blocks are brought back, is SparseLeases'.
  */
+import type { SpillFailure } from './disk/spillFile.ts';
 import { sketchBytes } from './keySketch.ts';
 import type { KvMemory } from './kvMemory.ts';
 import type { KvRows } from './kvRows.ts';
@@ -12,8 +13,13 @@ import type { Lossy } from './lossyRows.ts';
 import { SPILLED_TOKENS } from './sparseRoom.ts';
 import { keptBlocks, plainBlock, runOf, type StoredBlock, type StoredRun } from './store.ts';
 
+/** What there was no room in, or no way to: memory for sketches, or the disk. */
+export type Lack = 'memory' | SpillFailure;
+
 export class HeldRuns {
   readonly #memory: KvMemory;
+  /** Why `hold` or `add` has not done so last; null: it has. */
+  lack: Lack | null = null;
 
   constructor(memory: KvMemory) {
     this.#memory = memory;
@@ -21,6 +27,7 @@ export class HeldRuns {
 
   /** Keeps a run's rows out of memory, with a sketch in the store, until as many calls of `letGo`; false when there is no room for them. What stands before it is held. */
   hold(node: TreeNode): boolean {
+    this.lack = null;
     if (node.storedRefs === 0 && !this.#spill(node)) return false;
     node.storedRefs++;
     return true;
@@ -35,6 +42,7 @@ export class HeldRuns {
   /** Adds rows behind a path that is held, to be held, too: as a run or to the last one. Null when there is no room for them. `lossy`: of them. */
   add(parent: TreeNode, tokenIds: number[], rows: KvRows, lossy: Lossy): TreeNode | null {
     const { store, tree } = this.#memory;
+    this.lack = null;
     const spilled = this.#hasRoom(rows.numTokens, parent) ? this.#toDisk(() => [plainBlock(rows)], parent) : null;
     if (!spilled) return null;
     if (growsWith(parent, tokenIds)) {
@@ -71,8 +79,10 @@ export class HeldRuns {
     return this.#memory.keeping([node], () => {
       for (;;) {
         const spilled = store.spill(blocks());
+        this.lack = spilled ? null : store.spillFailure;
         if (spilled) return spilled;
-        const victim = firstToGo(tree.nodes(), this.#memory.order(), (each) => !isUsed(each) && each.stored?.blocks.some(({ sketch }) => sketch) === true);
+        // Where nothing can be written, room is no help.
+        const victim = store.spillFailure?.reason === 'system' ? null : firstToGo(tree.nodes(), this.#memory.order(), (each) => !isUsed(each) && each.stored?.blocks.some(({ sketch }) => sketch) === true);
         if (!victim) return null;
         this.#memory.drop(victim);
       }
@@ -82,7 +92,9 @@ export class HeldRuns {
   /** Room for a sketch of so many rows, and for a block on its way out. */
   #hasRoom(numRows: number, node: TreeNode): boolean {
     const { store, window } = this.#memory;
-    return this.#memory.makeRoomInStore(sketchBytes(window.shape, numRows) + SPILLED_TOKENS * store.bytesPerToken, node);
+    const fits = this.#memory.makeRoomInStore(sketchBytes(window.shape, numRows) + SPILLED_TOKENS * store.bytesPerToken, node);
+    if (!fits) this.lack = 'memory';
+    return fits;
   }
 }
 

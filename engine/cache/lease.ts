@@ -1,5 +1,6 @@
 /** What a running sequence holds of the cache. */
 import type { LostRows } from './disk/spillFile.ts';
+import type { Lack } from './heldRuns.ts';
 import { endIndex, type TreeNode } from './prefixTree.ts';
 import type { StoredBlock } from './store.ts';
 
@@ -23,6 +24,8 @@ export interface SparseRows {
   isDue: boolean;
   /** The last tokens of the prompt have asked for what they attend to. */
   hasAsked: boolean;
+  /** Why computed tokens have not left the window when they were to last; null: they have. */
+  lack: Lack | null;
 }
 
 /** The path that ends in `node`, all of it in the window unless sparse, and slots after it. */

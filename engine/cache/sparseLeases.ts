@@ -69,7 +69,7 @@ export class SparseLeases {
 
   /** For so many tokens. */
   begin(numTokens: number): SparseRows {
-    return { mostChosen: this.room.chosenFor(numTokens), resident: [], attention: new Map(), queries: [], isDue: false, hasAsked: false };
+    return { mostChosen: this.room.chosenFor(numTokens), resident: [], attention: new Map(), queries: [], isDue: false, hasAsked: false, lack: null };
   }
 
   /** Moves a lease on to what the tree holds of tokenIds[.. limit); returns the number of tokens gained. Its tail, if any, is the caller's to let go. */
@@ -95,18 +95,25 @@ export class SparseLeases {
   commit(lease: Lease, tokenIds: readonly number[]): void {
     const { window, tree } = this.#memory;
     while (lease.tail.length >= BLOCK) {
+      lease.sparse!.lack = null;
       const start = endIndex(lease.node);
       const slots = Int32Array.from(lease.tail.slice(0, BLOCK));
       if (matchSketched(tree, tokenIds, start + BLOCK, lease.node).numTokens > 0) {
         const known = this.advance(lease, tokenIds, start + BLOCK);
-        if (known === 0) break;
+        if (known === 0) {
+          lease.sparse!.lack = this.#held.lack;
+          break;
+        }
         this.#memory.free(lease.tail.splice(0, known));
         continue;
       }
       const ids = tokenIds.slice(start, start + BLOCK);
       const isWhole = lease.numPruned === 0 && !isInParts(lease.node);
       const node = this.#held.add(lease.node, isWhole ? ids : ids.map(sketchedId), window.read(slots), isWhole ? [] : [{ from: 0, to: BLOCK, codec: SKETCH }]);
-      if (!node) break;
+      if (!node) {
+        lease.sparse!.lack = this.#held.lack;
+        break;
+      }
       node.tag = lease.tag;
       lease.node = node;
       lease.sparse!.resident.push({ block: node.stored!.blocks.at(-1)!, slots: lease.tail.splice(0, BLOCK) });

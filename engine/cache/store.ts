@@ -7,7 +7,7 @@
 import type { RunPlace } from './codecs/codecFormat.ts';
 import type { KvCodec } from './codecs/kvCodec.ts';
 import type { Compression } from './compression.ts';
-import type { SpillFile } from './disk/spillFile.ts';
+import type { SpillFailure, SpillFile } from './disk/spillFile.ts';
 import { arraysOf, copyTokens, joinRows, type KvRows, type KvShape, newKvRows, rowsFromBytes, rowsToBytes, sliceRows } from './kvRows.ts';
 import { sketchKeys } from './keySketch.ts';
 import { isExact, joinLossy, type Lossy } from './lossyRows.ts';
@@ -237,6 +237,11 @@ export class KvStore {
       spilled.push(next);
     }
     return runOf(spilled);
+  }
+
+  /** Why `spill` has given null last. */
+  get spillFailure(): SpillFailure | null {
+    return this.#spillFile?.failure ?? null;
   }
 
   /** One run in the place of another. */

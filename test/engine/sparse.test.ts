@@ -2,11 +2,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, expect, test } from 'vitest';
-import { LostRows, SpillFile } from '../../engine/cache/disk/spillFile.ts';
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
+import { LostRows, type SpillFailure, SpillFile } from '../../engine/cache/disk/spillFile.ts';
+import { KvMemory } from '../../engine/cache/kvMemory.ts';
 import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import { sketchBytes } from '../../engine/cache/keySketch.ts';
 import { type BatchSpan, prefillRows, scratchRows } from '../../engine/batch.ts';
+import type { ErrorCode } from '../../engine/protocol.ts';
 import { fakeShape } from './fakeRunner.ts';
 import type { KvWindow } from '../../engine/cache/window.ts';
 import { CAN_REACH, damage } from '../unit/damagedSpill.ts';
@@ -177,11 +179,25 @@ test('no room: one message, and the rest goes on', async () => {
   expect([far.ended, idle.ended]).toEqual(['outOfMemory', 'outOfMemory']);
 });
 
-test('a disk that fills up while a context is read: it ends with what it has, and others go on', async () => {
+interface Refused {
+  readonly failure: SpillFailure;
+  readonly code: ErrorCode;
+  readonly words: RegExp;
+}
+
+test.each<Refused>([
+  { failure: { reason: 'cap', folder, maxBytes: 1234, message: '' }, code: 'diskFull', words: /^The 1234 bytes that .* of the disk, in .*kvasir-sparse-.* have no room .* Allow it more of the disk/ },
+  { failure: { reason: 'full', folder, maxBytes: 1234, message: 'ENOSPC' }, code: 'diskFull', words: /^The disk that .*kvasir-sparse-.* is on is full .* Free some of it/ },
+  { failure: { reason: 'system', folder, maxBytes: 1234, message: 'EACCES: permission denied' }, code: 'writeFailed', words: /^A part of this long text could not be written to .*kvasir-sparse-.* \(EACCES: permission denied\)\. See to it/ },
+])('a disk that takes no more while a context is read: it ends with what that is, and others go on: $failure.reason', async ({ failure, code, words }) => {
   const { engine, runner, spillFile } = opened();
   let numPuts = 0;
   const put = spillFile.put.bind(spillFile);
-  spillFile.put = (data) => (++numPuts > 12 ? null : put(data));
+  spillFile.put = (data) => {
+    if (++numPuts <= 12) return put(data);
+    spillFile.failure = failure;
+    return null;
+  };
   let most = 0;
   runner.beforeRun = (batch) => {
     for (const { contextSlots, tokenIds } of batch) most = Math.max(most, contextSlots.length + tokenIds.length);
@@ -189,14 +205,53 @@ test('a disk that fills up while a context is read: it ends with what it has, an
   const long = ask(engine, tokens(3000, 1), { maxTokens: 4 });
   await drain(engine);
   expect(long.numEnds).toBe(1);
-  expect(long.ended).toBe('diskFull');
-  expect(long.message).toContain('disk takes no more');
+  expect(long.ended).toBe(code);
+  expect(long.message).toMatch(words);
   // What it could not give away does not pile up in the window, and in the scratch.
   expect(most).toBeLessThanOrEqual(736 + 256 + 32);
   const short = ask(engine, tokens(500, 3), { maxTokens: 4 });
   await drain(engine);
   expect(short.tokenIds).toEqual(runAlone(tokens(500, 3), { maxTokens: 4 }, { maxContext: 20_000, capacity: SLOTS }).tokenIds);
   expect(runner.numComputed).toBeGreaterThan(0);
+});
+
+test('a file that cannot be written to costs nobody else what is there of theirs', async () => {
+  const { engine, spillFile } = opened();
+  ask(engine, tokens(LONG, 1), { prefillTokens: LONG, maxTokens: 4 });
+  await drain(engine);
+  const { bytes } = spillFile;
+  const put = spillFile.put.bind(spillFile);
+  spillFile.put = () => {
+    spillFile.failure = { reason: 'system', folder, maxBytes: 1, message: 'EIO' };
+    return null;
+  };
+  const long = ask(engine, [3, ...tokens(2300, 2)], { maxTokens: 4 });
+  await drain(engine);
+  expect(long.ended).toBe('writeFailed');
+  expect(spillFile.bytes).toBe(bytes);
+  expect(engine.describe(tokens(LONG, 1)).tokens).toBeGreaterThan(LONG - 32);
+  spillFile.put = put;
+  spillFile.close();
+});
+
+test.each([
+  { what: 'a prompt', after: 12, ended: 'outOfMemory', words: /^This long text is read in parts, and the \d+ bytes of memory .* Raise the memory limit/ },
+  { what: 'an answer', after: 110, ended: 'length', words: /^$/ },
+])('memory that has no room for what is kept of $what: that is said, not that the disk is full', async ({ after, ended, words }) => {
+  const { engine, spillFile } = opened();
+  let numAsked = 0;
+  const { makeRoomInStore } = KvMemory.prototype;
+  const noRoom = vi.spyOn(KvMemory.prototype, 'makeRoomInStore').mockImplementation(function (this: KvMemory, ...args) {
+    return ++numAsked <= after && makeRoomInStore.apply(this, args);
+  });
+  onTestFinished(() => noRoom.mockRestore());
+  const long = ask(engine, tokens(3000, 1), { prefillTokens: 3000, maxTokens: 1500 });
+  await drain(engine);
+  expect(numAsked).toBeGreaterThan(after);
+  expect(long.ended).toBe(ended);
+  expect(long.message).toMatch(words);
+  expect(spillFile.failure).toBeNull();
+  spillFile.close();
 });
 
 test.each([0, 13])('rows that cannot be read back end the request that needs them, no other; asked again, it is read anew: %i tokens behind a block', async (rest) => {

@@ -93,6 +93,7 @@ describe('what to do about a text that has no room', () => {
     const told = async (code: ErrorCode): Promise<string> => ((await withRemedy(line, new RequestError(code, 'No.'))) as Error).message;
     expect(await told('outOfMemory')).toMatch(/^No\. The limit is --max-bytes: .* read whole; with about/);
     expect(await told('diskFull')).toMatch(/^No\. --keep takes up to 1\.0 GB/);
+    expect(await told('writeFailed')).toMatch(/^No\. With about [\d.]+ MB of --max-bytes .* is read whole, without --keep\.$/);
     expect(await told('contextTooLong')).toBe('No.');
     const float32 = parseCommandLine('chat', ['--model', 'model', '--message', 'x', '--precision', 'float32']);
     expect(((await withRemedy(float32, new RequestError('outOfMemory', 'No.'))) as Error).message).toBe('No. The limit is --max-bytes.');

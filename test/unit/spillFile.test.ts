@@ -2,9 +2,21 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { LostRows, SEAL_BYTES, SpillFile } from '../../engine/cache/disk/spillFile.ts';
 import { CAN_REACH, damage, openSpillFiles } from './damagedSpill.ts';
+
+/** What the disk says to a write: the system's code, or `short`, that it took a part; null: it takes it. */
+const disk = vi.hoisted(() => ({ fault: null as string | null }));
+vi.mock('node:fs', async (original) => {
+  const fs = await original<typeof import('node:fs')>();
+  const writevSync: typeof fs.writevSync = (fd, buffers, position) => {
+    if (disk.fault === 'short') return fs.writevSync(fd, [buffers[0]!], position);
+    if (disk.fault) throw Object.assign(new Error(disk.fault), { code: disk.fault, syscall: 'writev' });
+    return fs.writevSync(fd, buffers, position);
+  };
+  return { ...fs, writevSync };
+});
 
 let folder: string;
 const lines: string[] = [];
@@ -133,5 +145,27 @@ test('a folder that cannot be written to: nothing is kept, and a line says why',
   const file = opened(10_000, path.join(folder, 'file', 'below'));
   expect(file.put(data(100, 1))).toBeNull();
   expect(lines.join()).toMatch(/cannot be written to .*below/);
+  expect(file.failure).toMatchObject({ reason: 'system', folder: path.join(folder, 'file', 'below'), message: expect.stringContaining('ENOTDIR') });
   expect(file.bytes).toBe(0);
+});
+
+test('why it takes no more: its cap, a full disk, another fault; it is told once in the log, and is over with the next piece that it takes', () => {
+  const file = opened(2500);
+  expect(file.failure).toBeNull();
+  expect(file.put(data(3000, 1))).toBeNull();
+  expect(file.failure).toEqual({ reason: 'cap', folder, maxBytes: 2500, message: '' });
+  expect(lines).toEqual([]);
+  for (const { fault, reason } of [{ fault: 'ENOSPC', reason: 'full' }, { fault: 'EDQUOT', reason: 'full' }, { fault: 'short', reason: 'full' }, { fault: 'EIO', reason: 'system' }]) {
+    disk.fault = fault;
+    for (let i = 0; i < 2; i++) expect(file.put(data(1000, 1))).toBeNull();
+    expect(file.failure).toMatchObject({ reason });
+    expect(lines).toHaveLength(1);
+    disk.fault = null;
+    const piece = file.put(data(1000, 1))!;
+    expect([...file.read(piece)]).toEqual([...data(1000, 1)]);
+    expect(file.failure).toBeNull();
+    file.free(piece);
+    lines.length = 0;
+  }
+  file.close();
 });

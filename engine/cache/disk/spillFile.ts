@@ -24,6 +24,18 @@ export class LostRows extends Error {
   override readonly name = 'LostRows';
 }
 
+/** Why the file took no more: its cap, a disk that is full, or what else the system said. */
+export interface SpillFailure {
+  readonly reason: 'cap' | 'full' | 'system';
+  readonly folder: string;
+  readonly maxBytes: number;
+  /** The system's, with `full` and `system`. */
+  readonly message: string;
+}
+
+/** What the system says of a disk, or a user's share of one, that is full. */
+const FULL_CODES = new Set(['ENOSPC', 'EDQUOT']);
+
 export interface SpilledPiece {
   readonly at: number;
   /** In the file, SEAL_BYTES of them at its end. */
@@ -46,8 +58,8 @@ export class SpillFile {
   /** Where pieces were, in order, none beside another. */
   readonly #holes: { at: number; bytes: number }[] = [];
   #numWrites = 0;
-  /** The log has the last failure to write. */
-  #told = false;
+  /** Of the last `put`; null: it was none. */
+  failure: SpillFailure | null = null;
 
   /** @param folder is there, or at least the one above it. Nothing is written before the first piece. */
   constructor(folder: string, maxBytes: number, log: (line: string) => void) {
@@ -56,21 +68,21 @@ export class SpillFile {
     this.log = log;
   }
 
-  /** null: there is no room for it, under the cap or on the disk. */
+  /** null: there is no room for it, under the cap or on the disk, or it cannot be written; `failure` says which. */
   put(data: Uint8Array): SpilledPiece | null {
     const bytes = data.length + SEAL_BYTES;
     const hole = this.#holes.find((each) => each.bytes >= bytes);
-    if (!hole && this.#end + bytes > this.maxBytes) return null;
+    if (!hole && this.#end + bytes > this.maxBytes) return this.#refused('cap', '');
     const piece = { at: hole?.at ?? this.#end, bytes, serial: this.#numWrites++ };
     try {
       this.#file ??= this.#open();
-      if (writevSync(this.#file.fd, this.#sealed(data, piece.serial), piece.at) < bytes) throw new Error('the disk is full');
+      // A disk that fills up takes a part of it.
+      if (writevSync(this.#file.fd, this.#sealed(data, piece.serial), piece.at) < bytes) return this.#refused('full', 'the disk is full');
     } catch (error) {
-      if (!this.#told) this.log(`Rows of a long context cannot be written to ${this.#folder}: ${(error as Error).message}`);
-      this.#told = true;
-      return null;
+      const { code, message } = error as NodeJS.ErrnoException;
+      return this.#refused(FULL_CODES.has(code ?? '') ? 'full' : 'system', message);
     }
-    this.#told = false;
+    this.failure = null;
     if (hole) {
       hole.at += bytes;
       hole.bytes -= bytes;
@@ -122,6 +134,13 @@ export class SpillFile {
     closeSync(this.#file.fd);
     rmSync(this.#file.name, { force: true });
     this.#file = null;
+  }
+
+  #refused(reason: SpillFailure['reason'], message: string): null {
+    // The log has it once.
+    if (reason !== 'cap' && (this.failure === null || this.failure.reason === 'cap')) this.log(`Rows of a long context cannot be written to ${this.#folder}: ${message}`);
+    this.failure = { reason, folder: this.#folder, maxBytes: this.maxBytes, message };
+    return null;
   }
 
   #open(): { fd: number; name: string } {
