@@ -2,9 +2,10 @@
 import { scratchRows } from './batch.ts';
 import { codecNamed, type CodecName, FORMATS } from './cache/codecs/registry.ts';
 import { Ceiling } from './cache/ceiling.ts';
-import { compressionOf } from './cache/compression.ts';
+import { type Compression, compressionOf } from './cache/compression.ts';
 import { H2O, KEPT_CODEC, keptBytesPerToken, KVZIP, type PruningName } from './cache/keptRows.ts';
 import { canSketch } from './cache/keySketch.ts';
+import { codingBytes, sketchingBytes } from './cache/kernelRoom.ts';
 import { kvBytesPerToken } from './cache/kvRows.ts';
 import { SparseRoom } from './cache/sparseRoom.ts';
 import { exactBytesPerToken, splitReserve } from './cache/store.ts';
@@ -17,7 +18,7 @@ import { Snapshots } from './snapshots.ts';
 export interface CacheReach {
   /** Ceiling of window, store, scratch and snapshot buffers. */
   budgetBytes: number;
-  /** Of it, taken while a prompt of the whole context is read: the prefill lane's scratch, and what the disk tier reads and writes with. */
+  /** Of it, taken while a prompt of the whole context is read: the prefill lane's scratch, what the disk tier reads and writes with, and what sketches are made with. */
   workBytes: number;
   /** Tokens of one context for which the window has room beside that, whole pages but for very few. The model may be made for fewer. */
   windowTokens: number;
@@ -45,14 +46,17 @@ export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: 
   const { numLayers, kvHeads, headSize } = shape;
   const scratchBytes = kvBytesPerToken(kvShape(config, 'float32'));
   const prefillTokens = mostPrefillTokens(budgetBytes, scratchBytes, config.contextTokens);
-  const workBytes = scratchRows(prefillTokens) * scratchBytes + Snapshots.bufferBytes(shape);
+  const spills = diskBytes > 0 && canSketch(shape);
+  const kernelBytes = spills ? sketchingBytes(shape) : 0;
+  const workBytes = scratchRows(prefillTokens) * scratchBytes + Snapshots.bufferBytes(shape) + kernelBytes;
   const slotBytes = kvBytesPerToken(shape);
   const ceilingWith = (reserve: number): Ceiling => new Ceiling({ maxBytes: Math.max(0, budgetBytes - workBytes), bytesPerSlot: slotBytes, softSlots: 2 * config.contextTokens, reserve });
   const ceiling = ceilingWith(0);
   const windowTokens = ceiling.maxSlots;
   const longestContext = Math.min(windowTokens, config.contextTokens);
   const rope = new RopeTable(config.rope, headSize);
-  const reach = (codec: CodecName | PruningName, bytesPerToken: number, reserve = 0): CodecReach => {
+  const reach = (codec: CodecName | PruningName, bytesPerToken: number, compression: Compression | null): CodecReach => {
+    const reserve = splitReserve(compression, shape) + Math.max(0, codingBytes(compression) - kernelBytes);
     const left = Math.max(0, ceilingWith(reserve).bytesBeside(longestContext));
     return { codec, bytesPerToken, compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken, storedTokens: Math.floor(left / bytesPerToken) };
   };
@@ -60,11 +64,11 @@ export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: 
   const codecs = [
     ...FORMATS.map(({ name }) => {
       const codec = codecNamed(name, shape, rope);
-      return reach(name, codec.bytesPerToken(codec.format.blockTokens), splitReserve(compressionOf(name, [codec]), shape));
+      return reach(name, codec.bytesPerToken(codec.format.blockTokens), compressionOf(name, [codec]));
     }),
-    ...([KVZIP, H2O] as const).map((name) => reach(name, keptBytesPerToken(kept, name))),
+    ...([KVZIP, H2O] as const).map((name) => reach(name, keptBytesPerToken(kept, name), compressionOf(KVZIP, [kept]))),
   ];
-  const room = new SparseRoom({ ceiling, shape, storeBytesPerToken: exactBytesPerToken(shape), diskBytes: canSketch(shape) ? diskBytes : 0 });
+  const room = new SparseRoom({ ceiling, shape, storeBytesPerToken: exactBytesPerToken(shape), diskBytes: spills ? diskBytes : 0 });
   room.prefillTokens = prefillTokens;
   return { budgetBytes, workBytes, windowTokens, longestContext, sketchedTokens: room.capacity > windowTokens ? room.capacity : 0, diskBytes, codecs };
 }

@@ -7,6 +7,9 @@
  */
 import { t } from '@vscode/l10n';
 import { type ModelRunner, scratchRows, separatesShort } from './batch.ts';
+import { kernelBytes } from './cache/codecs/kernels.ts';
+import { codingBytes, sketchingBytes } from './cache/kernelRoom.ts';
+import { canSketch } from './cache/keySketch.ts';
 import { KvCache } from './cache/kvCache.ts';
 import type { Compression } from './cache/compression.ts';
 import type { SpillFile } from './cache/disk/spillFile.ts';
@@ -35,7 +38,7 @@ export interface EngineOptions {
   runner: ModelRunner;
   /** Resized by the engine; may start with 0 slots. */
   window: KvWindow;
-  /** Ceiling of window, store and the prefill lane's scratch. */
+  /** Ceiling of window, store, the prefill lane's scratch, the disk tier's buffers and the codecs' kernels. */
   maxBytes: number;
   /** Of the scratch; without it every token takes the window lane. */
   prefillBytesPerToken?: number;
@@ -94,7 +97,9 @@ export class Engine {
   #mostPrefill = 0;
   /** Of what is read from the disk or written to it. */
   readonly #bufferBytes: number;
-  /** Ceiling of window, store, scratch and these buffers. */
+  /** That the kernels' memory comes to with what this cache codes and sketches. */
+  readonly #mostKernelBytes: number;
+  /** Ceiling of window, store, scratch, these buffers and the kernels' memory. */
   #maxBytes = 0;
   readonly #sequences = new Map<string, Sequence>();
   /** Those of them whose prompts are being read from the disk. */
@@ -116,6 +121,7 @@ export class Engine {
     this.#prefillBytesPerToken = options.prefillBytesPerToken ?? 0;
     this.#givenPrefill = options.prefillTokens;
     this.#bufferBytes = options.snapshots ? Snapshots.bufferBytes(window.shape) : 0;
+    this.#mostKernelBytes = Math.max(codingBytes(options.compression ?? null), options.spillFile && canSketch(window.shape) ? sketchingBytes(window.shape) : 0);
     this.#cache = new KvCache({ window, maxBytes: this.#divide(options.maxBytes), softSlots, clock: this.#clock, compression: options.compression, spillFile: options.spillFile, ranks: { ...ALL_POLICIES, ...options.policies }.sketch, biased: options.biased });
     this.#cache.sparse.room.prefillTokens = this.#mostPrefill;
     this.#cache.toldBytes = options.maxBytes;
@@ -224,9 +230,9 @@ export class Engine {
     if (!this.hasWork()) this.#cache.shrink();
   }
 
-  /** What the ceiling is for: bytes of window, store, scratch and the disk tier's buffers, as they are now. */
+  /** What the ceiling is for: bytes of window, store, scratch, the disk tier's buffers and the codecs' kernels, as they are now. */
   get cacheBytes(): number {
-    return this.#cache.windowBytes + this.#cache.storeBytes + (this.#runner.scratchBytes ?? 0) + this.#bufferBytes;
+    return this.#cache.windowBytes + this.#cache.storeBytes + (this.#runner.scratchBytes ?? 0) + this.#bufferBytes + kernelBytes();
   }
 
   /** Changes the ceiling of all of it. Sequences that no longer fit are preempted. */
@@ -421,13 +427,14 @@ export class Engine {
     return blocks.map((block) => ({ of: block, ids: this.#blockIds(block) }));
   }
 
-  /** Sets the scratch's share of the ceiling aside; returns what is left for window and store. */
+  /** Sets aside what scratch, buffers and kernels take of the ceiling at most; returns what is left for window and store. */
   #divide(maxBytes: number): number {
     this.#maxBytes = maxBytes;
     const perToken = this.#prefillBytesPerToken;
     if (perToken > 0) this.#mostPrefill = this.#givenPrefill ?? mostPrefillTokens(maxBytes, perToken, this.#maxContext);
     this.#runner.separatesShort = separatesShort(this.#mostPrefill);
-    return maxBytes - scratchRows(this.#mostPrefill) * perToken - this.#bufferBytes;
+    // Models that were measured before may have needed more of the thread's kernels.
+    return maxBytes - scratchRows(this.#mostPrefill) * perToken - this.#bufferBytes - Math.max(this.#mostKernelBytes, kernelBytes());
   }
 
   #endStep(): void {

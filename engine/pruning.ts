@@ -109,7 +109,7 @@ export class Pruning {
 
   /** Long ones, while memory is short; none of them begins before the end of its file. */
   #conversations(files: readonly Context[]): PrunableContext[] {
-    if (!this.#options.conversations || this.#cache.windowBytes + this.#cache.storeBytes <= SHORT_SHARE * this.#cache.maxBytes) return [];
+    if (!this.#options.conversations || this.#cache.runs.fullness <= SHORT_SHARE) return [];
     const lengthIn = (ids: readonly number[], file: readonly number[]): number => (file.every((id, i) => ids[i] === id) ? file.length : 0);
     return Array.from(this.#cache.runs.ownRuns('chat'), ({ of, ids, from }) => ({ of, ids, privateFrom: Math.max(from, ...files.map((file) => lengthIn(ids, file.ids))) }));
   }

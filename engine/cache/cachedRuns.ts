@@ -31,9 +31,14 @@ export class CachedRuns {
     this.#onInsert = options.onInsert;
   }
 
+  /** Share that is taken of what runs may take. */
+  get fullness(): number {
+    return this.#memory.bytes / Math.max(1, this.#memory.ceiling.limit);
+  }
+
   /** For how long, in ms, whatever is coded with so much memory taken as now has been out of use at least; Infinity: nothing is. */
   get codedAfterMs(): number {
-    const fullness = this.#fullness;
+    const fullness = this.fullness;
     const rungs = this.#compression?.only === null ? this.#compression.rungs : [];
     return Math.min(...rungs.filter((rung) => fullness >= rung.fullness).map(({ idleMs }) => idleMs));
   }
@@ -45,7 +50,7 @@ export class CachedRuns {
   compress(): boolean {
     const { tree, store, window } = this.#memory;
     if (!this.#compression) return false;
-    const fullness = this.#fullness;
+    const fullness = this.fullness;
     const { rungs, only } = this.#compression;
     if (!rungs.some((rung) => fullness >= rung.fullness)) return false;
     const now = this.#clock();
@@ -187,11 +192,6 @@ export class CachedRuns {
   /** When what is cached of a prefix was used last; -Infinity where nothing is. */
   lastUse(tokenIds: readonly number[]): number {
     return this.#memory.tree.match(tokenIds).nodes.at(-1)?.lastUse ?? Number.NEGATIVE_INFINITY;
-  }
-
-  /** Share of the ceiling that is taken. */
-  get #fullness(): number {
-    return this.#memory.bytes / this.#memory.ceiling.maxBytes;
   }
 }
 

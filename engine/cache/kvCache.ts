@@ -66,10 +66,6 @@ export class KvCache {
     this.runs = new CachedRuns(this.#memory, { clock, compression, biased, onInsert: () => this.#markPins() });
   }
 
-  get maxBytes(): number {
-    return this.#memory.ceiling.maxBytes;
-  }
-
   /** The most tokens that fit at once, with nothing else in the cache. */
   get capacity(): number {
     return this.#memory.ceiling.maxSlots;

@@ -3,15 +3,18 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { kernelBytes } from '../../engine/cache/codecs/kernels.ts';
 import { codecNamed } from '../../engine/cache/codecs/registry.ts';
 import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
 import { scratchRows } from '../../engine/batch.ts';
+import { codingBytes } from '../../engine/cache/kernelRoom.ts';
 import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import { Engine } from '../../engine/engine.ts';
 import { mostPrefillTokens } from '../../engine/memory.ts';
 import { MemoryBudget } from '../../engine/memoryBudget.ts';
 import { Snapshots } from '../../engine/snapshots.ts';
+import { rope } from '../unit/codecRows.ts';
 import { FakeRunner, fakeShape } from './fakeRunner.ts';
 import { ask, harness, tokens } from './harness.ts';
 import { runAlone } from './oracle.ts';
@@ -123,4 +126,36 @@ test.each([1, 5])('a ceiling that falls while prompts are read, after step %i: w
   // Nothing is computed twice for it.
   expect(runner.numComputed).toBe(2500 + 900 + 2 * 19);
   for (const [i, one] of [first, second].entries()) expect(one.tokenIds).toEqual(runAlone(tokens(i === 0 ? 2500 : 900, i + 1), { maxTokens: 20 }, { maxContext: 4096, capacity: 20_000 }).tokenIds);
+});
+
+// Last: what it uses of the kernels' memory stays.
+test('the ceiling counts the codecs’ kernels, as large as they are: no byte more before, while and after something is coded', async () => {
+  const shape = { ...SHAPE, headSize: 64 };
+  const codec = codecNamed('kvquant3', shape, rope(shape.headSize));
+  const compression = { rungs: [{ codec, idleMs: 1000, fullness: 0 }], only: null };
+  const maxBytes = 1500 * kvBytesPerToken(shape) + codingBytes(compression);
+  const clock = { now: 0 };
+  const window = new KvWindow(shape, 0);
+  const engine = new Engine({ runner: new FakeRunner(window), window, maxContext: 4096, tokenBudget: 256, clock: () => clock.now, compression, maxBytes });
+  expect(kernelBytes()).toBe(0);
+  ask(engine, tokens(1000, 1), { maxTokens: 0 });
+  while (engine.hasWork()) await engine.step();
+  clock.now += 100_000;
+  let most = 0;
+  const check = (): void => {
+    const { windowBytes, storeBytes } = engine.stats();
+    expect(engine.cacheBytes).toBe(windowBytes + storeBytes + kernelBytes());
+    expect(engine.cacheBytes).toBeLessThanOrEqual(maxBytes);
+    most = Math.max(most, kernelBytes());
+  };
+  do check();
+  while (await engine.tidy([]));
+  expect(most).toBeGreaterThan(0);
+  expect(most).toBeLessThanOrEqual(codingBytes(compression));
+  // What they have grown to stays, and an engine with less to code has that much less for its rows.
+  const other = new Engine({ runner: new FakeRunner(new KvWindow(SHAPE, 0)), window: new KvWindow(SHAPE, 0), maxContext: 100_000, maxBytes });
+  expect(other.cacheBytes).toBe(most + 256 * BYTES);
+  const tooLarge = ask(other, tokens(Math.floor((maxBytes - most) / BYTES) + 1, 1), { maxTokens: 0 });
+  while (other.hasWork()) await other.step();
+  expect(tooLarge.ended).toBe('outOfMemory');
 });

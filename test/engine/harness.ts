@@ -1,4 +1,7 @@
 /** An engine over the fake runner, with a clock that tests move by hand. */
+import { kernelBytes } from '../../engine/cache/codecs/kernels.ts';
+import { codingBytes, sketchingBytes } from '../../engine/cache/kernelRoom.ts';
+import { canSketch } from '../../engine/cache/keySketch.ts';
 import { kvBytesPerToken, type KvShape } from '../../engine/cache/kvRows.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import { Engine, type EngineOptions } from '../../engine/engine.ts';
@@ -19,13 +22,18 @@ export interface Harness {
   clock: { now: number };
 }
 
-/** `slots`: the ceiling in window slots. */
+/** Bytes that an engine of these options keeps free for the codecs' kernels. */
+export function kernelShare({ compression = null, spillFile = null }: Partial<EngineOptions>, shape: KvShape): number {
+  return Math.max(codingBytes(compression), spillFile && canSketch(shape) ? sketchingBytes(shape) : 0, kernelBytes());
+}
+
+/** `slots`: the ceiling in window slots, beside what is kept free for the codecs' kernels. */
 export function harness(options: Partial<Omit<EngineOptions, 'maxBytes'>> & { slots: number; shape?: KvShape }): Harness {
   const { slots, shape = fakeShape(), ...rest } = options;
   const window = new KvWindow(shape, 0);
   const runner = new FakeRunner(window);
   const clock = { now: 0 };
-  const engine = new Engine({ runner, window, maxContext: 4096, tokenBudget: 32, clock: () => clock.now, ...rest, maxBytes: slots * kvBytesPerToken(shape) });
+  const engine = new Engine({ runner, window, maxContext: 4096, tokenBudget: 32, clock: () => clock.now, ...rest, maxBytes: slots * kvBytesPerToken(shape) + kernelShare(rest, shape) });
   return { engine, runner, window, clock };
 }
 

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { codecNamed } from '../../engine/cache/codecs/registry.ts';
 import { codecNames, compressionOf } from '../../engine/cache/compression.ts';
+import { codingBytes } from '../../engine/cache/kernelRoom.ts';
 import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import { splitReserve } from '../../engine/cache/store.ts';
 import type { Engine } from '../../engine/engine.ts';
@@ -16,6 +17,8 @@ const SHAPE = { ...fakeShape(), headSize: 16 };
 const BYTES = kvBytesPerToken(SHAPE);
 const MINUTE = 60_000;
 const AUTO = compressionOf('auto', codecNames('auto').map((name) => codecNamed(name, SHAPE, rope(SHAPE.headSize))))!;
+/** Kept free for what codes. */
+const KERNELS = codingBytes(AUTO);
 
 /** The runner knows each coded row: one that is read where another stands, or that has been coded twice, is loud. */
 function opened(slots: number, prefillTokens = 2000): Harness {
@@ -47,7 +50,7 @@ test('under one budget files of different age end in different codecs, and answe
   }
   // There was room until others needed the memory.
   expect(files.map((block) => engine.describe(block).codecs)).toEqual([['int8'], ['int8'], ['int8']]);
-  engine.setMaxBytes(3100 * BYTES);
+  engine.setMaxBytes(3100 * BYTES + KERNELS);
   await tidyAll(engine, files);
   expect(files.map((block) => engine.describe(block).codecs)).toEqual([['kvquant3'], ['int4-kivi'], ['int8']]);
   expect(files.map((block) => engine.describe(block).tokens)).toEqual([1000, 1000, 1000]);
@@ -56,7 +59,7 @@ test('under one budget files of different age end in different codecs, and answe
   expect(small).toBeLessThan(exact);
 
   // Room for all of them in the window at once.
-  engine.setMaxBytes(6000 * BYTES);
+  engine.setMaxBytes(6000 * BYTES + KERNELS);
   for (let i = 0; i < 2; i++) {
     const asked = files.map((block) => question(engine, block, 6));
     await drain(engine);
@@ -68,7 +71,7 @@ test('under one budget files of different age end in different codecs, and answe
     await tidyAll(engine, files);
   }
   // What has been coded stays as it is, however old; the rest follows.
-  engine.setMaxBytes(2600 * BYTES);
+  engine.setMaxBytes(2600 * BYTES + KERNELS);
   await tidyAll(engine, files);
   expect(files.map((block) => engine.describe(block).codecs)).toEqual([['kvquant3'], expect.arrayContaining(['int4-kivi']), ['kvquant3']]);
 });
@@ -88,12 +91,12 @@ test('a file that was coded in parts, mildly and then hard, says both', async ()
   for (const [idle, codecs] of [[0, ['int4-kivi']], [40, ['int4-kivi', 'kvquant3']]] as const) {
     clock.now += idle * MINUTE;
     const { windowBytes, storeBytes } = engine.stats();
-    engine.setMaxBytes((windowBytes + storeBytes) / 0.78);
+    engine.setMaxBytes((windowBytes + storeBytes) / 0.78 + splitReserve(AUTO, SHAPE) + KERNELS);
     await tidyAll(engine, [block]);
     const described = engine.describe(block);
     expect([described.tokens, described.codecs.toSorted()]).toEqual([1000, codecs]);
   }
-  engine.setMaxBytes(6000 * BYTES);
+  engine.setMaxBytes(6000 * BYTES + KERNELS);
   const again = question(engine, block, 6);
   await drain(engine);
   expect([again.ended, again.sequence.cachedTokens >= 1000]).toEqual(['length', true]);
@@ -110,8 +113,8 @@ test.each([[4, 40], [8, 40], [8, 0], [8, 250]])('a conversation that fills the w
   clock.now += 10 * MINUTE;
   await tidyAll(engine, []);
   const { tokens: left, codecs } = engine.describe(conversation, [[0, 0]]);
-  expect(codecs).not.toEqual([]);
-  expect(codecs).not.toEqual(['int8']);
+  // Nearly full is what runs may take: what is kept free for others is not room.
+  expect(codecs).toContain('kvquant3');
   expect(engine.cacheBytes).toBeLessThan(0.9 * before);
   // What a page lacked is the price, once.
   expect(left).toBeGreaterThanOrEqual(numTokens - 256 + (room - (room % 32)));

@@ -7,7 +7,7 @@ import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import { BLOCK_TOKENS } from '../../engine/cache/store.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { fakeShape } from './fakeRunner.ts';
-import { ask, drain, harness, type Harness, tokens, type Watched } from './harness.ts';
+import { ask, drain, harness, type Harness, kernelShare, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
 import { CodedRows, tracedCodecs } from './tracedCodec.ts';
 import { below, seededRandom } from './workload.ts';
@@ -161,7 +161,7 @@ test('an edited file is computed anew beside what is left of the old text; what 
   clock.now += 2000;
   await tidyAll(engine, [edited]);
   expect(engine.describe(chat, [[0, 900]])).toMatchObject({ tokens: 1600, codecs: ['int8'] });
-  engine.setMaxBytes(3300 * BYTES);
+  engine.setMaxBytes(3300 * BYTES + kernelShare({}, fakeShape()));
   await tidyAll(engine, [edited]);
   const { tokens: numTokens, bytes, codecs } = engine.describe(chat, [[0, 900]]);
   expect({ numTokens, codecs }).toEqual({ numTokens: 1600, codecs: ['h2o'] });
@@ -245,7 +245,7 @@ test('property: 10,000 operations with files that are read, edited, quiet, evict
         } else if (what < 0.85) files[of] = [...files[of]!.slice(0, below(random, files[of]!.length)), ...tokens(50, i)].slice(0, 500);
         else if (what < 0.9) engine.evict(random() < 0.2 ? undefined : files[of]!.slice(0, 4));
         else if (what < 0.93) engine.pin('a file', random() < 0.5 ? null : files[of]!);
-        else engine.setMaxBytes((1200 + below(random, slots)) * BYTES + 512 * 64);
+        else engine.setMaxBytes((1200 + below(random, slots)) * BYTES + 512 * 64 + kernelShare({ compression: CODED }, fakeShape()));
         engine.checkIntegrity();
         const { windowBytes, storeBytes, maxBytes } = engine.stats();
         expect(windowBytes + storeBytes).toBeLessThanOrEqual(maxBytes);

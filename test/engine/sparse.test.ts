@@ -5,6 +5,7 @@ import path from 'node:path';
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import { LostRows, type SpillFailure, SpillFile } from '../../engine/cache/disk/spillFile.ts';
 import { KvMemory } from '../../engine/cache/kvMemory.ts';
+import { sketchingBytes } from '../../engine/cache/kernelRoom.ts';
 import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import { sketchBytes } from '../../engine/cache/keySketch.ts';
 import { type BatchSpan, prefillRows, scratchRows } from '../../engine/batch.ts';
@@ -353,7 +354,7 @@ test('what was to be found of a long prompt and cannot be kept outside the windo
   await drain(engine);
   expect(engine.describe(block).tokens).toBe(4000);
   const long = ask(engine, [...block, 5], { prefillTokens: 4000, maxTokens: 4 });
-  engine.setMaxBytes(270_000);
+  engine.setMaxBytes(270_000 + sketchingBytes(fakeShape()));
   const put = spillFile.put.bind(spillFile);
   let numPuts = 0;
   spillFile.put = (data) => (numPuts++ === 0 ? null : put(data));
@@ -399,7 +400,7 @@ test('whatever comes and goes meanwhile: each request ends once, bytes are right
     } else if (kind === 6 && asked.length) engine.abort(asked[below(random, asked.length)]!.sequence.id);
     else if (kind === 7) {
       ceiling = 1024 + below(random, 5) * 256;
-      engine.setMaxBytes(ceiling * BYTES);
+      engine.setMaxBytes(ceiling * BYTES + sketchingBytes(fakeShape()));
     } else if (kind === 8) engine.evict(below(random, 2) ? block.slice(0, below(random, block.length)) : undefined);
     else if (kind === 9) engine.pin('file', below(random, 2) ? block : null);
     else if (kind === 10) while (below(random, 8) > 0 && engine.hasWork()) await engine.step();

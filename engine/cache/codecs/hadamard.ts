@@ -6,9 +6,14 @@
 import type { Layout } from './codecFormat.ts';
 import { kernelMemory, kernels, SLACK } from './kernels.ts';
 
+/** Bytes of the kernels' memory that so many values take. */
+export function hadamardBytes(numValues: number): number {
+  return 4 * numValues + SLACK;
+}
+
 /** In place; x as in `layout`. */
 export function hadamard(x: Float32Array, kvHeads: number, headSize: number, n: number, layout: Layout): void {
-  const memory = kernelMemory(x.byteLength + SLACK);
+  const memory = kernelMemory(hadamardBytes(x.length));
   memory.set(new Uint8Array(x.buffer, x.byteOffset, x.byteLength));
   hadamardAt(0, kvHeads, headSize, n, layout);
   x.set(new Float32Array(memory.buffer, 0, x.length));

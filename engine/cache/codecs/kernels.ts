@@ -43,6 +43,16 @@ export function kernels(): Kernels {
   return instance;
 }
 
+/** Bytes of this thread's memory as it is now; 0 before the first use. */
+export function kernelBytes(): number {
+  return instance?.memory.buffer.byteLength ?? 0;
+}
+
+/** What that memory comes to where at least so many bytes of it are used. */
+export function kernelBytesWith(least: number): number {
+  return Math.ceil(least / PAGE) * PAGE;
+}
+
 /** The kernels' memory, of at least so many bytes; void once it has grown. */
 export function kernelMemory(least: number): Uint8Array {
   const { memory } = kernels();

@@ -8,7 +8,7 @@ import { type KvRows, newKvRows } from '../kvRows.ts';
 import { type CodecShape, type DecodedRun, type ExactTokens, MalformedRun, type Rotation, type RunFormat, type RunPlace } from './codecFormat.ts';
 import { exactBytes, readExact, writeExact } from './exactRows.ts';
 import { hadamardAt } from './hadamard.ts';
-import { LayerRoom } from './layerRoom.ts';
+import { LayerRoom, layerRoomBytes } from './layerRoom.ts';
 import { HEADER_BYTES, readHeader, writeHeader } from './runHeader.ts';
 import { rotateKeys, writeTurns } from './unrotate.ts';
 
@@ -59,6 +59,15 @@ export class KvCodec {
   codedTokens(numTokens: number, place: RunPlace): [from: number, to: number] {
     const { first, last } = this.#exact(numTokens, place);
     return [first, numTokens - last];
+  }
+
+  /** Bytes of the kernels' memory that runs of up to so many tokens take. */
+  kernelBytes(numTokens: number): number {
+    const { sides, blockTokens } = this.format;
+    if (!sides) return 0;
+    const { kvHeads, headSize } = this.shape;
+    const n = Math.min(blockTokens, numTokens);
+    return layerRoomBytes(this.shape, numTokens, n, sides.keys.bytes(kvHeads, headSize, n) + sides.values.bytes(kvHeads, headSize, n));
   }
 
   encode(rows: KvRows, place: RunPlace): Uint8Array {

@@ -14,6 +14,24 @@ type Row = 'keys' | 'values';
 const SPARE_PER_VALUE = 8;
 const LEAST_SPARE = 32_768;
 
+/** Where everything lies for a run of `all` tokens, blocks of up to `n`, and `bytes` for each; keys are first. */
+function addresses({ kvHeads, headSize }: CodecShape, all: number, n: number, bytes: number) {
+  const keyScales = areaEnd(0, kvHeads * headSize * all);
+  const values = areaEnd(keyScales, 4 * kvHeads * all);
+  const valueScales = areaEnd(values, kvHeads * headSize * all);
+  const x = areaEnd(valueScales, 4 * kvHeads * all);
+  const block = areaEnd(x, 4 * kvHeads * headSize * n);
+  const cos = areaEnd(block, bytes);
+  const sin = areaEnd(cos, 2 * headSize * all);
+  const spare = areaEnd(sin, 2 * headSize * all);
+  return { keyScales, values, valueScales, x, bytes: block, cos, sin, spare, end: spare + Math.max(LEAST_SPARE, SPARE_PER_VALUE * kvHeads * headSize * n) + SLACK };
+}
+
+/** Bytes of the kernels' memory that a LayerRoom takes. */
+export function layerRoomBytes(shape: CodecShape, all: number, n: number, bytes: number): number {
+  return addresses(shape, all, n, bytes).end;
+}
+
 export class LayerRoom {
   /** Addresses: of a block's floats, of its bytes, of SPARE_PER_VALUE bytes for each of its values and LEAST_SPARE at least. */
   readonly x: number;
@@ -30,21 +48,16 @@ export class LayerRoom {
 
   /** For a run of `all` tokens, blocks of up to `n`, and `bytes` for each. */
   constructor(shape: CodecShape, all: number, n: number, bytes: number) {
-    const { kvHeads, headSize } = shape;
     this.#shape = shape;
     this.#all = all;
-    const keyScales = areaEnd(0, kvHeads * headSize * all);
-    const values = areaEnd(keyScales, 4 * kvHeads * all);
-    const valueScales = areaEnd(values, kvHeads * headSize * all);
-    this.#rows = { keys: 0, values };
-    this.#scales = { keys: keyScales, values: valueScales };
-    this.x = areaEnd(valueScales, 4 * kvHeads * all);
-    this.bytes = areaEnd(this.x, 4 * kvHeads * headSize * n);
-    const cos = areaEnd(this.bytes, bytes);
-    const sin = areaEnd(cos, 2 * headSize * all);
-    this.turns = { cos, sin, n: all };
-    this.spare = areaEnd(sin, 2 * headSize * all);
-    this.memory = kernelMemory(this.spare + Math.max(LEAST_SPARE, SPARE_PER_VALUE * kvHeads * headSize * n) + SLACK);
+    const at = addresses(shape, all, n, bytes);
+    this.#rows = { keys: 0, values: at.values };
+    this.#scales = { keys: at.keyScales, values: at.valueScales };
+    this.x = at.x;
+    this.bytes = at.bytes;
+    this.turns = { cos: at.cos, sin: at.sin, n: all };
+    this.spare = at.spare;
+    this.memory = kernelMemory(at.end);
   }
 
   /** Copies layer `l` of the rows in. */
