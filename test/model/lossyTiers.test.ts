@@ -11,7 +11,7 @@ import { parseConfig } from '../../engine/model/hfConfig.ts';
 import { RopeTable } from '../../engine/model/rope.ts';
 import type { OnnxRunner } from '../../engine/model/runner.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
-import { ask, drain, type Watched } from '../engine/harness.ts';
+import { ask, drain, kernelShare, type Watched } from '../engine/harness.ts';
 import { loadRunner, temporaryFolder } from './fixtures.ts';
 
 const folder = temporaryFolder();
@@ -61,8 +61,9 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'kvquant3'])('built-in model, %s: ov
   // Otherwise rows that no codec has touched would do.
   expect(expected).not.toEqual(exact);
   const clock = { now: 0 };
-  const bytes = (slots: number): number => slots * kvBytesPerToken(window.shape) + scratchRows(PREFILL_TOKENS) * runner.prefillBytesPerToken;
-  const engine = new Engine({ runner, window, maxContext: 2048, prefillTokens: PREFILL_TOKENS, prefillBytesPerToken: runner.prefillBytesPerToken, maxBytes: bytes(6000), clock: () => clock.now, compression: { rungs: [{ codec, idleMs: 1000, fullness: 0 }], only: null } });
+  const compression = { rungs: [{ codec, idleMs: 1000, fullness: 0 }], only: null };
+  const bytes = (slots: number): number => slots * kvBytesPerToken(window.shape) + scratchRows(PREFILL_TOKENS) * runner.prefillBytesPerToken + kernelShare({ compression }, window.shape);
+  const engine = new Engine({ runner, window, maxContext: 2048, prefillTokens: PREFILL_TOKENS, prefillBytesPerToken: runner.prefillBytesPerToken, maxBytes: bytes(6000), clock: () => clock.now, compression });
   const question = (tail: readonly number[]): Watched => ask(engine, [...block, ...tail], { prefillTokens: block.length, maxTokens: NUM_TOKENS });
   const answers = async (): Promise<number[][]> => {
     const all = tails.map(question);

@@ -14,7 +14,7 @@ import { chatPrompt } from '../../engine/text/chatPrompt.ts';
 import { Layout } from '../../engine/text/layout.ts';
 import { ModelText } from '../../engine/text/modelText.ts';
 import { SourceDocument } from '../../engine/text/sourceDocument.ts';
-import { ask, drain, type Watched } from '../engine/harness.ts';
+import { ask, drain, kernelShare, type Watched } from '../engine/harness.ts';
 import { loadRunner, maxDifference, MODELS, random, temporaryFolder } from './fixtures.ts';
 
 const folder = temporaryFolder();
@@ -116,7 +116,7 @@ test('built-in model: nearly twice the window is read; the question finds what s
       return runner.run(batch);
     },
   };
-  const engine = new Engine({ runner: watched, window, maxContext: 2048, prefillTokens: 511, prefillBytesPerToken: runner.prefillBytesPerToken, maxBytes: 700 * kvBytesPerToken(window.shape) + scratchRows(511) * runner.prefillBytesPerToken, spillFile });
+  const engine = new Engine({ runner: watched, window, maxContext: 2048, prefillTokens: 511, prefillBytesPerToken: runner.prefillBytesPerToken, maxBytes: 700 * kvBytesPerToken(window.shape) + scratchRows(511) * runner.prefillBytesPerToken + kernelShare({ spillFile }, window.shape), spillFile });
   const question = (): Watched => ask(engine, promptIds, { prefillTokens: numBlockTokens, maxTokens: 24, eosIds: [...text.chatStopIds] });
   const first = question();
   await drain(engine);

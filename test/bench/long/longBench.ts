@@ -7,6 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { prefillRows, prefillTokensIn, scratchRows } from '../../../engine/batch.ts';
 import { SpillFile } from '../../../engine/cache/disk/spillFile.ts';
+import { sketchingBytes } from '../../../engine/cache/kernelRoom.ts';
 import { kvBytesPerToken } from '../../../engine/cache/kvRows.ts';
 import { KvWindow } from '../../../engine/cache/window.ts';
 import { type Exercise, type ExerciseOptions, exercisesOf } from '../../../engine/cli/evaluateExercises.ts';
@@ -112,7 +113,7 @@ function engineOf({ model, runner }: Subject, slots: number, choosing: Choosing,
   // Of its own, so that the ceiling is of rows.
   const prefillTokens = prefillTokensIn(prefillRows(choosing === 'whole' ? slots : Math.ceil(slots / 2)));
   const scratch = scratchRows(prefillTokens) * runner.prefillBytesPerToken;
-  return { maxBytes, engine: new Engine({ runner, window: runner.window, maxBytes: maxBytes + scratch, prefillTokens, prefillBytesPerToken: runner.prefillBytesPerToken, maxContext: model.config.contextTokens, spillFile: choosing === 'whole' ? null : spillFile, policies: { sketch: choosing === 'sketch' } }) };
+  return { maxBytes, engine: new Engine({ runner, window: runner.window, maxBytes: maxBytes + scratch + sketchingBytes(runner.window.shape), prefillTokens, prefillBytesPerToken: runner.prefillBytesPerToken, maxContext: model.config.contextTokens, spillFile: choosing === 'whole' ? null : spillFile, policies: { sketch: choosing === 'sketch' } }) };
 }
 
 async function answers(subject: Subject, text: ModelText, exercises: readonly Exercise[], choosing: Choosing, folder: string, expected: string[]): Promise<AnswerCounts[]> {

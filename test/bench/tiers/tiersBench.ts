@@ -9,7 +9,6 @@ import { codecNamed } from '../../../engine/cache/codecs/registry.ts';
 import { DiskTier } from '../../../engine/cache/disk/diskTier.ts';
 import { kvShape } from '../../../engine/model/importModel.ts';
 import { EngineUnderTest } from '../engineUnderTest.ts';
-import { Snapshots } from '../../../engine/snapshots.ts';
 import type { ShapeName } from '../shapes.ts';
 import { figure, short } from '../spread.ts';
 import { shapeFolder } from '../writeShape.ts';
@@ -38,8 +37,7 @@ export async function tiersSuite({ shape = 'qwen2.5-0.5b', threads }: { shape?: 
     const files = Array.from({ length: NUM_FILES }, () => bench.tokens(FILE_TOKENS));
     let peakBytes = 0;
     const weigh = (): void => {
-      const { windowBytes, storeBytes, scratchBytes } = bench.engine.stats();
-      peakBytes = Math.max(peakBytes, windowBytes + storeBytes + scratchBytes + Snapshots.bufferBytes(kv));
+      peakBytes = Math.max(peakBytes, bench.engine.cacheBytes);
     };
     /** Milliseconds to the first token of a question about a file. */
     const ask = async (file: readonly number[]): Promise<{ ms: number; found: number }> => {
