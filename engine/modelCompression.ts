@@ -28,7 +28,7 @@ interface Measuring {
   /** See PruningOptions. */
   readonly turn: TurnIds;
   readonly contextTokens: number;
-  /** 0..1, of each measurement. */
+  /** 0..1, of all that is measured; never back. */
   readonly onProgress: (fraction: number) => void;
   /** Says what is not used, and why. */
   readonly log: (line: string) => void;
@@ -45,8 +45,8 @@ export async function modelCompression(setting: string, { imported, runner, rope
   }
   const qualities: CodecQuality[] = [];
   const good = [];
-  for (const codec of codecs) {
-    const quality = await codecQuality(imported, runner, encode, codec, contextTokens, onProgress);
+  for (const [i, codec] of codecs.entries()) {
+    const quality = await codecQuality(imported, runner, encode, codec, contextTokens, (fraction) => onProgress((i + fraction) / codecs.length));
     if (quality) qualities.push(quality);
     if (isUsed(codec.name, quality, log)) good.push(codec);
   }

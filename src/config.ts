@@ -42,6 +42,8 @@ export interface Config {
     languages: string[];
     /** Globs of files that never reach the model by themselves. */
     exclude: string[];
+    /** The same of workspace folders that have globs of their own, by the folder's address. */
+    excludeIn?: ReadonlyMap<string, readonly string[]>;
     /** Whether other open editors and recent edits are offered to the model. */
     snippets: boolean;
     pauseOnBattery: boolean;
@@ -59,16 +61,15 @@ const CHANGE_MS = 5000;
 /** The settings as they are now, read once and again after each change. */
 export class Settings implements vscode.Disposable {
   readonly #changed = new vscode.EventEmitter<{ before: Config; now: Config }>();
-  readonly #subscription: vscode.Disposable;
+  readonly #subscriptions: readonly vscode.Disposable[];
   #current = read();
 
   constructor() {
-    this.#subscription = vscode.workspace.onDidChangeConfiguration((event) => {
-      if (!event.affectsConfiguration('kvasir')) return;
-      const before = this.#current;
-      this.#current = read();
-      this.#changed.fire({ before, now: this.#current });
-    });
+    this.#subscriptions = [
+      vscode.workspace.onDidChangeConfiguration((event) => event.affectsConfiguration('kvasir') && this.#readAgain()),
+      // One that comes may have settings of its own.
+      vscode.workspace.onDidChangeWorkspaceFolders(() => this.#readAgain()),
+    ];
   }
 
   get current(): Config {
@@ -94,21 +95,47 @@ export class Settings implements vscode.Disposable {
   }
 
   dispose(): void {
-    this.#subscription.dispose();
+    for (const subscription of this.#subscriptions) subscription.dispose();
     this.#changed.dispose();
+  }
+
+  #readAgain(): void {
+    const before = this.#current;
+    this.#current = read();
+    this.#changed.fire({ before, now: this.#current });
   }
 }
 
+/** A value of another type counts as not set: the default, which for `exclude` is what keeps secrets out. */
+function validIn<T>(settings: vscode.WorkspaceConfiguration, key: string, fits: (value: unknown) => value is T, otherwise: T): T {
+  return [settings.get(key), settings.inspect(key)?.defaultValue].find(fits) ?? otherwise;
+}
+
+function textsIn(settings: vscode.WorkspaceConfiguration, key: string): string[] {
+  return validIn(settings, key, (value): value is unknown[] => Array.isArray(value), []).filter((entry): entry is string => typeof entry === 'string' && entry !== '');
+}
+
+/** Of the workspace's folders those whose globs are others than the window's. */
+function excludeIn(exclude: readonly string[]): Pick<Config['completion'], 'excludeIn'> {
+  const own = new Map<string, readonly string[]>();
+  for (const { uri } of vscode.workspace.workspaceFolders ?? []) {
+    const globs = textsIn(vscode.workspace.getConfiguration('kvasir', uri), 'completion.exclude');
+    if (globs.length !== exclude.length || globs.some((glob, i) => glob !== exclude[i])) own.set(uri.toString(), globs);
+  }
+  return own.size > 0 ? { excludeIn: own } : {};
+}
+
 function read(): Config {
-  const settings = vscode.workspace.getConfiguration('kvasir');
-  /** A value of another type counts as not set: the default, which for `exclude` is what keeps secrets out. */
-  const valid = <T>(key: string, fits: (value: unknown) => value is T, otherwise: T): T => [settings.get(key), settings.inspect(key)?.defaultValue].find(fits) ?? otherwise;
+  // Of no file in particular: what each folder may have of its own is asked for by itself.
+  const settings = vscode.workspace.getConfiguration('kvasir', null);
+  const valid = <T>(key: string, fits: (value: unknown) => value is T, otherwise: T): T => validIn(settings, key, fits, otherwise);
   const flag = (key: string) => valid(key, (value) => typeof value === 'boolean', false);
   const text = (key: string) => valid(key, (value) => typeof value === 'string', '').trim();
   /** A fraction is taken as such: minutes may be less than one. */
   const amount = (key: string, most: number) => Math.min(most, Math.max(0, valid(key, Number.isFinite as (value: unknown) => value is number, 0)));
   const count = (key: string, most: number) => Math.floor(amount(key, most));
-  const texts = (key: string) => valid(key, (value): value is unknown[] => Array.isArray(value), []).filter((entry): entry is string => typeof entry === 'string' && entry !== '');
+  const texts = (key: string) => textsIn(settings, key);
+  const exclude = texts('completion.exclude');
   return {
     enable: flag('enable'),
     model: text('model'),
@@ -127,7 +154,8 @@ function read(): Config {
       debounceMs: count('completion.debounceMs', 2000),
       maxTokens: count('completion.maxTokens', 1024),
       languages: texts('completion.languages'),
-      exclude: texts('completion.exclude'),
+      exclude,
+      ...excludeIn(exclude),
       snippets: flag('completion.snippets'),
       pauseOnBattery: flag('completion.pauseOnBattery'),
     },

@@ -1,6 +1,6 @@
 /** Files that come to be secret, by globs that are added while the extension runs, or while it does not. */
 import type { Disposable, Memento } from 'vscode';
-import type { Settings } from '../config.ts';
+import type { Config, Settings } from '../config.ts';
 
 /** Of the workspace: the globs as it was open last. */
 const EXCLUDED = 'kvasir.excluded';
@@ -11,7 +11,12 @@ export function onNewlyExcluded(workspace: Memento, settings: Pick<Settings, 'cu
     if (!now.every((glob) => before.includes(glob))) clear();
     void workspace.update(EXCLUDED, now);
   };
-  const { exclude } = settings.current.completion;
-  review(workspace.get<string[]>(EXCLUDED, exclude), exclude);
-  return settings.onDidChange(({ before, now }) => review(before.completion.exclude, now.completion.exclude));
+  const globs = globsOf(settings.current);
+  review(workspace.get<string[]>(EXCLUDED, globs), globs);
+  return settings.onDidChange(({ before, now }) => review(globsOf(before), globsOf(now)));
+}
+
+/** Those of a folder by its name: what is old in one may be new in another. */
+function globsOf({ completion: { exclude, excludeIn } }: Config): string[] {
+  return [...exclude, ...[...(excludeIn ?? [])].flatMap(([folder, globs]) => globs.map((glob) => `${folder} ${glob}`))];
 }

@@ -3,6 +3,7 @@ import * as vscode from '../vscode.ts';
 import type { Config } from '../config.ts';
 import { isTooLarge } from '../client/documentSize.ts';
 import { isWanted } from './languages.ts';
+import { targetOf } from './links.ts';
 import type { SilentReason } from './record.ts';
 
 /** Where people write code. Output panes, commit boxes, settings and chat inputs are documents, too. */
@@ -21,9 +22,19 @@ export function excluded(document: vscode.TextDocument, settings: Config['comple
   return isWanted(settings.languages, document.languageId, (glob) => globMatches(document, glob)) ? undefined : 'the language is not in kvasir.completion.languages';
 }
 
-/** Files that reach the model only when the user asks about them by name. Takes whatever has the address and the language of a document. */
+/**
+ * Files that reach the model only when the user asks about them by name: by their own, or by that of what a link leads to. Takes
+ * whatever has the address and the language of a document.
+ */
 export function isSecret(document: Addressed, settings: Config['completion']): boolean {
-  return settings.exclude.some((glob) => globMatches(document, glob));
+  if (isNamedSecret(document, settings)) return true;
+  const target = FILES.has(document.uri.scheme) ? targetOf(document.uri) : undefined;
+  return target !== undefined && isNamedSecret({ uri: target, languageId: document.languageId }, settings);
+}
+
+function isNamedSecret(document: Addressed, { exclude, excludeIn }: Config['completion']): boolean {
+  const own = excludeIn?.get(vscode.workspace.getWorkspaceFolder(document.uri)?.uri.toString() ?? '');
+  return (own ?? exclude).some((glob) => globMatches(document, glob));
 }
 
 /** Whether what is computed of a document may be kept on the disk: only of files, which are on one themselves, and not of secret ones. */

@@ -3,15 +3,34 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 
-const world = vi.hoisted(() => ({ values: new Map<string, unknown>(), defaults: new Map<string, unknown>() }));
+/** `own`: what folders say themselves, by their address. */
+const world = vi.hoisted(() => ({
+  values: new Map<string, unknown>(),
+  defaults: new Map<string, unknown>(),
+  own: new Map<string, Map<string, unknown>>(),
+  foldersChanged: () => {},
+}));
 vi.mock('../../src/vscode.ts', () => ({
-  EventEmitter: class {},
+  EventEmitter: class {
+    readonly #listeners = new Set<(value: unknown) => void>();
+    readonly event = (listener: (value: unknown) => void) => this.#listeners.add(listener);
+    fire(value: unknown): void {
+      for (const listener of this.#listeners) listener(value);
+    }
+  },
   workspace: {
-    getConfiguration: () => ({
-      get: (key: string) => (world.values.has(key) ? world.values.get(key) : world.defaults.get(key)),
+    get workspaceFolders() {
+      return [...world.own.keys()].map((uri) => ({ uri }));
+    },
+    getConfiguration: (_: string, folder: string | null) => ({
+      get: (key: string) => [world.own.get(folder ?? '') ?? new Map<string, unknown>(), world.values, world.defaults].find((values) => values.has(key))?.get(key),
       inspect: (key: string) => ({ defaultValue: world.defaults.get(key) }),
     }),
     onDidChangeConfiguration: () => ({ dispose() {} }),
+    onDidChangeWorkspaceFolders: (listener: () => void) => {
+      world.foldersChanged = listener;
+      return { dispose() {} };
+    },
   },
 }));
 const { Settings } = await import('../../src/config.ts');
@@ -38,6 +57,22 @@ test('what is out of range is brought into it, entries that are no text are left
   expect(read({ 'completion.languages': [1, 'go', null, ''] }).completion.languages).toEqual(['go']);
   expect(read({ 'engine.transport': 'process' }).transport).toBe('process');
   expect(read({ 'engine.precision': 'int4' }).precision).toBe('int4');
+});
+
+test('folders of the workspace may have globs of their own; one that comes later is asked, too', () => {
+  world.own = new Map([['file:///alike', new Map()], ['file:///own', new Map([['completion.exclude', ['private/', 7]]])], ['file:///wrong', new Map([['completion.exclude', 'private/']])]]);
+  const { exclude, excludeIn } = read({ 'completion.exclude': ['**/*.key'] }).completion;
+  expect([exclude, [...excludeIn!]]).toEqual([['**/*.key'], [['file:///own', ['private/']], ['file:///wrong', world.defaults.get('completion.exclude')]]]);
+
+  world.own = new Map();
+  const settings = new Settings();
+  expect(settings.current.completion.excludeIn).toBeUndefined();
+  const heard: unknown[] = [];
+  settings.onDidChange(({ before, now }) => heard.push([before.completion.excludeIn, now.completion.excludeIn]));
+  world.own = new Map([['file:///own', new Map([['completion.exclude', ['private/']]])]]);
+  world.foldersChanged();
+  expect(heard).toEqual([[undefined, new Map([['file:///own', ['private/']]])]]);
+  world.own = new Map();
 });
 
 test('any JSON at all', () => {

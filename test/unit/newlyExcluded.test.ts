@@ -9,16 +9,16 @@ function workspace() {
   const memento = { keys: () => [...state.keys()], get: (key: string, otherwise?: unknown) => (state.has(key) ? state.get(key) : otherwise), update: async (key: string, value: unknown) => void state.set(key, value) };
   return {
     cleared: () => numCleared,
-    open(exclude: string[]) {
+    open(exclude: string[], excludeIn?: Map<string, string[]>) {
       let listener: (change: unknown) => void = () => {};
       const onDidChange = (heard: (change: never) => void) => {
         listener = heard as typeof listener;
         return { dispose: () => {} };
       };
-      onNewlyExcluded(memento as never, { current: { completion: { exclude } }, onDidChange } as never, () => numCleared++);
-      return (now: string[]) => {
-        listener({ before: { completion: { exclude } }, now: { completion: { exclude: now } } });
-        exclude = now;
+      onNewlyExcluded(memento as never, { current: { completion: { exclude, excludeIn } }, onDidChange } as never, () => numCleared++);
+      return (now: string[], nowIn?: Map<string, string[]>) => {
+        listener({ before: { completion: { exclude, excludeIn } }, now: { completion: { exclude: now, excludeIn: nowIn } } });
+        [exclude, excludeIn] = [now, nowIn];
       };
     },
   };
@@ -46,5 +46,19 @@ test('a glob that was added while the window was closed clears when it is open a
   expect(cleared()).toBe(2);
   open(['private/']);
   open(['private/']);
+  expect(cleared()).toBe(2);
+});
+
+test('a glob of one folder clears, also where another has had it, while the window is open and when it is open again', () => {
+  const { open, cleared } = workspace();
+  const change = open(['**/.env'], new Map([['file:///a', ['**/.env', 'private/']]]));
+  expect(cleared()).toBe(0);
+  change(['**/.env'], new Map([['file:///a', ['**/.env', 'private/']], ['file:///b', ['private/']]]));
+  expect(cleared()).toBe(1);
+  change(['**/.env'], new Map([['file:///b', ['private/']]]));
+  expect(cleared()).toBe(1);
+  open(['**/.env'], new Map([['file:///b', ['private/', 'more/']]]));
+  expect(cleared()).toBe(2);
+  open(['**/.env'], new Map([['file:///b', ['private/', 'more/']]]));
   expect(cleared()).toBe(2);
 });

@@ -35,6 +35,7 @@ vi.mock('../../src/vscode.ts', () => ({
         setTimeout(() => world.changed(), 5);
       },
     }),
+    onDidChangeWorkspaceFolders: () => ({ dispose: () => {} }),
     onDidChangeConfiguration: (listener: (event: unknown) => void) => {
       world.changed = () => listener({ affectsConfiguration: () => true });
       return { dispose() {} };
