@@ -10,6 +10,9 @@ import type { KvWindow } from './window.ts';
 /** From step to step, of what was attended to in vain: who is gone has no claim. */
 const FADING = 0.97;
 
+/** Slots in use that are in no run; rewritten where they move. */
+export type Tail = number[] | Int32Array;
+
 export class SlotPlaces {
   /** Changes whenever slots of runs or tails become others, or lie in other pages. */
   layout = 0;
@@ -29,7 +32,7 @@ export class SlotPlaces {
    * `numTokens` tokens are about to attend to `slots` together: brings these into as few pages as they fill, as far as that pays.
    * `tails`: all slots in use that are in no run; rewritten where they move.
    */
-  pack(slots: readonly Int32Array[], numTokens: number, tails: Iterable<number[] | Int32Array>): void {
+  pack(slots: readonly Int32Array[], numTokens: number, tails: Iterable<Tail>): void {
     const { numSlots, pageSlots } = this.#window;
     const packing = packingOf(slots, numSlots, pageSlots);
     this.#inVain = FADING * this.#inVain + numTokens * packing.pagesInVain;
@@ -45,7 +48,7 @@ export class SlotPlaces {
   }
 
   /** Moves held slots from `target` and above to free ones below. `tails` are slots that are in no run; rewritten too. */
-  compact(target: number, tails: Iterable<number[] | Int32Array>): void {
+  compact(target: number, tails: Iterable<Tail>): void {
     const from: number[] = [];
     for (let slot = target; slot < this.#window.numSlots; slot++) if (this.#slots.isHeld(slot)) from.push(slot);
     if (from.length === 0) return;
@@ -57,7 +60,7 @@ export class SlotPlaces {
   }
 
   /** What was in slot from[i] is in slot to[i] now, and the other way round. */
-  #rewrite(from: Int32Array, to: Int32Array, tails: Iterable<number[] | Int32Array>): void {
+  #rewrite(from: Int32Array, to: Int32Array, tails: Iterable<Tail>): void {
     const moved = new Int32Array(this.#window.numSlots).fill(-1);
     for (let i = 0; i < from.length; i++) {
       moved[from[i]!] = to[i]!;

@@ -1,0 +1,273 @@
+/**
+ * Room in the window, and how large it is: it grows for who needs slots, and becomes smaller when others need the bytes or nobody
+ * its slots; what is in its way leaves it for the store or is lost. The ceiling holds at every moment: what leaves leaves a page's
+ * worth at a time where it has to, and that page is given back before the next one goes. Whose slots are whose is KvMemory's.
+ */
+import { type Ceiling, roundUp } from './ceiling.ts';
+import { type EvictionOrder, firstToGo } from './eviction/eviction.ts';
+import type { PrefixTree, TreeNode } from './prefixTree.ts';
+import type { SlotPlaces, Tail } from './slotPlaces.ts';
+import type { SlotAllocator } from './slots.ts';
+import { BLOCK_TOKENS, type KvStore } from './store.ts';
+import type { StoreRoom } from './storeRoom.ts';
+import { type KvWindow, PAGE_SLOTS } from './window.ts';
+
+/** Of the window's growth. */
+const WINDOW_STEP = PAGE_SLOTS;
+const INITIAL_SLOTS = WINDOW_STEP;
+/** Least number of tokens that leave the window at once, so that what comes in their place lies together. */
+const RECLAIM_TOKENS = PAGE_SLOTS;
+/** The same where the ceiling leaves no room in the store, so that they are lost. */
+const DROP_TOKENS = 32;
+/** Shrinking moves slots: it must free at least this many. */
+const LEAST_SHRINK = 2 * WINDOW_STEP;
+/** Of the rows that codecs are about to make smaller, the share that may go for the others to leave the window: those become half as large or less. */
+const MOST_LOST = 0.25;
+/** When all is quiet, runs unused for so long leave the window for the store. */
+const STALE_MS = 60_000;
+
+export interface WindowRoomOptions {
+  readonly window: KvWindow;
+  readonly store: KvStore;
+  readonly tree: PrefixTree;
+  readonly ceiling: Ceiling;
+  readonly slots: SlotAllocator;
+  readonly places: SlotPlaces;
+  readonly storeRoom: StoreRoom;
+  readonly clock: () => number;
+  /** Who goes before whom, as things are now. */
+  readonly order: () => EvictionOrder;
+  /** Lets an unused run go with all below it. */
+  readonly drop: (node: TreeNode) => void;
+  /** Takes its slots from an unreferenced run that the store has. */
+  readonly demoted: (node: TreeNode) => void;
+}
+
+export class WindowRoom {
+  readonly #window: KvWindow;
+  readonly #store: KvStore;
+  readonly #tree: PrefixTree;
+  readonly #ceiling: Ceiling;
+  readonly #slots: SlotAllocator;
+  readonly #places: SlotPlaces;
+  readonly #storeRoom: StoreRoom;
+  readonly #clock: () => number;
+  readonly #order: () => EvictionOrder;
+  readonly #drop: (node: TreeNode) => void;
+  readonly #demoted: (node: TreeNode) => void;
+
+  /** The window is as small as it ever is. */
+  constructor({ window, store, tree, ceiling, slots, places, storeRoom, clock, order, drop, demoted }: WindowRoomOptions) {
+    this.#window = window;
+    this.#store = store;
+    this.#tree = tree;
+    this.#ceiling = ceiling;
+    this.#slots = slots;
+    this.#places = places;
+    this.#storeRoom = storeRoom;
+    this.#clock = clock;
+    this.#order = order;
+    this.#drop = drop;
+    this.#demoted = demoted;
+    this.#resize(this.#initialSlots);
+  }
+
+  /**
+   * For quiet moments: demotes stale runs as far as the store has room, and gives the memory of free slots back when there are many.
+   * `codedAfterMs`: memory is short, and what nobody has used for so long is coded once it is in the store; then every page is worth it.
+   */
+  shrink(tails: readonly Tail[], codedAfterMs = Number.POSITIVE_INFINITY): void {
+    const stale = this.#stale(STALE_MS);
+    const least = this.#slotsAround(this.#slots.numHeld - numSlotsOf(stale));
+    const isShort = codedAfterMs < Number.POSITIVE_INFINITY;
+    const shrinks = isShort ? least < this.#window.numSlots : this.#isWorthShrinking(least);
+    if (isShort && shrinks) this.#makeWay(this.#stale(Math.max(STALE_MS, codedAfterMs)), tails);
+    // What stays keeps what it goes on from.
+    for (const node of this.#stale(STALE_MS)) if (![...node.children.values()].some(({ slots }) => slots)) this.#demoteWhatFits(node, shrinks ? tails : null);
+    const target = this.#slotsAround(this.#slots.numHeld);
+    if (this.#isWorthShrinking(target)) this.shrinkTo(target, this.#ceiling.limit, tails);
+  }
+
+  /**
+   * Demotes a run, from its end, as far as the store has room beside a window that shrinks with it. The ceiling holds meanwhile: free
+   * slots are given back first, and where there is no room for all, the run leaves a page's worth at a time, or what fits of that. `tails` null: the window stays as large as it is.
+   */
+  #demoteWhatFits(node: TreeNode, tails: readonly Tail[] | null): void {
+    for (let rest: TreeNode | null = node; rest; ) {
+      const run = rest;
+      if (tails && !this.#hasStoreRoom(run)) this.#giveBack(this.#initialSlots, tails);
+      const length = this.#lengthThatFits(run);
+      if (length === 0) return;
+      rest = this.#storeRoom.cut(run, length);
+      if (!this.#demote(run, this.storeMost)) return;
+    }
+  }
+
+  /** Rows at the end of a run in the window for which the store has room, at most a page's worth where not for all; older runs go for that. */
+  #lengthThatFits(node: TreeNode): number {
+    const all = node.slots!.length;
+    if (this.#hasStoreRoom(node)) return all;
+    const page = node.pruned ? all : Math.min(RECLAIM_TOKENS, all);
+    if (this.#storeRoom.make(this.storeMost - this.#bytesInStore(node, page), node)) return page;
+    return node.pruned ? 0 : this.#blocksWithin(this.storeMost);
+  }
+
+  /**
+   * A window that fills its ceiling leaves codecs nothing: what could leave it a page at a time finds no room for the first one. So of
+   * runs that are about to be coded, first to go first, lets as many rows go as that page lacks, where far more is won by it.
+   */
+  #makeWay(coded: readonly TreeNode[], tails: readonly Tail[]): void {
+    this.#giveBack(this.#initialSlots, tails);
+    if (this.#pageLess < this.#initialSlots) return;
+    // What goes on from a run would go with it; what is coded already is not won.
+    const leaves = coded.filter(({ children, lossy, pruned, stored }) => children.size === 0 && lossy.length === 0 && !pruned && !stored);
+    const [first] = leaves;
+    const page = this.#slots.numHeld - this.#pageLess;
+    if (!first || this.#storeRoom.make(this.storeMost - this.#bytesInStore(first, page), first)) return;
+    let missing = page - this.#blocksWithin(this.storeMost);
+    const won = numSlotsOf(coded.filter(({ lossy, pruned }) => lossy.length === 0 && !pruned));
+    if (missing > Math.min(numSlotsOf(leaves), won * MOST_LOST)) return;
+    for (const node of leaves) {
+      if (missing <= 0) return;
+      this.#storeRoom.cut(node, missing);
+      missing -= node.slots!.length;
+      this.#drop(node);
+    }
+  }
+
+  /** P without its last page. */
+  get #pageLess(): number {
+    return roundUp(this.#window.numSlots, WINDOW_STEP) - WINDOW_STEP;
+  }
+
+  /** P with room for so many slots. */
+  #slotsAround(numHeld: number): number {
+    return Math.max(this.#initialSlots, roundUp(numHeld, WINDOW_STEP));
+  }
+
+  #isWorthShrinking(target: number): boolean {
+    return this.#window.numSlots - target >= Math.max(LEAST_SHRINK, this.#window.numSlots / 4);
+  }
+
+  /** Unreferenced runs in the window that nobody has used for longer, pinned ones left out, in the order in which they go. */
+  #stale(ms: number): TreeNode[] {
+    const now = this.#clock();
+    return [...this.#tree.nodes()].filter((node) => node.refCount === 0 && node.slots && !node.pinned && now - node.lastUse > ms).sort(this.#order());
+  }
+
+  get #initialSlots(): number {
+    return Math.min(INITIAL_SLOTS, this.#ceiling.softSlots, this.#ceiling.maxSlots);
+  }
+
+  grow(missing: number, limit: number): boolean {
+    const P = this.#window.numSlots;
+    const target = Math.min(P + roundUp(missing, WINDOW_STEP), limit, this.#ceiling.mostSlots);
+    if (target <= P || !this.#storeRoom.make(this.#ceiling.limit - target * this.#ceiling.bytesPerSlot, null)) return false;
+    this.#resize(target);
+    return true;
+  }
+
+  #resize(numSlots: number): void {
+    const { pageSlots } = this.#window;
+    this.#slots.resize(numSlots);
+    this.#window.resize(numSlots, this.#ceiling.maxSlots);
+    if (this.#window.pageSlots !== pageSlots) this.#places.layout++;
+  }
+
+  /**
+   * Brings the window down to `target` slots, or leaves it as small as it is. `limit`: bytes of window and store then; meanwhile
+   * the ceiling's holds, so what leaves for the store leaves a page's worth at a time, and the pages behind it are given back.
+   */
+  shrinkTo(target: number, limit: number, tails: readonly Tail[]): void {
+    while (this.#window.numSlots > target) {
+      if (!this.#giveBack(target, tails) && !this.#leave(target, limit)) throw new Error('The window shrinks below the slots in use.');
+    }
+  }
+
+  /** Gives back the memory of free slots, whole pages of them or all beyond `least`; false where there are too few. */
+  #giveBack(least: number, tails: readonly Tail[]): boolean {
+    const target = Math.max(least, this.#slots.numHeld <= least ? 0 : roundUp(this.#slots.numHeld, WINDOW_STEP));
+    if (target >= this.#window.numSlots) return false;
+    this.#places.compact(target, tails);
+    this.#resize(target);
+    return true;
+  }
+
+  /** Takes slots of the unreferenced run that goes first, for the window to have a page less on its way to `target` slots; `limit`: see #shrinkTo. */
+  #leave(target: number, limit: number): boolean {
+    const victim = this.#firstToGo();
+    if (!victim) return false;
+    const most = limit - target * this.#ceiling.bytesPerSlot;
+    const all = this.#slots.numHeld - target;
+    const page = this.#slots.numHeld - Math.max(target, this.#pageLess);
+    // What has no room at the end goes first: it would take with it what goes on from it.
+    if (!victim.stored && !this.#storeRoom.make(most - this.#bytesInStore(victim, Math.min(all, victim.slots!.length)), victim)) {
+      this.#dropEnd(victim, all - this.#rowsWithin(most));
+      return true;
+    }
+    const now = Math.min(most, this.storeMost);
+    this.#storeRoom.cut(victim, Math.max(page, Math.min(all, this.#rowsWithin(now))));
+    if (!this.#demote(victim, now)) this.#dropEnd(victim, page - this.#rowsWithin(now));
+    return true;
+  }
+
+  /** Takes slots from the unreferenced run that goes first. */
+  reclaim(missing: number): boolean {
+    const victim = this.#firstToGo();
+    if (!victim) return false;
+    this.#storeRoom.cut(victim, Math.max(missing, RECLAIM_TOKENS));
+    if (!this.#demote(victim, this.storeMost)) this.#dropEnd(victim, missing);
+    return true;
+  }
+
+  /** Of the runs in the window that nobody references. */
+  #firstToGo(): TreeNode | null {
+    return firstToGo(this.#tree.nodes(), this.#order(), (node) => node.refCount === 0 && node.slots !== null);
+  }
+
+  /** Of a run that nobody uses. */
+  #dropEnd(node: TreeNode, numTokens: number): void {
+    this.#storeRoom.cut(node, Math.max(numTokens, DROP_TOKENS));
+    this.#drop(node);
+  }
+
+  /** Moves an unreferenced run to the store; false when it would have more than `most` bytes then, though older runs were to go. */
+  #demote(node: TreeNode, most: number): boolean {
+    if (!node.stored) {
+      if (!this.#storeRoom.make(most - this.#bytesInStore(node), node)) return false;
+      node.stored = node.pruned ? this.#store.putKept(this.#window, node.slots!, node.tokenIds.length) : this.#store.put(this.#window, node.slots!);
+    }
+    this.#demoted(node);
+    return true;
+  }
+
+  /** Bytes that the store may have beside the window as it is. */
+  get storeMost(): number {
+    return this.#ceiling.limit - this.#window.bytes;
+  }
+
+  /** That a run of the window takes there, or so many rows of it. */
+  #bytesInStore(node: TreeNode, numRows = node.slots!.length): number {
+    return numRows * (node.pruned ? this.#store.bytesPerKeptRow : this.#store.bytesPerToken);
+  }
+
+  /** That the store can take before it has so many bytes. */
+  #rowsWithin(bytes: number): number {
+    return Math.max(0, Math.floor((bytes - this.#store.bytes) / this.#store.bytesPerToken));
+  }
+
+  /** The same in whole blocks. */
+  #blocksWithin(bytes: number): number {
+    const rows = this.#rowsWithin(bytes);
+    return rows - (rows % BLOCK_TOKENS);
+  }
+
+  /** Whether a run of the window can go to the store with nothing else gone. */
+  #hasStoreRoom(node: TreeNode): boolean {
+    return node.stored !== null || this.#store.bytes + this.#bytesInStore(node) <= this.storeMost;
+  }
+}
+
+function numSlotsOf(nodes: readonly TreeNode[]): number {
+  return nodes.reduce((sum, { slots }) => sum + slots!.length, 0);
+}
