@@ -6,7 +6,7 @@ import { Admission } from './admission.ts';
 import type { BatchSpan } from './batch.ts';
 import type { KvCache } from './cache/kvCache.ts';
 import { numComputed } from './cache/lease.ts';
-import { lostRows } from './longTextErrors.ts';
+import { lostRows } from './roomErrors.ts';
 import { VirtualTokens } from './policies/fairness.ts';
 import { rank } from './policies/priorities.ts';
 import type { Policies } from './policies/policies.ts';

@@ -8,18 +8,17 @@
  * - Follow: a prompt whose next token another one computes in this very step waits for it.
  * - Aside: who would make a step dearer than one of his own (see grouping) is left for another one.
  */
-import { t } from '@vscode/l10n';
 import type { Admission } from './admission.ts';
 import type { KvCache } from './cache/kvCache.ts';
 import { type Lease, numComputed } from './cache/lease.ts';
-import { RequestError } from './errors.ts';
-import { lacking, lostRows } from './longTextErrors.ts';
+import { joins } from './joining.ts';
+import { lacking, lostRows, tooLarge } from './roomErrors.ts';
 import type { VirtualTokens } from './policies/fairness.ts';
 import { nextTurn } from './policies/grouping.ts';
 import type { Policies } from './policies/policies.ts';
 import { byService, level, rank } from './policies/priorities.ts';
 import type { PromptStanding, TokenBudget } from './policies/tokenBudget.ts';
-import { isDecode, likelyAnswer, numDrafted, type OnEnd, reusable, type Scheduled } from './schedule.ts';
+import { isDecode, numDrafted, type OnEnd, reusable, type Scheduled } from './schedule.ts';
 import type { Sequence } from './sequence.ts';
 import type { ShiftedReuse } from './shiftedReuse.ts';
 import type { Speculation } from './speculation/speculation.ts';
@@ -272,10 +271,10 @@ export class StepBuilder {
   }
 
   #admit(sequence: Sequence, budget: TokenBudget): Lease | null {
-    if (!this.#joins(sequence, budget) || !this.#admits) return null;
+    if (!joins(sequence, budget, { cache: this.#cache, policies: this.#policies, running: this.#admission.running }) || !this.#admits) return null;
     const isLong = this.#admission.isLong(sequence);
     if (isLong && (sequence.priority === 'idle' || sequence.tokenIds.length > this.#cache.sparse.room.capacity)) {
-      this.#end(sequence, sequence.numGenerated > 0 ? 'length' : this.#tooLarge(sequence.tokenIds.length));
+      this.#end(sequence, sequence.numGenerated > 0 ? 'length' : tooLarge(sequence.tokenIds.length, this.#cache));
       return null;
     }
     if (isLong && !this.#admission.mayBeLong(sequence)) return null;
@@ -294,25 +293,6 @@ export class StepBuilder {
   #limitPrefill(sequence: Sequence, isLong: boolean, computed: number): void {
     const { room } = this.#cache.sparse;
     if (!isLong || room.slotsFor(sequence.tokenIds.length) > room.prefillTokens) sequence.limitPrefill(room.prefillTokens, computed);
-  }
-
-  /** Whether a waiting sequence does well to run beside others of its class. Chats and completions are read along: they do not wait. */
-  #joins(sequence: Sequence, budget: TokenBudget): boolean {
-    if (!this.#policies.grouping || sequence.priority === 'completion' || sequence.priority === 'chat') return true;
-    const running = [...this.#admission.running].filter(([{ priority }]) => priority === sequence.priority);
-    const numRunning = running.length;
-    if (numRunning === 0) return true;
-    // As things will be when all of them generate.
-    const { pageSlots } = this.#cache;
-    const { numFree } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
-    const length = (one: Sequence): number => one.tokenIds.length + likelyAnswer(one) / 2;
-    const own = length(sequence) / pageSlots;
-    const toCome = running.reduce((sum, [one, lease]) => sum + length(one) - numComputed(lease), 0);
-    const all = (this.#cache.numReferenced + toCome) / pageSlots;
-    const most = Math.max(...running.map(([one]) => length(one))) / pageSlots;
-    const columns = (numTokens: number, most: number, all: number): number => this.#cache.attended(numTokens, most, all).pages * pageSlots;
-    const together = columns(numRunning + 1, Math.max(most, own), all + own - numFree / pageSlots);
-    return budget.shares({ tokens: numRunning, columns: columns(numRunning, most, all) }, { tokens: 1, columns: own * pageSlots }, together);
   }
 
   #hop(sequence: Sequence, lease: Lease): void {
@@ -362,7 +342,7 @@ export class StepBuilder {
       const victim = this.#admission.lowest()!;
       if (victim !== sequence) this.#admission.preempt(victim);
       else if (running.size > 1) return false;
-      else this.#end(sequence, sequence.numGenerated > 0 ? 'length' : this.#tooLarge(sequence.tokenIds.length));
+      else this.#end(sequence, sequence.numGenerated > 0 ? 'length' : tooLarge(sequence.tokenIds.length, this.#cache));
     }
     return false;
   }
@@ -374,14 +354,5 @@ export class StepBuilder {
       const slots = scheduled && this.#cache.takeFree(draft.length, scheduled.newSlots.at(-1)!);
       if (slots) this.#batch.replace({ ...scheduled, draft, newSlots: Int32Array.of(...scheduled.newSlots, ...slots), numLogits: 1 + draft.length });
     }
-  }
-
-  #tooLarge(numTokens: number): RequestError {
-    const { toldBytes } = this.#cache;
-    const capacity = Math.max(0, this.#cache.capacity, this.#cache.sparse.room.capacity);
-    return new RequestError(
-      'outOfMemory',
-      t('The request has {0} tokens; {1} fit into the {2} bytes that the KV cache may take, for rows and what they are computed with. Raise the memory limit of the cache or send less text.', numTokens, capacity, toldBytes),
-    );
   }
 }

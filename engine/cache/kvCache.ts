@@ -13,6 +13,7 @@ import { KvMemory } from './kvMemory.ts';
 import { lastSlot, type Lease, ownSlots } from './lease.ts';
 import { addPages, slotsOf } from './leaseSlots.ts';
 import { type Block, outline } from './outline.ts';
+import { Pins } from './pins.ts';
 import { describePrefix, evictPrefix } from './prefixRuns.ts';
 import { endIndex, lengths, numRows, pathTo, type TreeNode } from './prefixTree.ts';
 import { ShiftedRuns } from './shiftedRuns.ts';
@@ -54,16 +55,16 @@ export class KvCache {
   toldBytes: number;
   readonly #clock: () => number;
   readonly #leases = new Set<Lease>();
-  /** Pinned token prefixes by key. */
-  readonly #pins = new Map<string, readonly number[]>();
+  readonly #pins: Pins;
 
   constructor({ window, maxBytes, softSlots, clock, compression = null, spillFile = null, ranks = true, biased = new Set(), eviction = new Utility(kvBytesPerToken(window.shape)) }: KvCacheOptions) {
     this.#memory = new KvMemory({ window, maxBytes, softSlots, clock, eviction, compression, spillFile });
+    this.#pins = new Pins(this.#memory.tree);
     this.#clock = clock;
     this.toldBytes = maxBytes;
     this.shifted = new ShiftedRuns(this.#memory, clock);
     this.sparse = new SparseLeases(this.#memory, { spillFile, clock, ranks, biased });
-    this.runs = new CachedRuns(this.#memory, { clock, compression, biased, onInsert: () => this.#markPins() });
+    this.runs = new CachedRuns(this.#memory, { clock, compression, biased, onInsert: () => this.#pins.mark() });
   }
 
   /** The most tokens that fit at once, with nothing else in the cache. */
@@ -218,7 +219,7 @@ export class KvCache {
       slots = slots.slice(length);
     }
     this.#touch(lease.node);
-    this.#markPins();
+    this.#pins.mark();
   }
 
   /** Ends a lease. What is in the tree stays cached until its room is needed; commit first, or the tail is lost. */
@@ -271,10 +272,7 @@ export class KvCache {
 
   /** Keeps the runs of a prefix, those still to come included, until all others are gone. null ends it. */
   pin(key: string, tokenIds: readonly number[] | null): void {
-    if (tokenIds) this.#pins.set(key, tokenIds);
-    else this.#pins.delete(key);
-    for (const node of this.#memory.tree.nodes()) node.pinned = false;
-    this.#markPins();
+    this.#pins.pin(key, tokenIds);
   }
 
   /** Drops what no sequence references and goes on from this prefix; `pinned`: pinned runs, too. */
@@ -314,10 +312,6 @@ export class KvCache {
   #touch(node: TreeNode): void {
     const now = this.#clock();
     for (const n of pathTo(node)) n.lastUse = now;
-  }
-
-  #markPins(): void {
-    for (const tokenIds of this.#pins.values()) for (const node of this.#memory.tree.match(tokenIds).nodes) node.pinned = true;
   }
 
   *#tails(): Generator<number[]> {
