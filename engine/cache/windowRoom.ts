@@ -176,11 +176,13 @@ export class WindowRoom {
 
   /**
    * Brings the window down to `target` slots, or leaves it as small as it is. `limit`: bytes of window and store then; meanwhile
-   * the ceiling's holds, so what leaves for the store leaves a page's worth at a time, and the pages behind it are given back.
+   * the ceiling's holds, so what leaves for the store leaves a page's worth at a time where there is no room for more, and the page is given back.
    */
   shrinkTo(target: number, limit: number, tails: readonly Tail[]): void {
     while (this.#window.numSlots > target) {
-      if (!this.#giveBack(target, tails) && !this.#leave(target, limit)) throw new Error('The window shrinks below the slots in use.');
+      // Each time slots move: not before it has to be.
+      if (this.#slots.numHeld <= target) this.#giveBack(target, tails);
+      else if (!this.#leave(target, limit, tails)) throw new Error('The window shrinks below the slots in use.');
     }
   }
 
@@ -193,20 +195,23 @@ export class WindowRoom {
     return true;
   }
 
-  /** Takes slots of the unreferenced run that goes first, for the window to have a page less on its way to `target` slots; `limit`: see #shrinkTo. */
-  #leave(target: number, limit: number): boolean {
+  /** Takes slots of the unreferenced run that goes first, on the window's way to `target` slots, or makes room for it to leave; `limit`: see shrinkTo. */
+  #leave(target: number, limit: number, tails: readonly Tail[]): boolean {
     const victim = this.#firstToGo();
     if (!victim) return false;
     const most = limit - target * this.#ceiling.bytesPerSlot;
     const all = this.#slots.numHeld - target;
-    const page = this.#slots.numHeld - Math.max(target, this.#pageLess);
+    const length = Math.min(all, victim.slots!.length);
     // What has no room at the end goes first: it would take with it what goes on from it.
-    if (!victim.stored && !this.#storeRoom.make(most - this.#bytesInStore(victim, Math.min(all, victim.slots!.length)), victim)) {
+    if (!victim.stored && !this.#storeRoom.make(most - this.#bytesInStore(victim, length), victim)) {
       this.#dropEnd(victim, all - this.#rowsWithin(most));
       return true;
     }
     const now = Math.min(most, this.storeMost);
-    this.#storeRoom.cut(victim, Math.max(page, Math.min(all, this.#rowsWithin(now))));
+    const fits = victim.stored ? all : this.#rowsWithin(now);
+    if (fits < length && this.#giveBack(target, tails)) return true;
+    const page = this.#slots.numHeld - Math.max(target, this.#pageLess);
+    this.#storeRoom.cut(victim, Math.max(page, Math.min(all, fits)));
     if (!this.#demote(victim, now)) this.#dropEnd(victim, page - this.#rowsWithin(now));
     return true;
   }
