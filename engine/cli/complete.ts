@@ -32,9 +32,10 @@ export async function complete(line: CommandLine): Promise<number> {
   const sampling = samplingOf(line);
   return withClient(line, async (client) => {
     const { docId, text } = await client.openFile(file);
-    const task = { kind: 'complete', docId, offset: offsetAt(text, row, column) } as const;
+    // Asked for by hand, as the editor's Trigger Completion is.
+    const task = { kind: 'complete', docId, offset: offsetAt(text, row, column), unsure: true } as const;
     // All at once: one prompt, computed once, and one step decodes a token of each.
-    const others = Array.from({ length: n - 1 }, (_, i) => client.generate({ ...task, unsure: true }, { id: `complete-${i + 1}`, sampling: candidateSampling(i + 1, sampling) }));
+    const others = Array.from({ length: n - 1 }, (_, i) => client.generate(task, { id: `complete-${i + 1}`, sampling: candidateSampling(i + 1, sampling) }));
     for (const other of others) other.catch(() => undefined);
     const seen = new Set(['']);
     const printOthers = async (first: string) => {

@@ -70,7 +70,8 @@ function priorOf(layout: Layout, doc: SourceDocument, offset: number, { prefixId
   // The text as it is now: it may be another one once the answer begins.
   const { before, behind } = layout.around(doc, startOffset, offset);
   const removed = layout.removedIds(doc);
-  return () => new CopyPrior(layout.text.manifest.completion.copy, [...removed, behind], [before, prefixIds]);
+  const { tokenizer } = layout.text;
+  return () => new CopyPrior(layout.text.manifest.completion.copy, [...removed, behind], [before, prefixIds], (id) => tokenizer.decode([id]));
 }
 
 /** The document and the offset that a task is about: those named, or with the task's `inserted` in the text and the cursor behind it. */

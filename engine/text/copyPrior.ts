@@ -36,13 +36,18 @@ export class CopyPrior {
   readonly #weights: CopyWeights;
   /** The texts, each behind a break, the last of them the one that goes on. */
   readonly #tokens: number[] = [];
+  readonly #textOf: (tokenId: number) => string;
+  readonly #breaks = new Map<number, boolean>();
+  /** The answer says something by now. */
+  #begun = false;
   /** By token, the last place where it stands, but for the very last; and by place, the one before it with the same token. */
   readonly #last = new Map<number, number>();
   readonly #before: number[] = [];
 
-  /** @param texts token ids of what may be copied from, the likeliest last; @param current of the text up to where it goes on. */
-  constructor(weights: CopyWeights, texts: readonly (readonly number[])[], current: readonly (readonly number[])[]) {
+  /** @param texts token ids of what may be copied from, the likeliest last; @param current of the text up to where it goes on; @param textOf of a token. */
+  constructor(weights: CopyWeights, texts: readonly (readonly number[])[], current: readonly (readonly number[])[], textOf: (tokenId: number) => string) {
     this.#weights = weights;
+    this.#textOf = textOf;
     for (const text of texts) this.#add([BREAK], text);
     this.#add([BREAK], ...current);
   }
@@ -50,6 +55,7 @@ export class CopyPrior {
   /** The text has gone on by a token. */
   push(tokenId: number): void {
     this.#add([tokenId]);
+    this.#begun ||= this.#textOf(tokenId).trim() !== '';
   }
 
   /** What may come next; null where the last token has stood nowhere. */
@@ -60,7 +66,8 @@ export class CopyPrior {
     let place = this.#last.get(this.#tokens[end]!) ?? -1;
     for (let n = 0; place >= 0 && n < MOST_PLACES; n++, place = this.#before[place]!) {
       const tokenId = this.#tokens[place + 1]!;
-      if (tokenId === BREAK) continue;
+      // That a line ends where another one did is nothing to offer: it may be as unfinished as this one.
+      if (tokenId === BREAK || (!this.#begun && this.#breaksLine(tokenId))) continue;
       const length = this.#commonLength(place, end);
       longest = Math.max(longest, length);
       votes.set(tokenId, (votes.get(tokenId) ?? 0) + PER_TOKEN ** Math.min(length, MOST_VOTING));
@@ -86,6 +93,15 @@ export class CopyPrior {
         this.#tokens.push(tokenId);
       }
     }
+  }
+
+  #breaksLine(tokenId: number): boolean {
+    let breaks = this.#breaks.get(tokenId);
+    if (breaks === undefined) {
+      breaks = this.#textOf(tokenId).includes('\n');
+      this.#breaks.set(tokenId, breaks);
+    }
+    return breaks;
   }
 
   /** How many tokens up to `a` equal those up to `b`, the text's end. */

@@ -87,7 +87,7 @@ function mayBeShorter(item: WorkItem, { finishReason, tokenIds }: Outcome, slots
 
 test('float32: 2,000 requests, aborts and edits under a tight ceiling give the tokens of the oracle', async () => {
   await withRunner('qwen3-tied-sharded', 'float32', async (runner, window, { config }) => {
-    const items = workload(config.vocabSize, 0.3, NUM_REQUESTS).map((item, i) => (i % 3 > 0 ? item : { ...item, prior: () => new CopyPrior(COPYING, [item.promptIds.toReversed()], [item.promptIds]) }));
+    const items = workload(config.vocabSize, 0.3, NUM_REQUESTS).map((item, i) => (i % 3 > 0 ? item : { ...item, prior: () => new CopyPrior(COPYING, [item.promptIds.toReversed()], [item.promptIds], () => 'x') }));
     const { outcomes, stats } = await together(runner, window, items);
     expect(stats.events.evictions).toBeGreaterThanOrEqual(200);
     expect(stats.events.preemptions).toBeGreaterThanOrEqual(200);

@@ -5,6 +5,7 @@ import { type SamplerParams, sample } from '../../engine/sampler.ts';
 import { CopyPrior, type CopyWeights } from '../../engine/text/copyPrior.ts';
 
 const WEIGHTS: CopyWeights = { share: 1, doubt: 1, match: 1, agreement: 1, confidence: 2 };
+const prior = (weights: CopyWeights, texts: number[][], current: number[][], textOf = (id: number): string => String(id)): CopyPrior => new CopyPrior(weights, texts, current, textOf);
 const GREEDY: SamplerParams = { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, logprobs: true, topLogprobs: 0, seed: 1 };
 
 /** The rule written down without a thought for speed. */
@@ -25,10 +26,10 @@ const someTokens = fc.array(fc.nat(5), { maxLength: 60 });
 test('property: what followed the last tokens elsewhere, the longer what they have in common the more it counts', () => {
   fc.assert(
     fc.property(fc.array(someTokens, { maxLength: 3 }), fc.array(fc.nat(5), { minLength: 1, maxLength: 60 }), someTokens, (texts, before, generated) => {
-      const prior = new CopyPrior(WEIGHTS, texts, [before.slice(0, 20), before.slice(20)]);
-      for (const tokenId of generated) prior.push(tokenId);
+      const copying = prior(WEIGHTS, texts, [before.slice(0, 20), before.slice(20)]);
+      for (const tokenId of generated) copying.push(tokenId);
       const expected = votes(texts, [...before, ...generated]);
-      const next = prior.next();
+      const next = copying.next();
       expect(next === null).toBe(expected.size === 0);
       if (!next) return;
       const all = [...expected.values()].reduce((sum, vote) => sum + vote, 0);
@@ -40,18 +41,18 @@ test('property: what followed the last tokens elsewhere, the longer what they ha
 
 test('it weighs more for longer matches, for places that agree, and where the model is not sure; never all, and nothing without a share', () => {
   const text = [1, 2, 3, 4, 5, 6, 7, 8];
-  const after = (current: number[], texts = [text], weights = WEIGHTS): number => new CopyPrior(weights, texts, [current]).next()!.weight(0.5);
+  const after = (current: number[], texts = [text], weights = WEIGHTS): number => prior(weights, texts, [current]).next()!.weight(0.5);
   expect(after([4])).toBeLessThan(after([3, 4]));
   expect(after([3, 4])).toBeLessThan(after([1, 2, 3, 4]));
   expect(after([3, 4], [text, [3, 4, 9]])).toBeLessThan(after([3, 4], [text, text]));
-  const next = new CopyPrior(WEIGHTS, [text], [[3, 4]]).next()!;
+  const next = prior(WEIGHTS, [text], [[3, 4]]).next()!;
   expect(next.weight(0.9)).toBeLessThan(next.weight(0.1));
   expect(after([3, 4], [text], { ...WEIGHTS, match: 100 })).toBeLessThan(0.99);
   expect(after([3, 4], [text], { ...WEIGHTS, share: 0 })).toBe(0);
-  expect(new CopyPrior(WEIGHTS, [text], [[9]]).next()).toBeNull();
-  expect(new CopyPrior(WEIGHTS, [], [[]]).next()).toBeNull();
+  expect(prior(WEIGHTS, [text], [[9]]).next()).toBeNull();
+  expect(prior(WEIGHTS, [], [[]]).next()).toBeNull();
   // The end of one text and the beginning of the next are not neighbours.
-  expect(new CopyPrior(WEIGHTS, [[1, 2], [3, 4]], [[2]]).next()).toBeNull();
+  expect(prior(WEIGHTS, [[1, 2], [3, 4]], [[2]]).next()).toBeNull();
 });
 
 test('blending: the softmax of the logits is the mixture, and undoing leaves them as they were', () => {
@@ -92,4 +93,17 @@ test('sampling: what is copied can win, its log-probability is that of the mixtu
   expect(sample(logits, GREEDY, [], 0, [0, 3], other).tokenId).toBe(3);
   expect(sample(logits, GREEDY, [], 0, [0, 2], other)).toMatchObject({ tokenId: 2 });
   expect(logits).toEqual(Float32Array.from([0, 3, 0, 2]));
+});
+
+test('that a line ends is copied only once the answer says something', () => {
+  const textOf = (id: number): string => (id === 9 ? '\n' : id === 8 ? ' ' : 'word');
+  const text = [1, 2, 9, 3, 8, 9];
+  const copying = prior(WEIGHTS, [text], [[1, 2]], textOf);
+  expect(copying.next()).toBeNull();
+  copying.push(3);
+  copying.push(8);
+  expect(copying.next()!.tokenIds).toEqual([9]);
+  const blank = prior(WEIGHTS, [text], [[3]], textOf);
+  blank.push(8);
+  expect(blank.next()).toBeNull();
 });
