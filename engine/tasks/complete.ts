@@ -65,13 +65,12 @@ function elsewhere(layout: Layout, doc: SourceDocument, offset: number, showsBlo
   return showsBlock ? [...removed, behind] : [...removed, before, behind];
 }
 
-/** What stands around the tail, and what edits have taken out of the file lately; the cursor's own place stays out, as above. */
+/** What stands around the tail; the cursor's own place stays out, as above. Not what edits have taken out: what is shown depends on the text alone. */
 function priorOf(layout: Layout, doc: SourceDocument, offset: number, { prefixIds, startOffset }: CompletionPrompt): () => CopyPrior {
   // The text as it is now: it may be another one once the answer begins.
   const { before, behind } = layout.around(doc, startOffset, offset);
-  const removed = layout.removedIds(doc);
   const { tokenizer } = layout.text;
-  return () => new CopyPrior(layout.text.manifest.completion.copy, [...removed, behind], [before, prefixIds], (id) => tokenizer.decode([id]));
+  return () => new CopyPrior(layout.text.manifest.completion.copy, [behind], [before, prefixIds], (id) => tokenizer.decode([id]));
 }
 
 /** The document and the offset that a task is about: those named, or with the task's `inserted` in the text and the cursor behind it. */

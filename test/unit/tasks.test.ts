@@ -152,7 +152,7 @@ describe('a completion', () => {
     expect(request.docId).toBe('a');
   });
 
-  it('copies from the whole file and from what was taken out of it, as they are when it is asked', () => {
+  it('copies from the whole file, as it is when it is asked, and not from what was taken out of it', () => {
     const behind = `${'const filler = 1;\n'.repeat(200)}doSomething(alpha, beta);\n`;
     const source = `doSomething(\n${behind}`;
     const doc = new SourceDocument('a', 'a.ts', source);
@@ -169,7 +169,7 @@ describe('a completion', () => {
     doc.text = 'doSomething(';
     expect(copied(prepareComplete(layout, doc, { offset: doc.text.length }))).toEqual([]);
     doc.removed = ['doSomething(gamma);\n'];
-    expect('gamma'.startsWith(copied(prepareComplete(layout, doc, { offset: doc.text.length }))[0]!)).toBe(true);
+    expect(copied(prepareComplete(layout, doc, { offset: doc.text.length }))).toEqual([]);
   });
 
   it('shows what it is sure of, and all of it to who asks for it', () => {
