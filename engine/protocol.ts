@@ -309,6 +309,8 @@ export type EngineMessage =
       timings: Timings;
       /** What the user should know of this answer: text left out, a reason nothing is shown. */
       diagnostics: string[];
+      /** The model has written more that it is not sure enough of. */
+      heldBack?: true;
     }
   | { type: 'reply'; requestId: string; value: ReplyValue }
   /** For the log: something is not as it should be, and nothing is lost by it. */

@@ -92,7 +92,9 @@ export class Request {
     if (finishReason === 'stop') this.#confidence?.settle();
     const shaped = this.#presentation.shape(this.#sure, true);
     this.#show(shaped.text);
-    const note = this.#doubt ?? shaped.note ?? this.#note;
+    const heldBack = this.#confidence !== null && this.#presentation.shape(this.#raw, true).text !== this.#shown;
+    const doubt = this.#shown === '' ? t('the model is not sure enough of what comes here') : t('cut where the model is not sure any more');
+    const note = heldBack ? doubt : (shaped.note ?? this.#note);
     this.#ended = true;
     this.#emit({
       type: 'done',
@@ -105,6 +107,7 @@ export class Request {
       usage,
       timings,
       diagnostics: [...this.#presentation.notes, ...(note === undefined ? [] : [note])],
+      ...(heldBack ? { heldBack } : {}),
     });
   }
 
@@ -117,12 +120,6 @@ export class Request {
   /** What has been written, as far as it may be shown. */
   get #sure(): string {
     return this.#confidence ? this.#raw.slice(0, this.#confidence.numSure) : this.#raw;
-  }
-
-  /** Why not all of it is. */
-  get #doubt(): string | undefined {
-    if (!this.#confidence?.isLost) return undefined;
-    return this.#shown === '' ? t('the model is not sure enough of what comes here') : t('cut where the model is not sure any more');
   }
 
   /** Sends what has been added to the shown text; the tokens that made it travel with it. */

@@ -37,7 +37,8 @@ export function sample(logits: Float32Array, params: SamplerParams, previous: re
   const scores = allowed?.length ? onlyThese(logits, allowed) : logits;
   if (blended || scores !== logits) max = survey(scores);
   const logZ = params.logprobs || numTop > 0 ? logSum(scores, max) : null;
-  const top = numTop > 0 ? highest(scores, numTop) : [];
+  // What must not come is no alternative.
+  const top = numTop > 0 ? highest(scores, numTop).filter((id) => scores[id]! > Number.NEGATIVE_INFINITY) : [];
   const choose = (best: number): number => (temperature === 0 ? indexOfMax(scores, best) : draw(scores, best, params, uniform(params.seed, tokenIndex)));
   let tokenId: number;
   if (repetitionPenalty === 1) tokenId = choose(max);

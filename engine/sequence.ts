@@ -32,7 +32,8 @@ export interface ForcedStart {
 /** What may come next besides what the model says, as the text goes on. */
 export interface Prior {
   next(): OtherNext | null;
-  push(tokenId: number): void;
+  /** `answered`: what the token has added to the answer, without what that has to begin with. */
+  push(tokenId: number, answered: string): void;
 }
 
 export interface GeneratedToken {
@@ -242,12 +243,12 @@ export class Sequence {
     this.cacheIds.push(tokenId);
     const wasForced = this.isForced;
     this.#opening?.push(tokenId);
-    this.#prior?.push(tokenId);
     this.lastTokenAt = now;
 
     const isEos = this.#eosIds.has(tokenId) && !this.sampling.ignoreEos;
     const written = isEos ? '' : this.#detokenizer.push(tokenId);
     const answered = this.#opening?.hide(written) ?? written;
+    this.#prior?.push(tokenId, answered);
     if (wasForced && answered === '') this.#numForced++;
     else if (Number.isNaN(this.firstTokenAt)) this.firstTokenAt = now;
     const isLast = this.numLeft <= 0;

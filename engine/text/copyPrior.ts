@@ -1,7 +1,7 @@
 /**
  * PURE: what code mostly is: something that stands in the file already. Where the last tokens before the cursor have stood before, what
- * followed there is a guess at what follows now; all such places vote, longer matches for more. A small model, which copies badly, gains
- * a fifth of its uncertainty by it (docs/quality.md); a large one copies by itself.
+ * followed there is a guess at what follows now; all such places vote, longer matches for more. A small model, which copies badly, is
+ * a fifth less uncertain by it (docs/quality.md); a large one copies by itself.
  *
  * The distribution is mixed with the model's, p = (1 - w) model + w copied, as in a cache language model (Kuhn and De Mori, 1990). How much
  * it weighs depends on how long the longest match is, how far the places agree, and how sure the model is; the manifest has the figures,
@@ -27,6 +27,8 @@ const PER_TOKEN = 2.5;
 const MOST_PLACES = 512;
 /** Of tokens that may come next, the likeliest. */
 const MOST_TOKENS = 64;
+/** For an answer, in tokens; more is made as it is needed. */
+const ROOM = 64;
 /** Between texts: no token. */
 const BREAK = -1;
 /** So that what nothing has copied can still be. */
@@ -34,41 +36,46 @@ const MOST_WEIGHT = 0.98;
 
 export class CopyPrior {
   readonly #weights: CopyWeights;
-  /** The texts, each behind a break, the last of them the one that goes on. */
-  readonly #tokens: number[] = [];
   readonly #textOf: (tokenId: number) => string;
   readonly #breaks = new Map<number, boolean>();
   /** The answer says something by now. */
   #begun = false;
-  /** By token, the last place where it stands, but for the very last; and by place, the one before it with the same token. */
-  readonly #last = new Map<number, number>();
-  readonly #before: number[] = [];
+  /** The texts, each behind a break, the last of them the one that goes on; [capacity], `#length` of them in use. */
+  #tokens: Int32Array;
+  #length = 0;
+  /** By hash of a token, the last place where such a one stands, plus one, but for the very last; and by place, the one before it. [power of two], [capacity] */
+  readonly #last: Int32Array;
+  #before: Int32Array;
 
   /** @param texts token ids of what may be copied from, the likeliest last; @param current of the text up to where it goes on; @param textOf of a token. */
   constructor(weights: CopyWeights, texts: readonly (readonly number[])[], current: readonly (readonly number[])[], textOf: (tokenId: number) => string) {
     this.#weights = weights;
     this.#textOf = textOf;
-    for (const text of texts) this.#add([BREAK], text);
-    this.#add([BREAK], ...current);
+    const all = [...texts.flatMap((text) => [[BREAK], text]), [BREAK], ...current];
+    const numTokens = all.reduce((sum, { length }) => sum + length, 0);
+    this.#tokens = new Int32Array(numTokens + ROOM);
+    this.#before = new Int32Array(numTokens + ROOM);
+    this.#last = new Int32Array(2 ** Math.ceil(Math.log2(numTokens + ROOM)));
+    for (const text of all) for (const tokenId of text) this.#add(tokenId);
   }
 
-  /** The text has gone on by a token. */
-  push(tokenId: number): void {
-    this.#add([tokenId]);
-    this.#begun ||= this.#textOf(tokenId).trim() !== '';
+  /** The text has gone on by a token; `answered`: what of it is the answer's. */
+  push(tokenId: number, answered: string): void {
+    this.#add(tokenId);
+    this.#begun ||= answered.trim() !== '';
   }
 
   /** What may come next; null where the last token has stood nowhere. */
   next(): OtherNext | null {
     const votes = new Map<number, number>();
-    const end = this.#tokens.length - 1;
+    const end = this.#length - 1;
     let longest = 0;
-    let place = this.#last.get(this.#tokens[end]!) ?? -1;
-    for (let n = 0; place >= 0 && n < MOST_PLACES; n++, place = this.#before[place]!) {
+    let place = this.#last[this.#hash(this.#tokens[end]!)]! - 1;
+    for (let n = 0; place >= 0 && n < MOST_PLACES; n++, place = this.#before[place]! - 1) {
       const tokenId = this.#tokens[place + 1]!;
-      // That a line ends where another one did is nothing to offer: it may be as unfinished as this one.
-      if (tokenId === BREAK || (!this.#begun && this.#breaksLine(tokenId))) continue;
       const length = this.#commonLength(place, end);
+      // That a line ends where another one did is nothing to offer: it may be as unfinished as this one.
+      if (length === 0 || tokenId === BREAK || (!this.#begun && this.#breaksLine(tokenId))) continue;
       longest = Math.max(longest, length);
       votes.set(tokenId, (votes.get(tokenId) ?? 0) + PER_TOKEN ** Math.min(length, MOST_VOTING));
     }
@@ -81,18 +88,26 @@ export class CopyPrior {
     return { tokenIds: ranked.map(([id]) => id), shares, weight: (likeliest) => Math.min(MOST_WEIGHT, share / (1 + Math.exp(confidence * likeliest - known))) };
   }
 
-  #add(...texts: (readonly number[])[]): void {
-    for (const text of texts) {
-      for (const tokenId of text) {
-        // The last token's place is known once something follows it: it must not find itself.
-        const at = this.#tokens.length - 1;
-        if (at >= 0) {
-          this.#before[at] = this.#last.get(this.#tokens[at]!) ?? -1;
-          this.#last.set(this.#tokens[at]!, at);
-        }
-        this.#tokens.push(tokenId);
-      }
+  #add(tokenId: number): void {
+    if (this.#length === this.#tokens.length) {
+      const [tokens, before] = [this.#tokens, this.#before];
+      this.#tokens = new Int32Array(2 * tokens.length);
+      this.#before = new Int32Array(2 * tokens.length);
+      this.#tokens.set(tokens);
+      this.#before.set(before);
     }
+    // The last token's place is known once something follows it: it must not find itself.
+    const at = this.#length - 1;
+    if (at >= 0) {
+      const hash = this.#hash(this.#tokens[at]!);
+      this.#before[at] = this.#last[hash]!;
+      this.#last[hash] = at + 1;
+    }
+    this.#tokens[this.#length++] = tokenId;
+  }
+
+  #hash(tokenId: number): number {
+    return (Math.imul(tokenId, 0x9e3779b1) >>> 8) & (this.#last.length - 1);
   }
 
   #breaksLine(tokenId: number): boolean {

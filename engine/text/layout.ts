@@ -35,9 +35,10 @@ const CHARACTERS_PER_TOKEN = 6;
 /** Stands for the file's text while a chat template is rendered. */
 const FILE_MARK = '\uf8ff';
 /** Characters of a text on either side of the cursor that may be said again. */
-const MOST_AROUND = 98_304;
-/** It begins on a grid, so that it is seldom encoded anew. */
+const MOST_AROUND = 49_152;
+/** It begins and ends on a grid, so that it is seldom encoded anew. */
 const AROUND_GRID = 16_384;
+const ENDLESS_LINE = /[^\n]{4096}/;
 /** Sections whose token counts are remembered. */
 const MAX_COUNTED_SECTIONS = 4096;
 
@@ -123,11 +124,14 @@ export class Layout {
     const { lf } = doc;
     const encode = (texts: WeakMap<SourceDocument, IncrementalEncoding>, text: string): readonly number[] => {
       const encoding = entry(texts, doc, () => new IncrementalEncoding(this.text.tokenizer));
-      encoding.update(text);
+      // What is written by machines is encoded as a whole at each change, and nothing to copy from.
+      encoding.update(ENDLESS_LINE.test(text) ? '' : text);
       return encoding.ids;
     };
+    const from = Math.max(0, Math.floor((start - MOST_AROUND) / AROUND_GRID) * AROUND_GRID);
     const behind = doc.lineStart(doc.lineAt(end) + 1);
-    return { before: encode(this.#before, lf.slice(Math.max(0, Math.floor((start - MOST_AROUND) / AROUND_GRID) * AROUND_GRID), start)), behind: encode(this.#behind, lf.slice(behind, behind + MOST_AROUND)) };
+    const to = Math.ceil((behind + MOST_AROUND) / AROUND_GRID) * AROUND_GRID;
+    return { before: encode(this.#before, lf.slice(from, start)), behind: encode(this.#behind, lf.slice(behind, to)) };
   }
 
   /** Tokens of each passage that edits have taken out of the text lately, by itself; encoded once for as long as they are the same. */

@@ -12,6 +12,8 @@ export interface Completion extends Place {
   others?: string[];
   /** Written before it was asked for. */
   ahead?: boolean;
+  /** The model has more to say that it is not sure enough of. */
+  heldBack?: true;
 }
 
 /** Enough for typing some lines and deleting them again; older ones are void after an edit elsewhere anyway. */

@@ -92,10 +92,9 @@ export class Finder {
         if (!done || run.aborted || done.finishReason === 'abort' || document.version !== version) return 'superseded by further typing';
         noteCost(record, done);
         const completion = { ...run.place, insert: run.text };
-        const insertion = carryOver(completion, completion.insert, place);
+        const insertion = wantsMore(done, record) ? undefined : carryOver(completion, completion.insert, place);
         if (insertion) return { insertion, completion: this.#cache.lookup(place)?.completion ?? completion };
-        // Who asks for it may have what the model was not sure enough of.
-        if (run.place.offset === place.offset && (run.unsure || record.trigger !== 'explicit')) return 'the model has nothing to add here';
+        if (run.place.offset === place.offset && !wantsMore(done, record)) return done.heldBack ? 'the model is not sure enough of what comes here' : 'the model has nothing to add here';
       }
       // What is running is another text, or has been typed to its end.
       if (document.version !== version) return 'superseded by further typing';
@@ -111,6 +110,7 @@ export class Finder {
   #known(place: Place, record: CompletionRecord): Found | undefined {
     const shown = this.#shown;
     const known = this.#cache.lookup(place);
+    if (wantsMore(known?.completion ?? {}, record)) return undefined;
     const typed = shown && shown.offset <= place.offset && record.trigger !== 'refresh' ? this.#cache.left(shown, place) : undefined;
     if (shown && typed) {
       record.source = 'typed as suggested';
@@ -127,7 +127,7 @@ export class Finder {
     const found = insertion?.text.trim() ? { insertion } : undefined;
     this.#late.watch(run, document, found ? run.text : '', (done) => {
       noteCost(record, done);
-      if (!found && !done.text) record.reason = 'the model has nothing to add here';
+      if (!found && !done.text) record.reason = done.heldBack ? 'the model is not sure enough of what comes here' : 'the model has nothing to add here';
     });
     if (found) record.source = 'engine, first part';
     return found;
@@ -137,6 +137,11 @@ export class Finder {
   #patience(record: CompletionRecord): number {
     return record.trigger === 'explicit' ? EXPLICIT_DEADLINE_MS : DEADLINE_MS;
   }
+}
+
+/** Whoever asks by hand has also what the model is not sure enough of. */
+function wantsMore({ heldBack }: Pick<Completion, 'heldBack'>, { trigger }: CompletionRecord): boolean {
+  return heldBack === true && trigger === 'explicit';
 }
 
 /** Whether the text and the cursor are as they were when this was asked. */

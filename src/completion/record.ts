@@ -16,6 +16,7 @@ export type SilentReason =
   | 'nothing decoded before the editor stops waiting; shown when it is ready'
   | 'the answer came after the cursor had moved'
   | 'the model has nothing to add here'
+  | 'the model is not sure enough of what comes here'
   | 'the selected suggestion changes what stands before the cursor'
   | 'the model cannot complete'
   | 'the request failed';

@@ -66,7 +66,7 @@ export class Runs implements vscode.Disposable {
           // Sent a second time (the engine had lost the document), it would be about another text.
           if (!this.#isUnchanged(run)) run.abort();
           const snippets = this.#snippets(document, origin.offset);
-          return { kind: 'complete', docId: this.#mirror.sync(document), offset: origin.offset, ...(given ? { inserted: given } : {}), ...(snippets.length ? { snippets } : {}), ...(unsure ? { unsure } : {}) };
+          return { kind: 'complete', docId: this.#mirror.sync(document), offset: origin.offset, ...(given ? { inserted: given } : {}), ...(snippets.length ? { snippets } : {}), ...(unsure || purpose === 'warm' ? { unsure: true } : {}) };
         },
         priority: purpose === 'ahead' || purpose === 'warm' ? 'summary' : 'completion',
         sampling: { ...(maxTokens ? { maxTokens } : {}), ...sampling },
@@ -86,7 +86,7 @@ export class Runs implements vscode.Disposable {
       })
       .then((done) => {
         run.end(done);
-        if (!run.aborted && done.finishReason !== 'abort' && run.text && run.answers) this.#cache.add({ ...run.place, insert: run.text, ahead: purpose === 'ahead' });
+        if (!run.aborted && done.finishReason !== 'abort' && run.text && run.answers) this.#cache.add({ ...run.place, insert: run.text, ahead: purpose === 'ahead', ...(done.heldBack ? { heldBack: true } : {}) });
       })
       // Reported where it is waited for, and in any case by the engine's state.
       .catch((error: unknown) => run.fail(error));

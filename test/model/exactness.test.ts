@@ -87,7 +87,7 @@ function mayBeShorter(item: WorkItem, { finishReason, tokenIds }: Outcome, slots
 
 test('float32: 2,000 requests, aborts and edits under a tight ceiling give the tokens of the oracle', async () => {
   await withRunner('qwen3-tied-sharded', 'float32', async (runner, window, { config }) => {
-    const items = workload(config.vocabSize, 0.3, NUM_REQUESTS).map((item, i) => (i % 3 > 0 ? item : { ...item, prior: () => new CopyPrior(COPYING, [item.promptIds.toReversed()], [item.promptIds], () => 'x') }));
+    const items = workload(config.vocabSize, 0.3, NUM_REQUESTS).map((item, i) => (i % 3 > 0 ? item : { ...item, prior: () => new CopyPrior(COPYING, [item.promptIds.toReversed()], [item.promptIds], (id) => (id % 7 === 0 ? '\n' : 'x')) }));
     const { outcomes, stats } = await together(runner, window, items);
     expect(stats.events.evictions).toBeGreaterThanOrEqual(200);
     expect(stats.events.preemptions).toBeGreaterThanOrEqual(200);
@@ -111,7 +111,7 @@ test('float32: 2,000 requests, aborts and edits under a tight ceiling give the t
       different++;
       const before = [...item.promptIds, ...oracle.slice(0, at)];
       const prior = item.prior?.() ?? null;
-      for (const id of oracle.slice(0, at)) prior?.push(id);
+      for (const id of oracle.slice(0, at)) prior?.push(id, 'x');
       const draws = await drawsWithin(noise, runner, window, before, item.sampling, prior?.next() ?? null);
       expect([...draws], `${item.id}, token ${at}, ${JSON.stringify(item.sampling)}: noise ${noise}`).toContain(got.tokenIds[at]);
     }

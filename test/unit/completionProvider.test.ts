@@ -656,19 +656,20 @@ describe('several candidates when asked by hand', () => {
     expect(h.provider.last?.numCandidates).toBe(3);
   });
 
-  test('what the model is not sure of is shown to who asks for it, even where it has shown nothing by itself', async () => {
+  test.each(['', 'fir'])('what the model is not sure of is shown to who asks for it, where %j has been shown by itself', async (sure) => {
     const h = harness('f(|)\n');
-    h.engine.onRequest = answers((request) => (request.task.unsure ? bySeed(request) : ''));
+    h.engine.onRequest = (request) => queueMicrotask(() => (request.task.unsure ? request.done(bySeed(request)) : request.done(sure, 'stop', true)));
     const typed = h.ask();
     await wait(200);
-    expect(await texts(typed)).toEqual([]);
+    expect(await texts(typed)).toEqual(sure === '' ? [] : [sure]);
+    expect(h.provider.last?.reason).toBe(sure === '' ? 'the model is not sure enough of what comes here' : undefined);
     const question = h.ask({ explicit: true });
     await wait(1000);
     expect(await texts(question)).toEqual(['first', 'second', 'third']);
     expect(h.engine.requests.filter(({ message }) => message.priority === 'completion').map(({ task }) => task.unsure ?? false)).toEqual([false, true, true, true]);
   });
 
-  test('it does not make do with a request under way that shows only what it is sure of', async () => {
+  test.each([['', true], ['fir', true], ['', false]] as const)('a request under way that ends with %j, having held something back: %j', async (sure, heldBack) => {
     const h = harness('f(|)\n');
     const typed = h.ask();
     await wait(60);
@@ -676,9 +677,10 @@ describe('several candidates when asked by hand', () => {
     h.engine.onRequest = answers(bySeed);
     const question = h.ask({ explicit: true });
     await wait(50);
-    running.done('');
+    running.done(sure, 'stop', heldBack);
     await wait(1000);
-    expect(await texts(question)).toEqual(['first', 'second', 'third']);
+    // Who asks by hand gets all of it, and what has nothing more is not asked again.
+    expect(await texts(question)).toEqual(heldBack ? ['first', 'second', 'third'] : []);
     await typed;
   });
 
@@ -765,7 +767,8 @@ describe('where the cursor comes to rest', () => {
     await wait(150);
     expect(h.engine.requests).toEqual([]);
     await wait(200);
-    expect(warm(h).map(({ task }) => task)).toEqual([{ kind: 'complete', docId: h.document.uri.toString(), offset: 22 }]);
+    // All of it: nothing is held back at which it could be given up.
+    expect(warm(h).map(({ task }) => task)).toEqual([{ kind: 'complete', docId: h.document.uri.toString(), offset: 22, unsure: true }]);
     warm(h)[0]!.chunk('let');
     await wait(1);
     expect(warm(h)[0]!.aborted).toBe(true);

@@ -64,7 +64,7 @@ test('property: what is shown only grows, and is whole lines or words of enough 
 });
 
 /** A request's messages for these tokens; it stops where it says so. */
-function told(tokens: readonly (readonly [string, number])[], finishReason: 'stop' | 'length' = 'stop'): { text: string; diagnostics: readonly string[]; numTokens: number; chunks: string[] } {
+function told(tokens: readonly (readonly [string, number])[], finishReason: 'stop' | 'length' = 'stop'): { text: string; diagnostics: readonly string[]; numTokens: number; chunks: string[]; heldBack: boolean } {
   const messages: EngineMessage[] = [];
   const request = new Request('r', { shape: (raw, finished) => ({ text: raw.split('\n')[0]!, stop: raw.includes('\n') || finished }), notes: [], confidence: LIMITS, withAlternatives: false }, (message) => messages.push(message));
   let numTokens = 0;
@@ -75,14 +75,15 @@ function told(tokens: readonly (readonly [string, number])[], finishReason: 'sto
   request.finish({ finishReason, usage: { promptTokens: 1, cachedTokens: 0, completionTokens: numTokens, blockTokens: 0 }, timings: { queueMs: 0, ttftMs: 0, tpotMs: 0 } });
   const done = messages.at(-1)!;
   if (done.type !== 'done') throw new Error(done.type);
-  return { text: done.text, diagnostics: done.diagnostics, numTokens, chunks: messages.flatMap((message) => (message.type === 'chunk' ? [message.text] : [])) };
+  return { text: done.text, diagnostics: done.diagnostics, numTokens, heldBack: done.heldBack ?? false, chunks: messages.flatMap((message) => (message.type === 'chunk' ? [message.text] : [])) };
 }
 
 test('a request: the whole line, its sure beginning, or nothing and why', () => {
-  expect(told([['foo', 0.7], ['(bar', 0.6], [');\n', 0.9], ['more', 1]])).toMatchObject({ text: 'foo(bar);', diagnostics: [], numTokens: 3 });
-  expect(told([['foo', 0.7], ['(bar', 0.1], [');\n', 0.9]])).toMatchObject({ text: 'foo', diagnostics: ['cut where the model is not sure any more'], numTokens: 2, chunks: ['foo'] });
-  expect(told([['foo', 0.05], ['\n', 0.9]])).toMatchObject({ text: '', diagnostics: ['the model is not sure enough of what comes here'], numTokens: 1, chunks: [] });
+  expect(told([['foo', 0.7], ['(bar', 0.6], [');\n', 0.9], ['more', 1]])).toMatchObject({ text: 'foo(bar);', diagnostics: [], numTokens: 3, heldBack: false });
+  expect(told([['foo', 0.7], ['(bar', 0.1], [');\n', 0.9]])).toMatchObject({ text: 'foo', diagnostics: ['cut where the model is not sure any more'], numTokens: 2, chunks: ['foo'], heldBack: true });
+  expect(told([['foo', 0.05], ['\n', 0.9]])).toMatchObject({ text: '', diagnostics: ['the model is not sure enough of what comes here'], numTokens: 1, chunks: [], heldBack: true });
   // What ends by itself is whole; what may have no more tokens is not.
   expect(told([['foo', 0.9], ['(bar', 0.4], [')', 0.9]]).text).toBe('foo(bar)');
-  expect(told([['foo', 0.9], ['(bar', 0.4], [')', 0.9]], 'length').text).toBe('foo');
+  expect(told([['foo', 0.9], ['(bar', 0.4], [')', 0.9]], 'length')).toMatchObject({ text: 'foo', heldBack: true });
+  expect(told([['foo', 0.3], ['(bar', 0.9]], 'length')).toMatchObject({ text: '', diagnostics: ['the model is not sure enough of what comes here'], heldBack: true });
 });

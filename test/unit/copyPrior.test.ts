@@ -27,7 +27,7 @@ test('property: what followed the last tokens elsewhere, the longer what they ha
   fc.assert(
     fc.property(fc.array(someTokens, { maxLength: 3 }), fc.array(fc.nat(5), { minLength: 1, maxLength: 60 }), someTokens, (texts, before, generated) => {
       const copying = prior(WEIGHTS, texts, [before.slice(0, 20), before.slice(20)]);
-      for (const tokenId of generated) copying.push(tokenId);
+      for (const tokenId of generated) copying.push(tokenId, 'word');
       const expected = votes(texts, [...before, ...generated]);
       const next = copying.next();
       expect(next === null).toBe(expected.size === 0);
@@ -100,10 +100,15 @@ test('that a line ends is copied only once the answer says something', () => {
   const text = [1, 2, 9, 3, 8, 9];
   const copying = prior(WEIGHTS, [text], [[1, 2]], textOf);
   expect(copying.next()).toBeNull();
-  copying.push(3);
-  copying.push(8);
-  expect(copying.next()!.tokenIds).toEqual([9]);
+  copying.push(3, '');
+  expect(copying.next()!.tokenIds).toContain(8);
+  // What the answer has to begin with is none of it.
+  copying.push(8, '');
+  expect(copying.next()).toBeNull();
+  copying.push(3, 'word');
+  copying.push(8, ' ');
+  expect(copying.next()!.tokenIds).toContain(9);
   const blank = prior(WEIGHTS, [text], [[3]], textOf);
-  blank.push(8);
+  blank.push(8, ' ');
   expect(blank.next()).toBeNull();
 });

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { ChatTemplate } from '../../engine/text/chatTemplate.ts';
 import { chatPrompt } from '../../engine/text/chatPrompt.ts';
 import { completionPrompt } from '../../engine/text/completionPrompt.ts';
@@ -355,5 +355,33 @@ describe('a chat prompt', () => {
     expect(chatml.tokenizer.decode(promptIds)).toBe('user: question<|im_end|>');
     expect(numBlockTokens).toBe(0);
     expect(notes).toEqual([expect.stringMatching(/no place for it/)]);
+  });
+});
+
+describe('what is around a cursor, to be said again', () => {
+  const rows = Array.from({ length: 12_000 }, (_, i) => `const value${i} = compute(${i});\n`);
+  const encoded = (doc: SourceDocument, line: number): { before: string; behind: string } => {
+    const { before, behind } = layout.around(doc, doc.lineStart(line), doc.lineStart(line));
+    return { before: starter.tokenizer.decode([...before]), behind: starter.tokenizer.decode([...behind]) };
+  };
+
+  it('is the text above and below, of long files a part that seldom begins or ends elsewhere', () => {
+    const doc = document(rows.join(''));
+    const { before, behind } = encoded(doc, 6000);
+    expect(before.endsWith(rows[5999]!)).toBe(true);
+    expect(behind.startsWith(rows[6001]!)).toBe(true);
+    for (const text of [before, behind]) expect(text.length).toBeGreaterThan(40_000);
+    for (const text of [before, behind]) expect(text.length).toBeLessThan(70_000);
+    const encode = vi.spyOn(starter.tokenizer, 'encodeWithOffsets');
+    encoded(doc, 6001);
+    // A line lower, what is encoded is what has moved.
+    expect(encode.mock.calls.reduce((sum, [text]) => sum + text.length, 0)).toBeLessThan(6000);
+    encode.mockRestore();
+  });
+
+  it('is nothing where lines have no end', () => {
+    const doc = document(`first\n${'x'.repeat(5000)}\nlast\n`);
+    expect(encoded(doc, 0).behind).toBe('');
+    expect(encoded(document('first\nsecond\nlast\n'), 0).behind).toBe('second\nlast\n');
   });
 });

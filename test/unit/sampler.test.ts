@@ -173,6 +173,7 @@ test('only what is allowed is chosen, greedily, drawn, and with a penalty; its l
   expect(tokenId).toBe(best);
   const sum = allowed.reduce((total, id) => total + Math.exp(logits[id]!), 0);
   expect(logprob).toBeCloseTo(logits[best]! - Math.log(sum), 4);
+  expect(sample(logits, { ...GREEDY, topLogprobs: 5 }, [], 0, allowed).topLogprobs.map((top) => top.tokenId).sort((a, b) => a - b)).toEqual(allowed);
   const drawn = new Set(Array.from({ length: 200 }, (_, i) => sample(logits, { ...GREEDY, temperature: 2 }, [], i, allowed).tokenId));
   expect([...drawn].sort((a, b) => a - b)).toEqual(allowed);
   const before = logits.slice();

@@ -33,13 +33,14 @@ export class ScriptedRequest {
   }
 
   /** Ends with what has been written and `rest`. */
-  done(rest = '', finishReason: 'stop' | 'abort' = 'stop'): void {
+  done(rest = '', finishReason: 'stop' | 'abort' = 'stop', heldBack = false): void {
     if (this.ended) return;
     if (rest) this.chunk(rest);
     this.ended = true;
     this.#say({
       type: 'done', requestId: this.message.requestId, finishReason, text: this.written, tokenIds: [], logprobs: [], diagnostics: [],
       usage: { promptTokens: 40, cachedTokens: 30, completionTokens: 1, blockTokens: 20 }, timings: { queueMs: 0, ttftMs: 1, tpotMs: 1 },
+      ...(heldBack ? { heldBack } : {}),
     });
   }
 

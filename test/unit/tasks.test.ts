@@ -160,7 +160,7 @@ describe('a completion', () => {
     // The bracket, which has come off the prompt, is said again first.
     const copied = (prepared: PreparedRequest): string[] => {
       const prior = prepared.prior!();
-      prior.push(tokenizer.encode('(')[0]!);
+      prior.push(tokenizer.encode('(')[0]!, '');
       return prior.next()?.tokenIds.map((id) => tokenizer.decode([id])) ?? [];
     };
     const prepared = prepareComplete(layout, doc, { offset: 'doSomething('.length });

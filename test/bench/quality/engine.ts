@@ -62,7 +62,7 @@ export class QualityEngine {
     try {
       if (typed !== '') {
         const read = new AbortController();
-        await this.#client.generate({ task: () => ({ kind: 'complete', docId, offset: offset - typed.length }), priority: 'completion', onChunk: () => read.abort(), signal: read.signal });
+        await this.#client.generate({ task: () => ({ kind: 'complete', docId, offset: offset - typed.length, unsure: true }), priority: 'completion', onChunk: () => read.abort(), signal: read.signal });
       }
       const start = performance.now();
       let firstMs: number | null = null;
