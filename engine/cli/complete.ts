@@ -1,4 +1,4 @@
-/** `kvasir complete`: what the editor would show as ghost text at a position. */
+/** `kvasir complete`: what the editor shows as ghost text at a position when it is asked for by hand. */
 import { RequestError } from '../errors.ts';
 import { candidateSampling } from '../protocol.ts';
 import { type CommandLine, number, required, samplingOf, UsageError } from './options.ts';

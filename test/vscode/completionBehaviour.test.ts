@@ -19,7 +19,7 @@ const BODY = place('    return total;\n  }\n', METHOD, '\n  }\n');
 const CONDITION = place("throw new RangeError('count must be positive');\n    }\n", '    if (', '\n    }\n');
 const NOTEBOOK = {
   cells: [
-    { cell_type: 'code', execution_count: null, metadata: {}, outputs: [], source: ['items = load()\n', 'for item in items'] },
+    { cell_type: 'code', execution_count: null, metadata: {}, outputs: [], source: ['for item in load():\n', '    print(item)\n', 'for item in more()'] },
     { cell_type: 'code', execution_count: null, metadata: {}, outputs: [], source: ['total = 0\n'] },
   ],
   metadata: { language_info: { name: 'python' } },
