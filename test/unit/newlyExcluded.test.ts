@@ -9,6 +9,7 @@ function workspace() {
   const memento = { keys: () => [...state.keys()], get: (key: string, otherwise?: unknown) => (state.has(key) ? state.get(key) : otherwise), update: async (key: string, value: unknown) => void state.set(key, value) };
   return {
     cleared: () => numCleared,
+    state,
     open(exclude: string[], excludeIn?: Map<string, string[]>) {
       let listener: (change: unknown) => void = () => {};
       const onDidChange = (heard: (change: never) => void) => {
@@ -61,4 +62,35 @@ test('a glob of one folder clears, also where another has had it, while the wind
   expect(cleared()).toBe(2);
   open(['**/.env'], new Map([['file:///b', ['private/', 'more/']]]));
   expect(cleared()).toBe(2);
+});
+
+test('a folder that loses its own list has the window\'s again: what that keeps secret clears, while the window is open and when it is open again', () => {
+  const own = (globs: string[]) => new Map([['file:///a', globs]]);
+  const { open, cleared } = workspace();
+  const change = open(['**/.env', 'private/'], own([]));
+  expect(cleared()).toBe(0);
+  change(['**/.env', 'private/'], own(['private/']));
+  expect(cleared()).toBe(1);
+  change(['**/.env', 'private/']);
+  expect(cleared()).toBe(2);
+  change(['**/.env', 'private/'], own(['private/', '**/.env']));
+  change(['**/.env', 'private/'], own(['**/.env']));
+  expect(cleared()).toBe(2);
+  open(['**/.env', 'private/']);
+  expect(cleared()).toBe(3);
+  open(['**/.env', 'private/']);
+  expect(cleared()).toBe(3);
+  // As long as it has a list of its own, the window's is not its.
+  open(['**/.env'], own(['**/.env']))(['**/.env'], own([]));
+  expect(cleared()).toBe(3);
+});
+
+test('what an earlier version kept, one list of all globs, still tells the window\'s new ones', () => {
+  const { open, cleared, state } = workspace();
+  state.set('kvasir.excluded', ['**/.env', 'file:///a private/']);
+  open(['**/.env']);
+  expect(cleared()).toBe(0);
+  state.set('kvasir.excluded', ['**/.env']);
+  open(['**/.env', '*.pem']);
+  expect(cleared()).toBe(1);
 });
