@@ -9,6 +9,9 @@ import type { SilentReason } from './record.ts';
 /** Where people write code. Output panes, commit boxes, settings and chat inputs are documents, too. */
 const SCHEMES = new Set(['file', 'untitled', 'vscode-remote', 'vscode-vfs', 'vscode-notebook-cell']);
 
+/** Of a notebook's cells: their path is the notebook's. */
+const CELL = 'vscode-notebook-cell';
+
 /** Of them those that are files of the machine on which the extension runs. */
 const FILES = new Set(['file', 'vscode-remote']);
 
@@ -27,9 +30,17 @@ export function excluded(document: vscode.TextDocument, settings: Config['comple
  * whatever has the address and the language of a document.
  */
 export function isSecret(document: Addressed, settings: Config['completion']): boolean {
-  if (isNamedSecret(document, settings)) return true;
-  const target = FILES.has(document.uri.scheme) ? targetOf(document.uri) : undefined;
-  return target !== undefined && isNamedSecret({ uri: target, languageId: document.languageId }, settings);
+  const { languageId } = document;
+  const uri = fileOf(document.uri);
+  if (isNamedSecret({ uri, languageId }, settings)) return true;
+  const target = FILES.has(uri.scheme) || uri.scheme === CELL ? targetOf(uri) : undefined;
+  return target !== undefined && isNamedSecret({ uri: target, languageId }, settings);
+}
+
+/** The address of a cell's notebook, which is what lies in a workspace folder, and is a file or none; otherwise the address itself. */
+function fileOf(uri: vscode.Uri): vscode.Uri {
+  if (uri.scheme !== CELL) return uri;
+  return vscode.workspace.notebookDocuments.find((notebook) => notebook.uri.path === uri.path && notebook.uri.authority === uri.authority)?.uri ?? uri;
 }
 
 function isNamedSecret(document: Addressed, { exclude, excludeIn }: Config['completion']): boolean {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { FakeDocument } from './fakeEditor.ts';
 
 vi.mock('../../src/vscode.ts', async () => (await import('./fakeEditor.ts')).vscodeApi);
-const { vscodeApi } = await import('./fakeEditor.ts');
+const { editor, vscodeApi } = await import('./fakeEditor.ts');
 const { globMatches, isSecret, mayBeKept } = await import('../../src/completion/filter.ts');
 
 test.each<[glob: string, path: string, fits: boolean]>([
@@ -101,6 +101,21 @@ describe.skipIf(process.platform === 'win32')('on a disk', () => {
 
   test('what is no file of this machine is known by its name alone', () => {
     expect(secret(join(one, 'notes.txt'), {}, 'vscode-vfs')).toBe(false);
+  });
+
+  test('a cell is as secret as its notebook: as what a link of that name leads to, and by the globs of the workspace folder that it lies in', () => {
+    const cell = (path: string, settings = {}): boolean => secret(join(outside, path), settings, 'vscode-notebook-cell');
+    expect([cell('one/notes.txt'), cell('one/docs/a.ts'), cell('one/a.ts')]).toEqual([true, true, false]);
+    editor.notebooks = ['one/private/a.ts', 'one/docs/a.ts', 'one/src/a.ts'].map((path) => ({ uri: address(join(outside, path)), cells: [] }));
+    // As the editor tells whose folder a file is, by all of its address.
+    const { getWorkspaceFolder } = vscodeApi.workspace;
+    Object.assign(vscodeApi.workspace, { getWorkspaceFolder: (uri: Address) => (uri.scheme === 'file' ? getWorkspaceFolder(uri) : undefined) });
+    const excludeIn = new Map([[`file://${one}`, ['src/']]]);
+    expect([cell('one/private/a.ts', { excludeIn }), cell('one/docs/a.ts'), cell('one/src/a.ts', { excludeIn })]).toEqual([false, true, true]);
+    editor.notebooks = [{ uri: address(join(one, 'notes.txt'), 'vscode-vfs'), cells: [] }];
+    expect(cell('one/notes.txt')).toBe(false);
+    editor.notebooks = [];
+    Object.assign(vscodeApi.workspace, { getWorkspaceFolder });
   });
 
   test('each workspace folder has its own globs where it says so, those that a link leads to as well', () => {
