@@ -32,9 +32,9 @@ export async function filesOf(folder: vscode.Uri, settings: Config['completion']
   const found = await vscode.workspace.findFiles(pattern('**/*'), simple.length ? `{${simple.join(',')}}` : undefined, MOST_LISTED + 1, token);
   const ignored = await ignoreFiles(folder, found);
   const wanted = found.filter((uri) => !excluded.some((glob) => globMatches({ uri, languageId: '' }, glob)) && !ignored(uri) && !/\/\.gitignore$/.test(uri.path));
-  const secret = (uri: vscode.Uri) => isSecret({ uri, languageId: '' }, settings);
-  const files = wanted.filter((uri) => !secret(uri)).sort((a, b) => (a.path < b.path ? -1 : 1));
-  return { files: files.slice(0, MOST_FILES), secrets: wanted.filter(secret).map((uri) => relativePath(folder, uri)), numMore: Math.max(0, files.length - MOST_FILES), cutOff: found.length > MOST_LISTED };
+  const secrets = new Set(wanted.filter((uri) => isSecret({ uri, languageId: '' }, settings)));
+  const files = wanted.filter((uri) => !secrets.has(uri)).sort((a, b) => (a.path < b.path ? -1 : 1));
+  return { files: files.slice(0, MOST_FILES), secrets: [...secrets].map((uri) => relativePath(folder, uri)), numMore: Math.max(0, files.length - MOST_FILES), cutOff: found.length > MOST_LISTED };
 }
 
 export function relativePath(folder: vscode.Uri, uri: vscode.Uri): string {

@@ -118,6 +118,45 @@ describe.skipIf(process.platform === 'win32')('on a disk', () => {
     Object.assign(vscodeApi.workspace, { getWorkspaceFolder });
   });
 
+  test('the disk is asked about a file once in some seconds, about a workspace folder once: a link that is moved counts soon', () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    const asked: string[] = [];
+    const native = realpathSync.native as (path: string) => string;
+    const spy = vi.spyOn(realpathSync, 'native').mockImplementation(((path: string) => {
+      asked.push(path);
+      return native(path);
+    }) as never);
+    const link = join(one, 'moved.txt');
+    const inside = (path: string) => vscodeApi.workspace.getWorkspaceFolder({ path });
+    const { workspaceFolders } = vscodeApi.workspace as never as { workspaceFolders: object[] };
+    try {
+      symlinkSync('src/a.ts', link);
+      vi.advanceTimersByTime(10_000);
+      // Other folders: nothing is known.
+      Object.assign(vscodeApi.workspace, { workspaceFolders: workspaceFolders.slice(0, 1) });
+      for (let i = 0; i < 3; i++) expect([secret(link), secret(join(one, 'src/a.ts'))]).toEqual([false, false]);
+      expect(asked.toSorted()).toEqual([one, link, join(one, 'src/a.ts')].toSorted());
+      rmSync(link);
+      symlinkSync('.env', link);
+      vi.advanceTimersByTime(6000);
+      expect(secret(link)).toBe(true);
+      expect(asked.slice(3)).toEqual([link]);
+      Object.assign(vscodeApi.workspace, { workspaceFolders });
+      expect([secret(link), inside(link) !== undefined]).toEqual([true, true]);
+      expect(asked.slice(4)).toEqual([link, one]);
+      // No more than so many are remembered.
+      for (let i = 0; i < 10_001; i++) secret(join(one, `none-${i}`));
+      asked.length = 0;
+      secret(join(one, 'none-10000'));
+      secret(join(one, 'none-0'));
+      expect(asked).toEqual([join(one, 'none-0')]);
+    } finally {
+      spy.mockRestore();
+      vi.useRealTimers();
+      rmSync(link);
+    }
+  });
+
   test('each workspace folder has its own globs where it says so, those that a link leads to as well', () => {
     const excludeIn = new Map([[`file://${two}`, ['src/']]]);
     expect(['one/private/a.ts', 'one/src/a.ts', 'two/private/a.ts', 'two/src/a.ts', 'one/other.ts'].map((path) => [path, secret(join(outside, path), { excludeIn })])).toEqual([
