@@ -21,9 +21,16 @@ export function lacking(lack: Lack, memoryBytes: number): RequestError {
   return new RequestError('writeFailed', t('A part of this long text could not be written to {0} ({1}). See to it that files can be written there, allow the KV cache more memory, or send less text.', folder, message));
 }
 
-/** Beyond what memory takes, whole or in parts. */
+/** Beyond what memory takes, whole, and memory or the disk in parts. */
 export function tooLarge(numTokens: number, { capacity, sparse, toldBytes }: Pick<KvCache, 'capacity' | 'sparse' | 'toldBytes'>): RequestError {
   const most = Math.max(0, capacity, sparse.room.capacity);
+  const { diskBound } = sparse.room;
+  if (diskBound !== null && numTokens > most) {
+    return new RequestError(
+      'diskFull',
+      t('The request has {0} tokens; of a text that memory cannot take whole, {1} fit into the {2} bytes that the KV cache may take of the disk. Allow it more of the disk or more memory, or send less text.', numTokens, most, diskBound),
+    );
+  }
   return new RequestError(
     'outOfMemory',
     t('The request has {0} tokens; {1} fit into the {2} bytes that the KV cache may take, for rows and what they are computed with. Raise the memory limit of the cache or send less text.', numTokens, most, toldBytes),

@@ -66,7 +66,19 @@ export class SparseRoom {
 
   /** The most tokens that fit, with nothing else in the cache. */
   get capacity(): number {
-    const inMemory = (this.#ceiling.bytesBeside(this.#leastChosen + 2 * this.part + BLOCK) - this.storeBytes(0)) / this.#sketchBytes;
-    return BLOCK * Math.max(0, Math.floor(Math.min(inMemory, this.#diskBytes / (BLOCK * this.#storeBytesPerToken + SEAL_BYTES))));
+    return BLOCK * Math.max(0, Math.floor(Math.min(this.#blocksInMemory, this.#blocksOnDisk)));
+  }
+
+  /** Bytes that these contexts may take of the disk, where that bounds them; null: memory does, or they have no file. */
+  get diskBound(): number | null {
+    return this.#diskBytes > 0 && this.#blocksOnDisk < this.#blocksInMemory ? this.#diskBytes : null;
+  }
+
+  get #blocksInMemory(): number {
+    return (this.#ceiling.bytesBeside(this.#leastChosen + 2 * this.part + BLOCK) - this.storeBytes(0)) / this.#sketchBytes;
+  }
+
+  get #blocksOnDisk(): number {
+    return this.#diskBytes / (BLOCK * this.#storeBytesPerToken + SEAL_BYTES);
   }
 }

@@ -169,8 +169,9 @@ test('no room: one message, and the rest goes on', async () => {
   const taken = ask(small.engine, tokens(2300, 1), { maxTokens: 4 });
   const short = ask(small.engine, tokens(100, 3), { maxTokens: 4 });
   await drain(small.engine);
-  expect(refused).toMatchObject({ ended: 'outOfMemory', numEnds: 1 });
-  expect(refused.message).toMatch(/3,?000 tokens/);
+  // It is the disk's cap that bounds it.
+  expect(refused).toMatchObject({ ended: 'diskFull', numEnds: 1 });
+  expect(refused.message).toMatch(/3,?000 tokens.* 2,?\d{3} fit .* of the disk\. Allow it more of the disk/);
   expect(taken.ended).toBe('length');
   expect(short.ended).toBe('length');
   const { engine } = opened();
@@ -178,6 +179,7 @@ test('no room: one message, and the rest goes on', async () => {
   const idle = ask(engine, tokens(3000, 1), { maxTokens: 0, priority: 'idle' });
   await drain(engine);
   expect([far.ended, idle.ended]).toEqual(['outOfMemory', 'outOfMemory']);
+  for (const { message } of [tooLong, far]) expect(message).toMatch(/Raise the memory limit/);
 });
 
 interface Refused {
