@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { blend } from '../../engine/blending.ts';
 import { type SamplerParams, sample } from '../../engine/sampler.ts';
+import { Sequence } from '../../engine/sequence.ts';
 import { CopyPrior, type CopyWeights } from '../../engine/text/copyPrior.ts';
 
 const WEIGHTS: CopyWeights = { share: 1, doubt: 1, match: 1, agreement: 1, confidence: 2 };
@@ -111,4 +112,32 @@ test('that a line ends is copied only once the answer says something', () => {
   const blank = prior(WEIGHTS, [text], [[3]], textOf);
   blank.push(8, ' ');
   expect(blank.next()).toBeNull();
+});
+
+test('a sequence tells it of each token, and of its text what is the answer\'s', () => {
+  const told: [number, string][] = [];
+  let left = 'ab';
+  const sequence = new Sequence({
+    id: 'x', priority: 'chat', promptIds: [1], eosIds: [0], detokenizer: { push: (id) => (id === 7 ? 'a' : 'bcd'), flush: () => '' },
+    opening: {
+      allowed: null,
+      get isSaid() {
+        return left === '';
+      },
+      push: () => {},
+      hide: (text) => {
+        const hidden = Math.min(left.length, text.length);
+        left = left.slice(hidden);
+        return text.slice(hidden);
+      },
+    },
+    prior: () => ({ next: () => null, push: (tokenId, answered) => told.push([tokenId, answered]) }),
+    onToken: () => {}, onFinish: () => {}, onError: () => {},
+  });
+  // Made when the first token is chosen.
+  for (const tokenId of [7, 8, 0]) {
+    expect(sequence.copied).toBeNull();
+    sequence.append({ tokenId, logprob: null, topLogprobs: [] }, 0);
+  }
+  expect(told).toEqual([[7, ''], [8, 'cd'], [0, '']]);
 });
