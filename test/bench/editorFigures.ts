@@ -2,6 +2,8 @@
 import type { Replay, Stroke } from './editorReplay.ts';
 
 /** A line of Kvasir's log about one completion. */
+const SILENCES: readonly string[] = ['the model has nothing to add here', 'the model is not sure enough of what comes here'];
+
 export interface LoggedCompletion {
   /** Milliseconds since the epoch. */
   at: number;
@@ -15,7 +17,7 @@ export interface LoggedCompletion {
 interface Pauses {
   /** Pauses of at least the limit. */
   count: number;
-  /** Those in which the model had nothing to add, by its own account, and nothing was shown. */
+  /** Those in which the model had nothing to add that it was sure of, by its own account, and nothing was shown. */
   nothingToAdd: number;
   /** Those in which a completion was on the screen within the limit. */
   shownInTime: number;
@@ -69,7 +71,7 @@ export function editorFigures({ startedAt, endedAt, strokes, wrong, recording }:
   const within = (limit: number): Pauses => {
     const long = timed.filter((stroke) => (stroke.pauseMs ?? 0) >= limit);
     const shownInTime = long.filter((stroke) => (latency(stroke) ?? Number.POSITIVE_INFINITY) <= limit).length;
-    const nothingToAdd = long.filter((stroke) => latency(stroke) === null && logged(stroke).some(({ reason }) => reason === 'the model has nothing to add here')).length;
+    const nothingToAdd = long.filter((stroke) => latency(stroke) === null && logged(stroke).some(({ reason }) => reason !== undefined && SILENCES.includes(reason))).length;
     return { count: long.length, nothingToAdd, shownInTime, share: ratio(shownInTime, long.length - nothingToAdd) };
   };
 

@@ -8,7 +8,7 @@ export function editorReport({ withKvasir, without }: EditorBench): string {
   const { figures, eventLoop, quiet } = withKvasir;
   const within = (limit: string): string => {
     const pauses = figures.within[limit]!;
-    return `${percent(pauses.share)} (${pauses.shownInTime} of ${pauses.count - pauses.nothingToAdd}; in ${pauses.nothingToAdd} more the model had nothing to add)`;
+    return `${percent(pauses.share)} (${pauses.shownInTime} of ${pauses.count - pauses.nothingToAdd}; in ${pauses.nothingToAdd} more the model had nothing to add that it was sure of)`;
   };
   const rows: [string, string, string][] = [
     ['completion shown within 300 ms, in pauses at least that long', within('300'), '≥ 60%'],
