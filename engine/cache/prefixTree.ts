@@ -116,6 +116,7 @@ export class PrefixTree {
     upper.storedRefs = node.storedRefs;
     upper.lastUse = node.lastUse;
     upper.pinned = node.pinned;
+    upper.worth = node.worth;
     upper.tag = node.tag;
     upper.lossy = lossyWithin(node.lossy, 0, at);
     node.lossy = lossyWithin(node.lossy, at);

@@ -77,38 +77,40 @@ export class WindowRoom {
    * `codedAfterMs`: memory is short, and what nobody has used for so long is coded once it is in the store; then every page is worth it.
    */
   shrink(tails: readonly Tail[], codedAfterMs = Number.POSITIVE_INFINITY): void {
-    const stale = this.#stale(STALE_MS);
+    const order = this.#order();
+    const stale = this.#stale(STALE_MS, order);
     const least = this.#slotsAround(this.#slots.numHeld - numSlotsOf(stale));
     const isShort = codedAfterMs < Number.POSITIVE_INFINITY;
     const shrinks = isShort ? least < this.#window.numSlots : this.#isWorthShrinking(least);
-    if (isShort && shrinks) this.#makeWay(this.#stale(Math.max(STALE_MS, codedAfterMs)), tails);
+    if (isShort && shrinks) this.#makeWay(this.#stale(Math.max(STALE_MS, codedAfterMs), order), tails);
     // What stays keeps what it goes on from.
-    for (const node of this.#stale(STALE_MS)) if (![...node.children.values()].some(({ slots }) => slots)) this.#demoteWhatFits(node, shrinks ? tails : null);
+    for (const node of this.#stale(STALE_MS, order)) if (![...node.children.values()].some(({ slots }) => slots)) this.#demoteWhatFits(node, shrinks ? { tails, order } : null);
     const target = this.#slotsAround(this.#slots.numHeld);
     if (this.#isWorthShrinking(target)) this.shrinkTo(target, this.#ceiling.limit, tails);
   }
 
   /**
    * Demotes a run, from its end, as far as the store has room beside a window that shrinks with it. The ceiling holds meanwhile: free
-   * slots are given back first, and where there is no room for all, the run leaves a page's worth at a time, or what fits of that. `tails` null: the window stays as large as it is.
+   * slots are given back first, and where there is no room for all, the run leaves a page's worth at a time, or what fits of that.
+   * `shrinking` null: the window stays as large as it is. Nobody wants the room, and nothing goes for it.
    */
-  #demoteWhatFits(node: TreeNode, tails: readonly Tail[] | null): void {
+  #demoteWhatFits(node: TreeNode, shrinking: { tails: readonly Tail[]; order: EvictionOrder } | null): void {
     for (let rest: TreeNode | null = node; rest; ) {
       const run = rest;
-      if (tails && !this.#hasStoreRoom(run)) this.#giveBack(this.#initialSlots, tails);
-      const length = this.#lengthThatFits(run);
+      if (shrinking && !this.#hasStoreRoom(run)) this.#giveBack(this.#initialSlots, shrinking.tails);
+      const length = this.#lengthThatFits(run, shrinking?.order ?? null);
       if (length === 0) return;
       rest = this.#storeRoom.cut(run, length);
       if (!this.#demote(run, this.storeMost)) return;
     }
   }
 
-  /** Rows at the end of a run in the window for which the store has room, at most a page's worth where not for all; older runs go for that. */
-  #lengthThatFits(node: TreeNode): number {
+  /** Rows at the end of a run in the window for which the store has room, at most a page's worth where not for all; older runs, by `order`, go for that. */
+  #lengthThatFits(node: TreeNode, order: EvictionOrder | null): number {
     const all = node.slots!.length;
     if (this.#hasStoreRoom(node)) return all;
     const page = node.pruned ? all : Math.min(RECLAIM_TOKENS, all);
-    if (this.#storeRoom.make(this.storeMost - this.#bytesInStore(node, page), node)) return page;
+    if (order && this.#storeRoom.make(this.storeMost - this.#bytesInStore(node, page), node, order)) return page;
     return node.pruned ? 0 : this.#blocksWithin(this.storeMost);
   }
 
@@ -150,9 +152,9 @@ export class WindowRoom {
   }
 
   /** Unreferenced runs in the window that nobody has used for longer, pinned ones left out, in the order in which they go. */
-  #stale(ms: number): TreeNode[] {
+  #stale(ms: number, order: EvictionOrder): TreeNode[] {
     const now = this.#clock();
-    return [...this.#tree.nodes()].filter((node) => node.refCount === 0 && node.slots && !node.pinned && now - node.lastUse > ms).sort(this.#order());
+    return [...this.#tree.nodes()].filter((node) => node.refCount === 0 && node.slots && !node.pinned && now - node.lastUse > ms).sort(order);
   }
 
   get #initialSlots(): number {

@@ -132,6 +132,47 @@ test('a run that has no room in the store keeps no other in the window', () => {
   expect([cache.describe(run(60, 1)).tier, cache.describe(run(1024 - 256, 2))]).toEqual(['store', expect.objectContaining({ tokens: 1024 - 256, tier: 'window' })]);
 });
 
+test('where the window stays as large as it is, nothing goes for what leaves it: what fits does', () => {
+  const { cache, window, clock } = newCache(1024 + 300, 1024);
+  cached(cache, window, run(200, 1));
+  clock.now += 61_000;
+  cache.shrink();
+  expect(cache.describe(run(200, 1)).tier).toBe('store');
+  const lease = cache.open();
+  compute(cache, window, lease, run(768, 2));
+  cached(cache, window, run(250, 3));
+  clock.now += 61_000;
+  cache.shrink();
+  cache.checkIntegrity();
+  expect([cache.windowSlots.total, cache.describe(run(200, 1)).tokens, cache.describe(run(250, 3)).tokens]).toEqual([1024, 200, 250]);
+  // The whole blocks that have room; in the store a row is smaller.
+  expect(cache.windowSlots.held).toBe(768 + 250 - 128);
+  cache.release(lease);
+});
+
+// Where a smaller window would be worth it, older runs might go for each of them.
+test.each([{ held: 600 }, { held: 10 }])('a quiet moment reckons once in which order runs go, however many have no room: $held slots held', ({ held }) => {
+  let numReckoned = 0;
+  class Counted extends Lru {
+    override worth(...of: Parameters<Lru['worth']>): number {
+      numReckoned++;
+      return super.worth(...of);
+    }
+  }
+  const { cache, window, clock } = newCache(1024, 1024, { eviction: new Counted() });
+  const lease = cache.open();
+  compute(cache, window, lease, run(held, 1));
+  const numRuns = 1 + Math.floor((1024 - held) / 40);
+  for (let i = 2; i <= numRuns; i++) cached(cache, window, run(40, i));
+  expect(cache.windowSlots.total).toBe(1024);
+  clock.now += 61_000;
+  numReckoned = 0;
+  cache.shrink();
+  cache.checkIntegrity();
+  expect(numReckoned).toBe(numRuns);
+  cache.release(lease);
+});
+
 test('two sequences that compute the same keep one copy', () => {
   const { cache, window } = newCache(100);
   const a = cache.open();
