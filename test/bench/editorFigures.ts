@@ -1,9 +1,9 @@
 /** What a replay of the recorded session comes to: figures from what was typed, what was on the screen and what the extension logged. Pure. */
 import type { Replay, Stroke } from './editorReplay.ts';
 
-/** A line of Kvasir's log about one completion. */
 const SILENCES: readonly string[] = ['the model has nothing to add here', 'the model is not sure enough of what comes here'];
 
+/** A line of Kvasir's log about one completion. */
 export interface LoggedCompletion {
   /** Milliseconds since the epoch. */
   at: number;
