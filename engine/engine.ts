@@ -262,8 +262,7 @@ export class Engine {
     if (await this.save(blocks, QUIET_MS)) return true;
     if (this.#stepping || this.hasWork() || mustEnd()) return false;
     // Only outside the window rows can be coded, and since the last step more has been out of use for long.
-    const { codedAfterMs } = this.#cache.runs;
-    if (codedAfterMs < Number.POSITIVE_INFINITY) this.#cache.shrink(codedAfterMs);
+    if (this.#cache.runs.coding) this.#cache.shrink({ codes: true });
     return this.#cache.runs.compress() || this.#prune([...blocks, ...secret], mustEnd);
   }
 

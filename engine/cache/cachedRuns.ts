@@ -3,6 +3,7 @@
  * which what is long out of use is coded with loss or loses rows. Decides which runs; where they lie is KvMemory's.
  */
 import type { RunPlace } from './codecs/codecFormat.ts';
+import type { KvCodec } from './codecs/kvCodec.ts';
 import { type Compression, type Rung, rungFor } from './compression.ts';
 import { firstToGo } from './eviction/eviction.ts';
 import { keptTokens, pieceLengths, type PruningName, rowsOf } from './keptRows.ts';
@@ -11,6 +12,7 @@ import { joinRows, type KvRows, sliceRows } from './kvRows.ts';
 import { isExact } from './lossyRows.ts';
 import { endIndex, isUsed, lengths, numRows, pathTo, type TreeNode } from './prefixTree.ts';
 import { nextToCode, plainBlock, runOf, type StoredBlock } from './store.ts';
+import type { Coding } from './windowRoom.ts';
 
 /** Shorter runs keep their rows. */
 const LEAST_PRUNED = 64;
@@ -36,11 +38,18 @@ export class CachedRuns {
     return this.#memory.bytes / Math.max(1, this.#memory.ceiling.limit);
   }
 
-  /** For how long, in ms, whatever is coded with so much memory taken as now has been out of use at least; Infinity: nothing is. */
-  get codedAfterMs(): number {
+  /** Which runs are coded with so much memory taken as now, and what is won by that; null: none are. */
+  get coding(): Coding | null {
     const fullness = this.fullness;
-    const rungs = this.#compression?.only === null ? this.#compression.rungs : [];
-    return Math.min(...rungs.filter((rung) => fullness >= rung.fullness).map(({ idleMs }) => idleMs));
+    const { rungs = [], only = null } = this.#compression ?? {};
+    const afterMs = Math.min(...rungs.filter((rung) => fullness >= rung.fullness).map(({ idleMs }) => idleMs));
+    if (only !== null || afterMs === Number.POSITIVE_INFINITY) return null;
+    const now = this.#clock();
+    const wonBy = (node: TreeNode): number => {
+      const rung = rungFor(rungs, now - node.lastUse, fullness);
+      return rung ? wonBytes(rung.codec, node.tokenIds.length, placeOf(node), this.#memory.store.bytesPerToken) : 0;
+    };
+    return { afterMs, wonBy };
   }
 
   /**
@@ -55,7 +64,6 @@ export class CachedRuns {
     if (!rungs.some((rung) => fullness >= rung.fullness)) return false;
     const now = this.#clock();
     const rungOf = ({ lastUse }: TreeNode): Rung | null => rungFor(rungs, now - lastUse, fullness);
-    const placeOf = (node: TreeNode): RunPlace => ({ startIndex: node.startIndex, contextEnd: deepestEnd(node) });
     const mayBeCoded = (node: TreeNode): boolean => {
       const rung = isUsed(node) || node.slots || !node.stored || (node.pruned !== null) !== (only === 'kept') ? null : rungOf(node);
       return rung !== null && nextToCode(window.shape, node.stored!, rung.codec, placeOf(node), node.lossy) !== null;
@@ -200,6 +208,21 @@ function mayPrune(node: TreeNode, length: number, from: number): boolean {
   const { startIndex, pinned, pruned, lossy } = node;
   const first = Math.max(from - startIndex, 0);
   return !isUsed(node) && !pinned && !pruned && length - first >= LEAST_PRUNED && isExact(lossy, first, length);
+}
+
+/** Bytes that so many exact rows take less once `codec` has made blocks of them; what it leaves as it is wins nothing. */
+function wonBytes(codec: KvCodec, numRows: number, { startIndex, contextEnd }: RunPlace, rowBytes: number): number {
+  const { blockTokens } = codec.format;
+  let won = 0;
+  for (let from = 0; from < numRows; from += blockTokens) {
+    const length = Math.min(blockTokens, numRows - from);
+    won += Math.max(0, length * rowBytes - codec.encodedBytes(length, { startIndex: startIndex + from, contextEnd }));
+  }
+  return won;
+}
+
+function placeOf(node: TreeNode): RunPlace {
+  return { startIndex: node.startIndex, contextEnd: deepestEnd(node) };
 }
 
 /** Where the longest context that goes on from this run ends. */

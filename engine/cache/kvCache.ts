@@ -265,9 +265,9 @@ export class KvCache {
     this.#memory.setAside(numTokens === 0 ? 0 : this.sparse.room.storeBytes(numTokens), [...this.#tails(), ...inFlight]);
   }
 
-  /** For moments without work: gives back memory that is not needed. `codedAfterMs`: see KvMemory. Slots move. */
-  shrink(codedAfterMs?: number): void {
-    this.#memory.shrink([...this.#tails()], codedAfterMs);
+  /** For moments without work: gives back memory that is not needed. `codes`: what is in the store is coded next, where memory is short. Slots move. */
+  shrink({ codes = false } = {}): void {
+    this.#memory.shrink([...this.#tails()], codes ? this.runs.coding : null);
   }
 
   /** Keeps the runs of a prefix, those still to come included, until all others are gone. null ends it. */

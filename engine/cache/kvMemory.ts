@@ -19,7 +19,7 @@ import { StoreRoom } from './storeRoom.ts';
 import { keptBlocks, KvStore, runOf, splitReserve, type StoredBlock } from './store.ts';
 import { type KvRows, kvBytesPerToken } from './kvRows.ts';
 import { type KvWindow, PAGE_SLOTS } from './window.ts';
-import { WindowRoom } from './windowRoom.ts';
+import { type Coding, WindowRoom } from './windowRoom.ts';
 
 export interface KvMemoryOptions {
   readonly window: KvWindow;
@@ -269,8 +269,8 @@ export class KvMemory {
   }
 
   /** For quiet moments: see WindowRoom. */
-  shrink(tails: readonly Tail[], codedAfterMs?: number): void {
-    this.#windowRoom.shrink(tails, codedAfterMs);
+  shrink(tails: readonly Tail[], coding?: Coding | null): void {
+    this.#windowRoom.shrink(tails, coding);
   }
 
   /** Who goes before whom, as things are now. */

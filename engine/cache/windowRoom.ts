@@ -21,8 +21,10 @@ const RECLAIM_TOKENS = PAGE_SLOTS;
 const DROP_TOKENS = 32;
 /** Shrinking moves slots: it must free at least this many. */
 const LEAST_SHRINK = 2 * WINDOW_STEP;
-/** Of the rows that codecs are about to make smaller, the share that may go for the others to leave the window: those become half as large or less. */
-const MOST_LOST = 0.25;
+/** Codecs that make rows smaller by less than this share of them are not worth a row. */
+const LEAST_WON = 0.3;
+/** Of the bytes that codecs win, the share that may go for rows to leave the window and be coded. */
+const MOST_LOST = 0.5;
 /** When all is quiet, runs unused for so long leave the window for the store. */
 const STALE_MS = 60_000;
 
@@ -41,6 +43,14 @@ export interface WindowRoomOptions {
   readonly drop: (node: TreeNode) => void;
   /** Takes its slots from an unreferenced run that the store has. */
   readonly demoted: (node: TreeNode) => void;
+}
+
+/** What becomes of runs in the store while memory is short. */
+export interface Coding {
+  /** For how long, in ms, nobody has used them. */
+  readonly afterMs: number;
+  /** Bytes that a run, all of it as it was computed, takes less then. */
+  readonly wonBy: (node: TreeNode) => number;
 }
 
 export class WindowRoom {
@@ -74,17 +84,18 @@ export class WindowRoom {
 
   /**
    * For quiet moments: demotes stale runs as far as the store has room, and gives the memory of free slots back when there are many.
-   * `codedAfterMs`: memory is short, and what nobody has used for so long is coded once it is in the store; then every page is worth it.
+   * `coding`: memory is short, and what is stale is coded once it is in the store; then every page is worth it.
    */
-  shrink(tails: readonly Tail[], codedAfterMs = Number.POSITIVE_INFINITY): void {
+  shrink(tails: readonly Tail[], coding: Coding | null = null): void {
     const order = this.#order();
+    // Those that the store has leave first, and nothing goes for them; what goes on from a run before it.
+    for (const node of this.#stale(STALE_MS, (a, b) => b.startIndex - a.startIndex)) if (node.stored && isLast(node)) this.#demoted(node);
     const stale = this.#stale(STALE_MS, order);
     const least = this.#slotsAround(this.#slots.numHeld - numSlotsOf(stale));
-    const isShort = codedAfterMs < Number.POSITIVE_INFINITY;
-    const shrinks = isShort ? least < this.#window.numSlots : this.#isWorthShrinking(least);
-    if (isShort && shrinks) this.#makeWay(this.#stale(Math.max(STALE_MS, codedAfterMs), order), tails);
+    const shrinks = coding ? least < this.#window.numSlots : this.#isWorthShrinking(least);
+    if (coding && shrinks) this.#makeWay(this.#stale(Math.max(STALE_MS, coding.afterMs), order), coding, tails);
     // What stays keeps what it goes on from.
-    for (const node of this.#stale(STALE_MS, order)) if (![...node.children.values()].some(({ slots }) => slots)) this.#demoteWhatFits(node, shrinks ? { tails, order } : null);
+    for (const node of this.#stale(STALE_MS, order)) if (isLast(node)) this.#demoteWhatFits(node, shrinks ? { tails, order } : null);
     const target = this.#slotsAround(this.#slots.numHeld);
     if (this.#isWorthShrinking(target)) this.shrinkTo(target, this.#ceiling.limit, tails);
   }
@@ -111,14 +122,18 @@ export class WindowRoom {
     if (this.#hasStoreRoom(node)) return all;
     const page = node.pruned ? all : Math.min(RECLAIM_TOKENS, all);
     if (order && this.#storeRoom.make(this.storeMost - this.#bytesInStore(node, page), node, order)) return page;
-    return node.pruned ? 0 : this.#blocksWithin(this.storeMost);
+    if (node.pruned) return 0;
+    const fits = this.#rowsWithin(this.storeMost);
+    const toPage = this.#slots.numHeld - Math.max(this.#pageLess, this.#initialSlots);
+    // What frees a page need not be whole blocks.
+    return toPage > 0 && toPage <= fits ? toPage : fits - (fits % BLOCK_TOKENS);
   }
 
   /**
    * A window that fills its ceiling leaves codecs nothing: what could leave it a page at a time finds no room for the first one. So of
-   * runs that are about to be coded, first to go first, lets as many rows go as that page lacks, where far more is won by it.
+   * runs that are about to be coded, first to go first, lets as many rows go as that page lacks, where far more bytes are won by it.
    */
-  #makeWay(coded: readonly TreeNode[], tails: readonly Tail[]): void {
+  #makeWay(coded: readonly TreeNode[], { wonBy }: Coding, tails: readonly Tail[]): void {
     this.#giveBack(this.#initialSlots, tails);
     if (this.#pageLess < this.#initialSlots) return;
     // What goes on from a run would go with it; what is coded already is not won.
@@ -126,9 +141,11 @@ export class WindowRoom {
     const [first] = leaves;
     const page = this.#slots.numHeld - this.#pageLess;
     if (!first || this.#storeRoom.make(this.storeMost - this.#bytesInStore(first, page), first)) return;
-    let missing = page - this.#blocksWithin(this.storeMost);
-    const won = numSlotsOf(coded.filter(({ lossy, pruned }) => lossy.length === 0 && !pruned));
-    if (missing > Math.min(numSlotsOf(leaves), won * MOST_LOST)) return;
+    let missing = page - this.#rowsWithin(this.storeMost);
+    const exact = coded.filter(({ lossy, pruned }) => lossy.length === 0 && !pruned);
+    const won = exact.reduce((sum, node) => sum + wonBy(node), 0);
+    if (won < LEAST_WON * numSlotsOf(exact) * this.#store.bytesPerToken) return;
+    if (missing > numSlotsOf(leaves) || missing * this.#store.bytesPerToken > won * MOST_LOST) return;
     for (const node of leaves) {
       if (missing <= 0) return;
       this.#storeRoom.cut(node, missing);
@@ -263,16 +280,15 @@ export class WindowRoom {
     return Math.max(0, Math.floor((bytes - this.#store.bytes) / this.#store.bytesPerToken));
   }
 
-  /** The same in whole blocks. */
-  #blocksWithin(bytes: number): number {
-    const rows = this.#rowsWithin(bytes);
-    return rows - (rows % BLOCK_TOKENS);
-  }
-
   /** Whether a run of the window can go to the store with nothing else gone. */
   #hasStoreRoom(node: TreeNode): boolean {
     return node.stored !== null || this.#store.bytes + this.#bytesInStore(node) <= this.storeMost;
   }
+}
+
+/** Whether nothing in the window goes on from a run. */
+function isLast({ children }: TreeNode): boolean {
+  return ![...children.values()].some(({ slots }) => slots);
 }
 
 function numSlotsOf(nodes: readonly TreeNode[]): number {

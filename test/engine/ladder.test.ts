@@ -1,6 +1,6 @@
 /** Runs of different age under one budget: each in the codec that its age and the fullness call for, and all of them of use afterwards. */
 import { expect, test } from 'vitest';
-import { codecNamed } from '../../engine/cache/codecs/registry.ts';
+import { type CodecName, codecNamed } from '../../engine/cache/codecs/registry.ts';
 import { codecNames, compressionOf } from '../../engine/cache/compression.ts';
 import { codingBytes } from '../../engine/cache/kernelRoom.ts';
 import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
@@ -21,9 +21,9 @@ const AUTO = compressionOf('auto', codecNames('auto').map((name) => codecNamed(n
 const KERNELS = codingBytes(AUTO);
 
 /** The runner knows each coded row: one that is read where another stands, or that has been coded twice, is loud. */
-function opened(slots: number, prefillTokens = 2000): Harness {
+function opened(slots: number, prefillTokens = 2000, setting = 'auto'): Harness {
   const coded = new CodedRows();
-  const compression = compressionOf('auto', tracedCodecs(codecNames('auto'), SHAPE, coded))!;
+  const compression = compressionOf(setting, tracedCodecs(codecNames(setting) as CodecName[], SHAPE, coded))!;
   const opened = harness({ slots, shape: SHAPE, maxContext: 3000, prefillTokens, softSlots: 1024, compression });
   opened.runner.coded = coded;
   return opened;
@@ -119,6 +119,16 @@ test.each([[4, 40], [8, 40], [8, 0], [8, 250]])('a conversation that fills the w
   // What a page lacked is the price, once.
   expect(left).toBeGreaterThanOrEqual(numTokens - 256 + (room - (room % 32)));
   expect(left).toBeLessThanOrEqual(numTokens);
+});
+
+test.each([[4, 40], [8, 0], [8, 250]])('for a codec that hardly wins anything no row goes: %i pages under a ceiling with %i more tokens of room', async (pages, room) => {
+  const numTokens = 256 * pages;
+  const { engine, clock } = opened(numTokens + room + splitReserve(AUTO, SHAPE) / BYTES, 0, 'fp8');
+  ask(engine, tokens(numTokens, 1), { maxTokens: 0 });
+  await drain(engine);
+  clock.now += 10 * MINUTE;
+  await tidyAll(engine, []);
+  expect(engine.describe(tokens(numTokens, 1), [[0, 0]]).tokens).toBe(numTokens);
 });
 
 test('a window that is full of what has just been out of use keeps it: nothing is let go before there is something to be coded', async () => {

@@ -165,3 +165,23 @@ test('of copies of what the window has, exact ones go before coded ones', () => 
   compute(run(3, 800));
   expect([bytes(1), bytes(2) > 1]).toEqual([1, true]);
 });
+
+test('what the store has leaves a full window first: nothing goes for a page that others can leave then', () => {
+  const { cache, run, compute, rest, settle, clock } = laddered({ slots: 1024 + 130, mild: 'kvquant3' });
+  compute(run(1, 256));
+  rest();
+  settle();
+  const coded = cache.describe(run(1, 256)).bytes;
+  // Its rows are in the window, and still in the store.
+  compute(run(1, 256));
+  compute(run(2, 768));
+  expect([cache.windowSlots, cache.storeBytes]).toEqual([{ total: 1024, free: 0, held: 1024 }, coded]);
+  clock.now += minutes(2);
+  for (let i = 0; i < 2; i++) {
+    cache.shrink({ codes: true });
+    settle();
+  }
+  cache.checkIntegrity();
+  expect([1, 2].map((seed) => cache.describe(run(seed, 1024)).tokens)).toEqual([256, 768]);
+  expect(cache.windowSlots.total).toBeLessThan(1024);
+});

@@ -20,7 +20,7 @@ export function laddered({ slots = 1536, mild = 'int4', only = null }: { slots?:
   const cache = new KvCache({ window, maxBytes: slots * kvBytesPerToken(SHAPE) + splitReserve(compression, SHAPE), softSlots: 2000, clock: () => clock.now, compression });
   const run = (seed: number, n: number): number[] => Array.from({ length: n }, (_, i) => 1000 * seed + i);
   return {
-    cache, run,
+    cache, run, clock,
     /** Computes what is missing of these tokens. */
     compute(ids: readonly number[]): void {
       const lease = cache.open();
