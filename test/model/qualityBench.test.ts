@@ -38,9 +38,9 @@ test('everything is asked in both layouts and judged', async () => {
   expect(result.items.holes.map(({ layout }) => layout)).toEqual([...Array(12).fill('blockAndTail'), ...Array(12).fill('tail')]);
   expect([result.items.questions.length, result.items.summaries.length]).toEqual([samples.questions.length, samples.summaries.length]);
   expect(answers).toHaveLength(24 + samples.questions.length + samples.summaries.length);
-  // The model writes something at most places, and what is shown has a time at which it was first seen.
+  // The model is sure of something at many places, and what is shown has a time at which it was first seen.
   const shown = result.items.holes.filter((hole) => hole.shown);
-  expect(shown.length).toBeGreaterThan(12);
+  expect(shown.length).toBeGreaterThan(5);
   for (const hole of result.items.holes) expect(hole.firstMs !== null, JSON.stringify(hole)).toBe(hole.shown);
   const said = (layout: string) => answers.filter((answer) => answer.layout === layout).map((answer) => answer.shown);
   expect(said('tail')).not.toEqual(said('blockAndTail'));
