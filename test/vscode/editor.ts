@@ -111,7 +111,13 @@ export class Editor {
   async openFile(name: string): Promise<void> {
     await this.#choose('Control+P', this.file(name), `[aria-label^="${path.basename(name)}"]`);
     await this.page.locator(`.tab.active[data-resource-name="${path.basename(name)}"]`).first().waitFor();
-    await this.page.locator('.editor-instance .monaco-editor.focused').waitFor();
+    // A view that was opened just before may take the keyboard when its page is there.
+    const focused = this.page.locator('.editor-instance .monaco-editor.focused');
+    for (let tries = 0; tries < 3; tries++) {
+      if (await focused.waitFor({ timeout: 5000 }).then(() => true, () => false)) return;
+      await this.press('Control+1');
+    }
+    await focused.waitFor();
   }
 
   /** Puts the cursor at a 1-based line and column. */
