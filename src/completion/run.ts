@@ -19,8 +19,6 @@ export class Run {
   /** Where it writes: `origin` with `given`. */
   readonly place: Place;
   readonly purpose: Purpose;
-  /** Its text is shown where the model is not sure, too. */
-  readonly unsure: boolean;
   readonly #eol: '\n' | '\r\n';
   readonly #abort = new AbortController();
   readonly #hurry = new AbortController();
@@ -36,12 +34,11 @@ export class Run {
   /** The editor was answered before the end: what there is later is shown when it is ready. */
   late = false;
 
-  constructor(origin: Place, given: string, purpose: Purpose, eol: '\n' | '\r\n', unsure = false) {
+  constructor(origin: Place, given: string, purpose: Purpose, eol: '\n' | '\r\n') {
     this.origin = origin;
     this.given = given;
     this.place = placeAfter(origin, given);
     this.purpose = purpose;
-    this.unsure = unsure;
     this.#eol = eol;
   }
 

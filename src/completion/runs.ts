@@ -54,7 +54,7 @@ export class Runs implements vscode.Disposable {
 
   /** Starts a request at `origin`, the document's present text. One that answers the editor takes the place of all others. */
   start(document: vscode.TextDocument, origin: Place, { purpose, given = '', sampling = {}, unsure = false }: RunOptions): Run {
-    const run = new Run(origin, given, purpose, lineEnd(document), unsure);
+    const run = new Run(origin, given, purpose, lineEnd(document));
     if (purpose === 'ask') for (const other of this.#live.keys()) if (other.purpose !== 'other' || !samePlace(other.place, run.place)) other.abort();
     this.#live.set(run, { run, document, version: document.version });
     this.#follow();
