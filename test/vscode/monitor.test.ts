@@ -52,7 +52,8 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     // A token is hardly ever more than four characters of code.
     await expect.poll(() => figure('src/inventory.ts', 'data-tokens'), { timeout: PATIENCE }).toBeGreaterThan(INVENTORY.length / 4);
     expect(await figure('src/inventory.ts', 'data-bytes')).toBeGreaterThan(100_000);
-    expect(await row('src/inventory.ts').getAttribute('data-tier')).toBe('window');
+    // What the disk has of this text, from a window before, stands in the store until the request uses it.
+    await expect.poll(() => row('src/inventory.ts').getAttribute('data-tier'), { timeout: PATIENCE }).toBe('window');
     expect(await panel().locator('[data-part="about"]').textContent()).toMatch(/kvasir-starter · int8 · \d+ threads/);
     await expect.poll(() => panel().locator('[data-part="about"]').textContent(), { timeout: PATIENCE }).toMatch(/no GPU|GPU not used|graphics not known/);
     await expect.poll(() => panel().getByRole('treeitem', { name: 'src/inventory.ts' }).count()).toBeGreaterThan(0);
@@ -220,7 +221,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     /** Of the prompt's tokens, how many had not to be computed; and how many there are. */
     const ask = async () => {
       await window.runCommand('Kvasir: New Conversation');
-      const answer = await window.ask('Which classes does this file define?');
+      const answer = await window.ask('What is this file for?');
       await expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
       const [, reused, all] = /([\d,]+) of ([\d,]+) tokens reused/.exec(await answer.locator('[data-part="footer"]').innerText())!;
       return [reused!, all!].map((count) => Number(count.replaceAll(',', ''))) as [number, number];
