@@ -116,6 +116,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
         canChat: text.manifest.can.chat,
         canEdit: text.manifest.can.edit,
         readsSnippets: text.manifest.completion.snippets,
+        copiesFiles: text.manifest.completion.copy.share > 0 && text.manifest.completion.copy.others > 0,
         note: text.manifest.note,
         ...(shifted ? { shifted } : {}),
         ...(compressed?.qualities.length ? { compressed: compressed.qualities } : {}),

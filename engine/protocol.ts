@@ -86,6 +86,8 @@ export type Task =
       /** Whether the text may go on below the line; decided by what is around the cursor when left out. */
       multiline?: boolean;
       snippets?: Snippet[];
+      /** Other documents that it may copy from, the likeliest first; those that the engine does not have are left out. */
+      copyFrom?: string[];
       /** Shows it, too, where the model is not sure: the user has asked for it. */
       unsure?: boolean;
     }
@@ -213,6 +215,8 @@ export interface ModelInfo {
   canEdit: boolean;
   /** Whether it reads snippets of other files in a completion. */
   readsSnippets: boolean;
+  /** Whether completions copy from other files. */
+  copiesFiles: boolean;
   /** What the model says of itself (manifest), or empty. */
   note: string;
   /** Left out where position-shifted reuse was not asked for, or this precision has none; it is in use where `klMean` is within the bound. */

@@ -71,7 +71,8 @@ export class Requests {
     if (task.kind === 'summarizeFolder') return void this.#folder(requestId, task, priority, sampling, model);
     if (task.kind !== 'complete') return this.#begin(requestId, this.#prepare(task, sampling, model), priority, model);
     const { document, offset } = completedDocument(this.#documents.get(task.docId), task);
-    const prepare = (doc: SourceDocument) => prepareComplete(model.layout, doc, { offset, multiline: task.multiline, snippets: task.snippets, unsure: task.unsure }, sampling, this.#syntax);
+    const copyFrom = task.copyFrom?.flatMap((docId) => (docId === task.docId ? [] : (this.#documents.find(docId) ?? [])));
+    const prepare = (doc: SourceDocument) => prepareComplete(model.layout, doc, { offset, multiline: task.multiline, snippets: task.snippets, copyFrom, unsure: task.unsure }, sampling, this.#syntax);
     this.#files.cursorAt(task.docId, task.offset);
     const parsing = this.#syntax.prepare(document);
     if (!parsing) return this.#begin(requestId, prepare(document), priority, model);

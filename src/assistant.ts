@@ -12,6 +12,7 @@ import { explain } from './completion/record.ts';
 import { Snooze } from './completion/snooze.ts';
 import { toggleLanguage } from './completion/toggleLanguage.ts';
 import type { Settings } from './config.ts';
+import { beside } from './context/beside.ts';
 import { SnippetSource } from './context/snippetSource.ts';
 import { DocumentMirror } from './client/documentMirror.ts';
 import { EngineHost } from './client/engineHost.ts';
@@ -46,7 +47,7 @@ export class Assistant {
     const mirror = new DocumentMirror(host.client, (document) => !mayBeKept(document, settings.current.completion));
     const snooze = new Snooze();
     const snippets = new SnippetSource(host.client, settings);
-    const completion = new CompletionProvider({ client: host.client, mirror, settings, log, snooze, snippets: (document, offset) => snippets.gather(document, offset) });
+    const completion = new CompletionProvider({ client: host.client, mirror, settings, log, snooze, beside: beside(snippets, host.client, mirror, settings) });
     const edits = new EditPreview();
     const summaries = new Summaries(context, host, mirror, settings, log);
     const chat = new ChatView(context, host, mirror, settings, edits, log);

@@ -20,6 +20,8 @@ export interface CompleteOptions {
   offset: number;
   multiline?: boolean | undefined;
   snippets?: readonly Snippet[] | undefined;
+  /** Other files that it may copy from, the likeliest first. */
+  copyFrom?: readonly SourceDocument[] | undefined;
   /** Shows it, too, where the model is not sure. */
   unsure?: boolean | undefined;
 }
@@ -46,7 +48,7 @@ export function prepareComplete(layout: Layout, doc: SourceDocument, options: Co
     docId: doc.docId,
     sampling: samplingFor(asked, { maxTokens, temperature: 0 }, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.completionStopIds,
-    ...(manifest.completion.copy.share > 0 ? { prior: priorOf(layout, doc, offset, prompt) } : {}),
+    ...(manifest.completion.copy.share > 0 ? { prior: priorOf(layout, doc, offset, prompt, options.copyFrom ?? []) } : {}),
     draftSources: () => elsewhere(layout, doc, offset, prompt.numBlockTokens > 0),
     ...(confidence ? { confidence } : {}),
     shape: (rawText, finished) => shapeCompletion(context, rawText, finished),
@@ -65,12 +67,17 @@ function elsewhere(layout: Layout, doc: SourceDocument, offset: number, showsBlo
   return showsBlock ? [...removed, behind] : [...removed, before, behind];
 }
 
-/** What stands around the tail; the cursor's own place stays out, as above. Not what edits have taken out: what is shown depends on the text alone. */
-function priorOf(layout: Layout, doc: SourceDocument, offset: number, { prefixIds, startOffset }: CompletionPrompt): () => CopyPrior {
-  // The text as it is now: it may be another one once the answer begins.
+/**
+ * What stands around the tail, and in other files; the cursor's own place stays out, as above. Not what edits have taken out: what is shown
+ * depends on the texts alone.
+ */
+function priorOf(layout: Layout, doc: SourceDocument, offset: number, { prefixIds, startOffset }: CompletionPrompt, copyFrom: readonly SourceDocument[]): () => CopyPrior {
+  // The texts as they are now: they may be others once the answer begins.
   const { before, behind } = layout.around(doc, startOffset, offset);
-  const { tokenizer } = layout.text;
-  return () => new CopyPrior(layout.text.manifest.completion.copy, [behind], [before, prefixIds], (id) => tokenizer.decode([id]));
+  const { tokenizer, manifest } = layout.text;
+  const { copy } = manifest.completion;
+  const others = copy.others > 0 ? copyFrom.map((other) => layout.beginning(other)).reverse() : [];
+  return () => new CopyPrior(copy, { others, texts: [behind], current: [before, prefixIds] }, (id) => tokenizer.decode([id]));
 }
 
 /** The document and the offset that a task is about: those named, or with the task's `inserted` in the text and the cursor behind it. */

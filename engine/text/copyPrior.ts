@@ -1,11 +1,12 @@
 /**
- * PURE: what code mostly is: something that stands in the file already. Where the last tokens before the cursor have stood before, what
- * followed there is a guess at what follows now; all such places vote, longer matches for more. A small model, which copies badly, is
- * a fifth less uncertain by it (docs/quality.md); a large one copies by itself.
+ * PURE: what code mostly is: something that stands in the file already, or in others of its kind. Where the last tokens before the cursor
+ * have stood before, what followed there is a guess at what follows now; all such places vote, longer matches for more, other files for
+ * less. A small model, which copies badly, is a fifth less uncertain by its file, and a quarter by five more of the folder
+ * (docs/quality.md); a large one copies by itself.
  *
  * The distribution is mixed with the model's, p = (1 - w) model + w copied, as in a cache language model (Kuhn and De Mori, 1990). How much
  * it weighs depends on how long the longest match is, how far the places agree, and how sure the model is; the manifest has the figures,
- * fitted by likelihood on code. A function of the text alone, so tokens stay what they are whoever shares a step.
+ * fitted by likelihood on code. A function of the texts alone, so tokens stay what they are whoever shares a step.
  */
 import type { OtherNext } from '../blending.ts';
 
@@ -17,6 +18,18 @@ export interface CopyWeights {
   readonly match: number;
   readonly agreement: number;
   readonly confidence: number;
+  /** What a place in another file counts for beside one in this one. 0: other files are not copied from. */
+  readonly others: number;
+}
+
+/** Token ids of what may be copied from. */
+export interface CopySources {
+  /** Texts of other files, the likeliest last. */
+  readonly others: readonly (readonly number[])[];
+  /** Of the same file, the likeliest last. */
+  readonly texts: readonly (readonly number[])[];
+  /** The text up to where it goes on, in pieces. */
+  readonly current: readonly (readonly number[])[];
 }
 
 /** Longer matches count as equal; a place with one token more in common has so many times the vote, up to MOST_VOTING. */
@@ -24,7 +37,7 @@ const MOST_COMPARED = 32;
 const MOST_VOTING = 16;
 const PER_TOKEN = 2.5;
 /** Places that are looked at for one token, the last ones: a comma may stand everywhere. */
-const MOST_PLACES = 512;
+const MOST_PLACES = 2048;
 /** Of tokens that may come next, the likeliest. */
 const MOST_TOKENS = 64;
 /** For an answer, in tokens; more is made as it is needed. */
@@ -40,6 +53,8 @@ export class CopyPrior {
   readonly #breaks = new Map<number, boolean>();
   /** The answer says something by now. */
   #begun = false;
+  /** Where what is of other files ends. */
+  readonly #own: number;
   /** The texts, each behind a break, the last of them the one that goes on; [capacity], `#length` of them in use. */
   #tokens: Int32Array;
   #length = 0;
@@ -47,12 +62,15 @@ export class CopyPrior {
   readonly #last: Int32Array;
   #before: Int32Array;
 
-  /** @param texts token ids of what may be copied from, the likeliest last; @param current of the text up to where it goes on; @param textOf of a token. */
-  constructor(weights: CopyWeights, texts: readonly (readonly number[])[], current: readonly (readonly number[])[], textOf: (tokenId: number) => string) {
+  /** @param textOf of a token */
+  constructor(weights: CopyWeights, { others, texts, current }: CopySources, textOf: (tokenId: number) => string) {
     this.#weights = weights;
     this.#textOf = textOf;
-    const all = [...texts.flatMap((text) => [[BREAK], text]), [BREAK], ...current];
-    const numTokens = all.reduce((sum, { length }) => sum + length, 0);
+    const apart = (some: CopySources['texts']): (readonly number[])[] => some.flatMap((text) => [[BREAK], text]);
+    const ofOthers = weights.others > 0 ? apart(others) : [];
+    const all = [...ofOthers, ...apart(texts), [BREAK], ...current];
+    this.#own = lengthOf(ofOthers);
+    const numTokens = lengthOf(all);
     this.#tokens = new Int32Array(numTokens + ROOM);
     this.#before = new Int32Array(numTokens + ROOM);
     this.#last = new Int32Array(2 ** Math.ceil(Math.log2(numTokens + ROOM)));
@@ -67,6 +85,7 @@ export class CopyPrior {
 
   /** What may come next; null where the last token has stood nowhere. */
   next(): OtherNext | null {
+    const { share, doubt, match, agreement, confidence, others } = this.#weights;
     const votes = new Map<number, number>();
     const end = this.#length - 1;
     let longest = 0;
@@ -77,13 +96,12 @@ export class CopyPrior {
       // That a line ends where another one did is nothing to offer: it may be as unfinished as this one.
       if (length === 0 || tokenId === BREAK || (!this.#begun && this.#breaksLine(tokenId))) continue;
       longest = Math.max(longest, length);
-      votes.set(tokenId, (votes.get(tokenId) ?? 0) + PER_TOKEN ** Math.min(length, MOST_VOTING));
+      votes.set(tokenId, (votes.get(tokenId) ?? 0) + (place < this.#own ? others : 1) * PER_TOKEN ** Math.min(length, MOST_VOTING));
     }
     if (votes.size === 0) return null;
     const ranked = [...votes].sort(([a, votesOfA], [b, votesOfB]) => votesOfB - votesOfA || a - b).slice(0, MOST_TOKENS);
     const all = ranked.reduce((sum, [, vote]) => sum + vote, 0);
     const shares = ranked.map(([, vote]) => vote / all);
-    const { share, doubt, match, agreement, confidence } = this.#weights;
     const known = match * Math.log(longest) + agreement * shares[0]! - doubt;
     return { tokenIds: ranked.map(([id]) => id), shares, weight: (likeliest) => Math.min(MOST_WEIGHT, share / (1 + Math.exp(confidence * likeliest - known))) };
   }
@@ -125,4 +143,8 @@ export class CopyPrior {
     while (length < MOST_COMPARED && length <= a && this.#tokens[a - length] === this.#tokens[b - length] && this.#tokens[a - length] !== BREAK) length++;
     return length;
   }
+}
+
+function lengthOf(texts: readonly (readonly number[])[]): number {
+  return texts.reduce((sum, { length }) => sum + length, 0);
 }

@@ -38,6 +38,8 @@ const FILE_MARK = '\uf8ff';
 const MOST_AROUND = 49_152;
 /** It begins and ends on a grid, so that it is seldom encoded anew. */
 const AROUND_GRID = 16_384;
+/** Characters of another file that may be said here. */
+const MOST_BESIDE = 24_576;
 const ENDLESS_LINE = /[^\n]{4096}/;
 /** Sections whose token counts are remembered. */
 const MAX_COUNTED_SECTIONS = 4096;
@@ -53,6 +55,7 @@ export class Layout {
   readonly #part = new WeakMap<SourceDocument, IncrementalEncoding>();
   readonly #before = new WeakMap<SourceDocument, IncrementalEncoding>();
   readonly #behind = new WeakMap<SourceDocument, IncrementalEncoding>();
+  readonly #beginning = new WeakMap<SourceDocument, IncrementalEncoding>();
   readonly #removed = new WeakMap<SourceDocument['removed'], readonly (readonly number[])[]>();
   readonly #sectionTokens = new Map<string, number>();
   readonly #headers = new Map<string, number[]>();
@@ -122,16 +125,15 @@ export class Layout {
    */
   around(doc: SourceDocument, start: number, end: number): { before: readonly number[]; behind: readonly number[] } {
     const { lf } = doc;
-    const encode = (texts: WeakMap<SourceDocument, IncrementalEncoding>, text: string): readonly number[] => {
-      const encoding = entry(texts, doc, () => new IncrementalEncoding(this.text.tokenizer));
-      // What is written by machines is encoded as a whole at each change, and nothing to copy from.
-      encoding.update(ENDLESS_LINE.test(text) ? '' : text);
-      return encoding.ids;
-    };
     const from = Math.max(0, Math.floor((start - MOST_AROUND) / AROUND_GRID) * AROUND_GRID);
     const behind = doc.lineStart(doc.lineAt(end) + 1);
     const to = Math.ceil((behind + MOST_AROUND) / AROUND_GRID) * AROUND_GRID;
-    return { before: encode(this.#before, lf.slice(from, start)), behind: encode(this.#behind, lf.slice(behind, to)) };
+    return { before: this.#toCopy(this.#before, doc, lf.slice(from, start)), behind: this.#toCopy(this.#behind, doc, lf.slice(behind, to)) };
+  }
+
+  /** Tokens of a text as far as MOST_BESIDE characters. Encodes what has changed since the last time. */
+  beginning(doc: SourceDocument): readonly number[] {
+    return this.#toCopy(this.#beginning, doc, doc.lf.slice(0, MOST_BESIDE));
   }
 
   /** Tokens of each passage that edits have taken out of the text lately, by itself; encoded once for as long as they are the same. */
@@ -166,6 +168,13 @@ export class Layout {
 
   get fileMark(): string {
     return FILE_MARK;
+  }
+
+  #toCopy(known: WeakMap<SourceDocument, IncrementalEncoding>, doc: SourceDocument, text: string): readonly number[] {
+    const encoding = entry(known, doc, () => new IncrementalEncoding(this.text.tokenizer));
+    // What is written by machines is encoded as a whole at each change, and nothing to copy from.
+    encoding.update(ENDLESS_LINE.test(text) ? '' : text);
+    return encoding.ids;
   }
 
   /** The text that a block may show, encoded, and its first line. */

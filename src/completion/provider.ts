@@ -3,7 +3,6 @@
  * returns nothing. The text itself (how many lines, where it is cut) is the engine's.
  */
 import * as vscode from '../vscode.ts';
-import type { Snippet } from '../../engine/protocol.ts';
 import type { Settings } from '../config.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
 import type { EngineClient } from '../client/engineClient.ts';
@@ -19,7 +18,7 @@ import { LateDisplay } from './lateDisplay.ts';
 import { type Place, placeAfter } from './place.ts';
 import { ALL_POLICIES, type CompletionPolicies } from './policies.ts';
 import type { CompletionRecord, SilentReason } from './record.ts';
-import { Runs } from './runs.ts';
+import { type Beside, Runs } from './runs.ts';
 import { addedBy } from './selection.ts';
 import type { Snooze } from './snooze.ts';
 import { Trigger } from './trigger.ts';
@@ -33,8 +32,7 @@ export interface CompletionParts {
   settings: Settings;
   log: Log;
   snooze: Snooze;
-  /** What of other places is offered to the model. */
-  snippets: (document: vscode.TextDocument, offset: number) => Snippet[];
+  beside: Beside;
   /** All of them, but in a benchmark. */
   policies?: CompletionPolicies;
 }
@@ -54,14 +52,14 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
   readonly #disposed = new AbortController();
   last: CompletionRecord | undefined;
 
-  constructor({ client, mirror, settings, log, snooze, snippets, policies = ALL_POLICIES }: CompletionParts) {
+  constructor({ client, mirror, settings, log, snooze, beside, policies = ALL_POLICIES }: CompletionParts) {
     const battery = new Battery(client);
     this.#client = client;
     this.#policies = policies;
     this.#log = new CompletionLog(log);
     this.#availability = new Availability(client, settings, snooze, battery);
     this.#cache = new CompletionCache(policies);
-    this.#runs = new Runs(client, mirror, settings, this.#cache, snippets, policies);
+    this.#runs = new Runs(client, mirror, settings, this.#cache, beside, policies);
     this.#finder = new Finder(this.#runs, this.#cache, this.#late, new Trigger(), settings);
     this.#alternatives = new Alternatives(this.#finder, this.#runs, this.#cache);
     this.#ahead = new Ahead(this.#runs, this.#cache, battery);

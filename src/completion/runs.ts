@@ -3,7 +3,7 @@
  * cursor leaves, or nobody waits any more. Follows the editor only while there are any. Their results go into the cache.
  */
 import * as vscode from '../vscode.ts';
-import type { SamplingParams, Snippet } from '../../engine/protocol.ts';
+import type { SamplingParams, Task } from '../../engine/protocol.ts';
 import type { Settings } from '../config.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
 import type { EngineClient } from '../client/engineClient.ts';
@@ -16,6 +16,9 @@ import { type Purpose, Run } from './run.ts';
 const SETTLE_MS = 30;
 /** After typing along, the editor waits for a pause of its own before it asks again. */
 const REJOIN_MS = 250;
+
+/** What of other places is offered to a completion. */
+export type Beside = (document: vscode.TextDocument, offset: number) => Pick<Extract<Task, { kind: 'complete' }>, 'snippets' | 'copyFrom'>;
 
 export interface RunOptions {
   purpose: Purpose;
@@ -37,18 +40,18 @@ export class Runs implements vscode.Disposable {
   readonly #mirror: DocumentMirror;
   readonly #settings: Settings;
   readonly #cache: CompletionCache;
-  readonly #snippets: (document: vscode.TextDocument, offset: number) => Snippet[];
+  readonly #beside: Beside;
   readonly #policies: Pick<CompletionPolicies, 'joinRunning'>;
   readonly #live = new Map<Run, Live>();
   #subscriptions: vscode.Disposable[] = [];
   #grace: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(client: EngineClient, mirror: DocumentMirror, settings: Settings, cache: CompletionCache, snippets: (document: vscode.TextDocument, offset: number) => Snippet[], policies: Pick<CompletionPolicies, 'joinRunning'>) {
+  constructor(client: EngineClient, mirror: DocumentMirror, settings: Settings, cache: CompletionCache, beside: Beside, policies: Pick<CompletionPolicies, 'joinRunning'>) {
     this.#client = client;
     this.#mirror = mirror;
     this.#settings = settings;
     this.#cache = cache;
-    this.#snippets = snippets;
+    this.#beside = beside;
     this.#policies = policies;
   }
 
@@ -65,8 +68,7 @@ export class Runs implements vscode.Disposable {
           run.sent = true;
           // Sent a second time (the engine had lost the document), it would be about another text.
           if (!this.#isUnchanged(run)) run.abort();
-          const snippets = this.#snippets(document, origin.offset);
-          return { kind: 'complete', docId: this.#mirror.sync(document), offset: origin.offset, ...(given ? { inserted: given } : {}), ...(snippets.length ? { snippets } : {}), ...(unsure || purpose === 'warm' ? { unsure: true } : {}) };
+          return { kind: 'complete', docId: this.#mirror.sync(document), offset: origin.offset, ...(given ? { inserted: given } : {}), ...this.#beside(document, origin.offset), ...(unsure || purpose === 'warm' ? { unsure: true } : {}) };
         },
         priority: purpose === 'ahead' || purpose === 'warm' ? 'summary' : 'completion',
         sampling: { ...(maxTokens ? { maxTokens } : {}), ...sampling },

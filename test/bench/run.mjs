@@ -66,7 +66,7 @@ const suites = {
   },
   quality: {
     what: 'what the model is worth on code that it was not trained on: completions, questions, summaries (fetches it the first time)',
-    options: `[--n N] [--only rest,line,block,questions,summaries] [--model FOLDER] ${THREADS}`,
+    options: `[--n N] [--only rest,line,block,questions,summaries] [--model FOLDER] [--beside N: other files open] ${THREADS}`,
     run: async (values) => (await import('./quality/suite.ts')).qualitySuite(values),
   },
   soak: {
@@ -101,7 +101,7 @@ const flag = { type: 'boolean' };
 const usage = ['usage: npm run bench -- SUITE --out DIR [OPTIONS]', ...Object.entries(suites).flatMap(([name, { what, options }]) => ['', `  ${name.padEnd(8)} ${what}`, ...(options ? [`           ${options}`] : [])])].join('\n');
 let parsed;
 try {
-  parsed = parseArgs({ allowPositionals: true, options: { help: flag, out: text, shape: text, precision: text, only: text, rounds: text, 'long-rounds': text, threads: text, profile: flag, peers: text, settings: text, setup: flag, add: flag, speed: text, rush: text, context: text, requests: text, chat: flag, n: text, model: text } });
+  parsed = parseArgs({ allowPositionals: true, options: { help: flag, out: text, shape: text, precision: text, only: text, rounds: text, 'long-rounds': text, threads: text, profile: flag, peers: text, settings: text, setup: flag, add: flag, speed: text, rush: text, context: text, requests: text, chat: flag, n: text, model: text, beside: text } });
 } catch (error) {
   console.error(error.message);
   process.exit(2);

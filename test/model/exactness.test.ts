@@ -26,7 +26,7 @@ const NUM_REQUESTS = 2000;
 const CEILING_SLOTS = 300;
 const MAX_CONTEXT = 260;
 /** Weights that let what stands in a prompt win about every other time. */
-const COPYING = { share: 1, doubt: 0.5, match: 1, agreement: 1, confidence: 1 };
+const COPYING = { share: 1, doubt: 0.5, match: 1, agreement: 1, confidence: 1, others: 0.5 };
 const noText = { detokenizer: () => ({ push: () => '', flush: () => '' }) };
 
 async function withRunner<T>(model: string, precision: Precision, work: (runner: OnnxRunner, window: KvWindow, imported: ImportedModel) => Promise<T>): Promise<T> {
@@ -87,7 +87,7 @@ function mayBeShorter(item: WorkItem, { finishReason, tokenIds }: Outcome, slots
 
 test('float32: 2,000 requests, aborts and edits under a tight ceiling give the tokens of the oracle', async () => {
   await withRunner('qwen3-tied-sharded', 'float32', async (runner, window, { config }) => {
-    const items = workload(config.vocabSize, 0.3, NUM_REQUESTS).map((item, i) => (i % 3 > 0 ? item : { ...item, prior: () => new CopyPrior(COPYING, [item.promptIds.toReversed()], [item.promptIds], (id) => (id % 7 === 0 ? '\n' : 'x')) }));
+    const items = workload(config.vocabSize, 0.3, NUM_REQUESTS).map((item, i) => (i % 3 > 0 ? item : { ...item, prior: () => new CopyPrior(COPYING, { others: [item.promptIds.slice(1).toReversed()], texts: [item.promptIds.toReversed()], current: [item.promptIds] }, (id) => (id % 7 === 0 ? '\n' : 'x')) }));
     const { outcomes, stats } = await together(runner, window, items);
     expect(stats.events.evictions).toBeGreaterThanOrEqual(200);
     expect(stats.events.preemptions).toBeGreaterThanOrEqual(200);

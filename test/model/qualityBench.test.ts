@@ -30,9 +30,10 @@ afterAll(() => {
 });
 
 test('everything is asked in both layouts and judged', async () => {
-  const samples = await samplesOf(new Grammars('dist/grammars'), texts, { n: 2, groups: GROUPS, seed: 1 });
+  const samples = await samplesOf(new Grammars('dist/grammars'), texts, { n: 2, groups: GROUPS, seed: 1, beside: 1 });
+  for (const { path: file, language, beside } of samples.holes) expect(beside.map((other) => [other.path !== file, other.language])).toEqual([[true, language]]);
   const answers: Record<string, unknown>[] = [];
-  const result = await qualityBench(samples, { n: 2, groups: GROUPS, modelDir: path.resolve('model'), threads: 2 }, { cacheDir, folder, createTransport, onProgress: () => {}, onAnswer: (answer) => answers.push(answer) });
+  const result = await qualityBench(samples, { n: 2, groups: GROUPS, modelDir: path.resolve('model'), threads: 2, beside: 1 }, { cacheDir, folder, createTransport, onProgress: () => {}, onAnswer: (answer) => answers.push(answer) });
   expect(result).toMatchObject({ model: 'kvasir-starter', shipped: 'blockAndTail' });
   expect(samples.holes).toHaveLength(12);
   expect(result.items.holes.map(({ layout }) => layout)).toEqual([...Array(12).fill('blockAndTail'), ...Array(12).fill('tail')]);

@@ -5,6 +5,7 @@ import { ALL_POLICIES, type CompletionPolicies } from '../../src/completion/poli
 import { CompletionProvider } from '../../src/completion/provider.ts';
 import type { SilentReason } from '../../src/completion/record.ts';
 import { Snooze } from '../../src/completion/snooze.ts';
+import { beside } from '../../src/context/beside.ts';
 import { SnippetSource } from '../../src/context/snippetSource.ts';
 import { DocumentMirror } from '../../src/client/documentMirror.ts';
 import type { Log } from '../../src/log.ts';
@@ -38,7 +39,7 @@ export class Harness {
     this.settings = { current: { completion: this.completion } } as unknown as Settings;
     const log = { info: (line: string) => this.logged.push(line), debug: () => {} } as unknown as Log;
     this.snippets = new SnippetSource(this.client, this.settings);
-    this.provider = new CompletionProvider({ client: this.client, mirror: this.mirror, settings: this.settings, log, snooze: this.snooze, snippets: (document, at) => this.snippets.gather(document, at), policies: { ...ALL_POLICIES, ...policies } });
+    this.provider = new CompletionProvider({ client: this.client, mirror: this.mirror, settings: this.settings, log, snooze: this.snooze, beside: beside(this.snippets, this.client, this.mirror, this.settings), policies: { ...ALL_POLICIES, ...policies } });
     editor.documents = [this.document];
     editor.tabs = [this.document];
     editor.onCommand = (name) => {

@@ -5,18 +5,18 @@ import { type SamplerParams, sample } from '../../engine/sampler.ts';
 import { Sequence } from '../../engine/sequence.ts';
 import { CopyPrior, type CopyWeights } from '../../engine/text/copyPrior.ts';
 
-const WEIGHTS: CopyWeights = { share: 1, doubt: 1, match: 1, agreement: 1, confidence: 2 };
-const prior = (weights: CopyWeights, texts: number[][], current: number[][], textOf = (id: number): string => String(id)): CopyPrior => new CopyPrior(weights, texts, current, textOf);
+const WEIGHTS: CopyWeights = { share: 1, doubt: 1, match: 1, agreement: 1, confidence: 2, others: 0.1 };
+const prior = (weights: CopyWeights, texts: number[][], current: number[][], textOf = (id: number): string => String(id), others: number[][] = []): CopyPrior => new CopyPrior(weights, { others, texts, current }, textOf);
 const GREEDY: SamplerParams = { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, logprobs: true, topLogprobs: 0, seed: 1 };
 
 /** The rule written down without a thought for speed. */
-function votes(texts: number[][], current: number[]): Map<number, number> {
+function votes(texts: number[][], current: number[], others: number[][] = []): Map<number, number> {
   const found = new Map<number, number>();
-  for (const text of [...texts, current]) {
+  for (const [text, weight] of [...others.map((text) => [text, WEIGHTS.others] as const), ...[...texts, current].map((text) => [text, 1] as const)]) {
     for (let i = 0; i + 1 < text.length; i++) {
       let length = 0;
       while (length < 32 && length <= i && length < current.length && text[i - length] === current[current.length - 1 - length]) length++;
-      if (length > 0) found.set(text[i + 1]!, (found.get(text[i + 1]!) ?? 0) + 2.5 ** Math.min(16, length));
+      if (length > 0) found.set(text[i + 1]!, (found.get(text[i + 1]!) ?? 0) + weight * 2.5 ** Math.min(16, length));
     }
   }
   return found;
@@ -24,12 +24,12 @@ function votes(texts: number[][], current: number[]): Map<number, number> {
 
 const someTokens = fc.array(fc.nat(5), { maxLength: 60 });
 
-test('property: what followed the last tokens elsewhere, the longer what they have in common the more it counts', () => {
+test('property: what followed the last tokens elsewhere, the longer what they have in common the more it counts, other files for less', () => {
   fc.assert(
-    fc.property(fc.array(someTokens, { maxLength: 3 }), fc.array(fc.nat(5), { minLength: 1, maxLength: 60 }), someTokens, (texts, before, generated) => {
-      const copying = prior(WEIGHTS, texts, [before.slice(0, 20), before.slice(20)]);
+    fc.property(fc.array(someTokens, { maxLength: 3 }), fc.array(fc.nat(5), { minLength: 1, maxLength: 60 }), someTokens, fc.array(someTokens, { maxLength: 2 }), (texts, before, generated, others) => {
+      const copying = prior(WEIGHTS, texts, [before.slice(0, 20), before.slice(20)], undefined, others);
       for (const tokenId of generated) copying.push(tokenId, 'word');
-      const expected = votes(texts, [...before, ...generated]);
+      const expected = votes(texts, [...before, ...generated], others);
       const next = copying.next();
       expect(next === null).toBe(expected.size === 0);
       if (!next) return;
@@ -54,6 +54,9 @@ test('it weighs more for longer matches, for places that agree, and where the mo
   expect(prior(WEIGHTS, [], [[]]).next()).toBeNull();
   // The end of one text and the beginning of the next are not neighbours.
   expect(prior(WEIGHTS, [[1, 2], [3, 4]], [[2]]).next()).toBeNull();
+  expect(prior(WEIGHTS, [[3, 4]], [[2]], undefined, [[1, 2], [5, 2]]).next()).toBeNull();
+  // Without a weight, other files are not even read.
+  expect(prior({ ...WEIGHTS, others: 0 }, [], [[3]], undefined, [text]).next()).toBeNull();
 });
 
 test('blending: the softmax of the logits is the mixture, and undoing leaves them as they were', () => {

@@ -379,6 +379,19 @@ describe('what is around a cursor, to be said again', () => {
     encode.mockRestore();
   });
 
+  it('of another file it is the beginning, encoded once', () => {
+    const doc = document(rows.join(''));
+    const ids = layout.beginning(doc);
+    const text = starter.tokenizer.decode([...ids]);
+    expect(doc.lf.startsWith(text)).toBe(true);
+    expect(text.length).toBeGreaterThan(20_000);
+    expect(text.length).toBeLessThan(30_000);
+    const encode = vi.spyOn(starter.tokenizer, 'encodeWithOffsets');
+    expect(layout.beginning(doc)).toEqual(ids);
+    expect(encode).not.toHaveBeenCalled();
+    encode.mockRestore();
+  });
+
   it('is nothing where lines have no end', () => {
     const doc = document(`first\n${'x'.repeat(5000)}\nlast\n`);
     expect(encoded(doc, 0).behind).toBe('');

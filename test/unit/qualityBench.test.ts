@@ -8,6 +8,7 @@ import { heldoutFiles } from '../bench/kv/heldout.ts';
 import { layoutsOf, withLayout } from '../bench/quality/engine.ts';
 import { cellsOf, holeFigures, questionFigures, type ScoredHole, summaryFigures } from '../bench/quality/figures.ts';
 import { HOLE_KINDS, type QualityHole } from '../bench/quality/holes.ts';
+import { neighbours } from '../bench/quality/neighbours.ts';
 import { qualityCharts, qualityReport, qualityTable } from '../bench/quality/report.ts';
 import { GROUPS, samplesOf } from '../bench/quality/samples.ts';
 import { chrF, interval, rougeL, scoreHole } from '../bench/quality/scores.ts';
@@ -96,6 +97,8 @@ describe('the whole', () => {
     };
     const report = qualityReport(result);
     expect(report).toContain('some 1.0.0');
+    expect(report).toContain('No other file is open.');
+    expect(qualityReport({ ...result, beside: 5 })).toContain('5 other files of the project');
     expect(report).toContain(qualityTable(result));
     expect(report).toContain('| file block + tail (as shipped) | rest of the line | Python | 1 | 0.0%');
     expect(report).toContain('| FIM in the file | rest of the line | Python | 2 | 50.0% (9–91) | 50.0% | 50.0% | 100.0% |');
@@ -108,9 +111,17 @@ describe('the whole', () => {
     expect(qualityCharts({ ...result, cells: [] })).toEqual({});
   });
 
+  test('beside a file those of its project and language are open, the nearest in its folders', () => {
+    const text = (file: string, source = 'a', language: QualityText['language'] = 'python'): QualityText => ({ path: file, source, language, text: '' });
+    const texts = [text('x/one.py'), text('lib/deep/two.py'), text('lib/three.py'), text('lib/four.py', 'b'), text('lib/five.ts', 'a', 'typescript'), text('lib/this.py')];
+    expect(neighbours(texts, texts[5]!, 3, 1).map((other) => other.path).slice(0, 2).sort()).toEqual(['lib/deep/two.py', 'lib/three.py']);
+    expect(neighbours(texts, texts[5]!, 9, 1)).toHaveLength(3);
+    expect(neighbours(texts, texts[5]!, 0, 1)).toEqual([]);
+  });
+
   test('the command line says what is wrong with it', () => {
-    expect(qualityOptions({})).toMatchObject({ n: 200, groups: GROUPS, threads: 0, modelDir: path.resolve('model') });
-    expect(qualityOptions({ only: 'rest,questions', n: '3' })).toMatchObject({ n: 3, groups: ['rest', 'questions'] });
+    expect(qualityOptions({})).toMatchObject({ n: 200, groups: GROUPS, threads: 0, beside: 5, modelDir: path.resolve('model') });
+    expect(qualityOptions({ only: 'rest,questions', n: '3', beside: '0' })).toMatchObject({ n: 3, beside: 0, groups: ['rest', 'questions'] });
     expect(() => qualityOptions({ only: 'words' })).toThrow('--only words: it must be one of rest, line, block, questions, summaries');
     expect(() => qualityOptions({ n: '0' })).toThrow('--n 0');
     expect(() => qualityOptions({ n: 'many' })).toThrow('--n many');

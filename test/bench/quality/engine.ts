@@ -31,6 +31,8 @@ export class QualityEngine {
   readonly #client: EngineClient;
   readonly model: ModelInfo;
   #numDocuments = 0;
+  /** Of the files that are open beside the one that is written in, by path. */
+  #beside = new Map<string, string>();
 
   private constructor(client: EngineClient, model: ModelInfo) {
     this.#client = client;
@@ -54,15 +56,16 @@ export class QualityEngine {
 
   /**
    * What is offered at an offset. The character before it is typed when the text around it has been read, as the keys before it would
-   * have had it read.
+   * have had it read. `beside`: other files that are open, the nearest first.
    */
-  async complete(file: string, text: string, offset: number): Promise<Completion> {
+  async complete(file: string, text: string, offset: number, beside: readonly { readonly path: string; readonly text: string }[] = []): Promise<Completion> {
+    const copyFrom = this.#openBeside(beside);
     const typed = text.slice(Math.max(0, offset - 1), offset);
     const docId = this.#open(file, text.slice(0, offset - typed.length) + text.slice(offset));
     try {
       if (typed !== '') {
         const read = new AbortController();
-        await this.#client.generate({ task: () => ({ kind: 'complete', docId, offset: offset - typed.length, unsure: true }), priority: 'completion', onChunk: () => read.abort(), signal: read.signal });
+        await this.#client.generate({ task: () => ({ kind: 'complete', docId, offset: offset - typed.length, copyFrom, unsure: true }), priority: 'completion', onChunk: () => read.abort(), signal: read.signal });
       }
       const start = performance.now();
       let firstMs: number | null = null;
@@ -70,7 +73,7 @@ export class QualityEngine {
       const onChunk = (chunk: string): void => {
         if (chunk !== '') firstMs ??= performance.now() - start;
       };
-      const done = await this.#client.generate({ task: () => ({ kind: 'complete', docId, offset }), priority: 'completion', onChunk });
+      const done = await this.#client.generate({ task: () => ({ kind: 'complete', docId, offset, copyFrom }), priority: 'completion', onChunk });
       return { text: done.text, firstMs };
     } finally {
       this.#client.notify({ type: 'documentClosed', docId });
@@ -97,6 +100,18 @@ export class QualityEngine {
     } finally {
       this.#client.notify({ type: 'documentClosed', docId });
     }
+  }
+
+  /** They stay open for as long as they are asked for; the others are closed. */
+  #openBeside(files: readonly { readonly path: string; readonly text: string }[]): string[] {
+    const wanted = new Set(files.map((file) => file.path));
+    for (const [name, docId] of this.#beside) {
+      if (wanted.has(name)) continue;
+      this.#client.notify({ type: 'documentClosed', docId });
+      this.#beside.delete(name);
+    }
+    for (const { path: name, text } of files) if (!this.#beside.has(name)) this.#beside.set(name, this.#open(name, text));
+    return files.map((file) => this.#beside.get(file.path)!);
   }
 
   #open(file: string, text: string): string {

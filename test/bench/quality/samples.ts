@@ -2,6 +2,7 @@
 import { shuffled } from '../../../engine/cli/evaluateHoles.ts';
 import type { Grammars } from '../../../engine/text/syntaxGrammars.ts';
 import { HOLE_KINDS, type HoleKind, holesOf, type QualityHole } from './holes.ts';
+import { neighbours } from './neighbours.ts';
 import { namesDefined, QUESTION_KINDS, type QualityQuestion, qualityQuestions } from './questions.ts';
 import { LANGUAGES, type QualityLanguage, type QualityText } from './sources.ts';
 import { type QualitySummary, summariesOf } from './summaries.ts';
@@ -17,13 +18,14 @@ interface Of {
 }
 
 export interface Samples {
-  readonly holes: readonly (QualityHole & Of)[];
+  /** `beside`: files that are open, too, the nearest first. */
+  readonly holes: readonly (QualityHole & Of & { readonly beside: readonly QualityText[] })[];
   readonly questions: readonly (QualityQuestion & Of & { readonly file: string })[];
   readonly summaries: readonly (QualitySummary & Of)[];
 }
 
-/** @param n of each hole's kind, of questions (evenly over their kinds) and of summaries, in each language, as far as the texts have them */
-export async function samplesOf(grammars: Grammars, texts: readonly QualityText[], { n, groups, seed }: { n: number; groups: readonly Group[]; seed: number }): Promise<Samples> {
+/** @param n of each hole's kind, of questions (evenly over their kinds) and of summaries, in each language, as far as the texts have them; @param beside so many other files are open */
+export async function samplesOf(grammars: Grammars, texts: readonly QualityText[], { n, groups, seed, beside = 0 }: { n: number; groups: readonly Group[]; seed: number; beside?: number }): Promise<Samples> {
   const samples: { [K in keyof Samples]: Samples[K][number][] } = { holes: [], questions: [], summaries: [] };
   for (const language of LANGUAGES) {
     const files = shuffled(texts.filter((text) => text.language === language), randomOf(seed, language));
@@ -37,7 +39,9 @@ export async function samplesOf(grammars: Grammars, texts: readonly QualityText[
         for (const kind of kinds) holes[kind].push(holesOf(tree, text, kind, randomOf(seed, kind, source, path)).map((hole) => ({ ...hole, ...of })));
       });
     }
-    for (const kind of kinds) samples.holes.push(...(kind === 'rest' ? halves(holes.rest, n) : inTurn(holes[kind], n)));
+    const open = new Map(files.map((file) => [`${file.source} ${file.path}`, neighbours(files, file, beside, seed)]));
+    const chosen = kinds.flatMap((kind) => (kind === 'rest' ? halves(holes.rest, n) : inTurn(holes[kind], n)));
+    samples.holes.push(...chosen.map((hole) => ({ ...hole, beside: open.get(`${hole.source} ${hole.path}`)! })));
     const mixed = shuffled(parts, randomOf(seed, language, 'parts'));
     if (groups.includes('questions')) samples.questions.push(...(await questions(grammars, mixed, n, seed)));
     if (groups.includes('summaries')) {

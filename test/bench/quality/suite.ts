@@ -20,6 +20,7 @@ export interface QualityArguments {
   only?: string;
   model?: string;
   threads?: string;
+  beside?: string;
 }
 
 export interface QualityOptions {
@@ -27,6 +28,8 @@ export interface QualityOptions {
   n: number;
   groups: readonly Group[];
   modelDir: string;
+  /** Files of the same project that are open beside the one that is written in. */
+  beside: number;
   /** 0 lets the engine choose. */
   threads: number;
 }
@@ -35,6 +38,8 @@ export interface QualityBench {
   model: string;
   parameters: number;
   threads: number;
+  /** Files open beside the one that is written in; none in runs of before 2026-11-23. */
+  beside?: number;
   n: number;
   seed: number;
   /** What the product gives this model. */
@@ -49,6 +54,7 @@ export interface QualityBench {
 
 const SEED = 1;
 const N = 200;
+const BESIDE = 5;
 /** Questions and summaries under way at once. */
 const TOGETHER = 6;
 const PROJECT = path.resolve(import.meta.dirname, '../../..');
@@ -75,13 +81,13 @@ export async function qualitySuite(given: QualityArguments): Promise<{ result: Q
 }
 
 /** @throws Error with one sentence that says what is wrong. */
-export function qualityOptions({ n = String(N), only = GROUPS.join(), model = path.join(PROJECT, 'model'), threads = '0' }: QualityArguments): QualityOptions {
+export function qualityOptions({ n = String(N), only = GROUPS.join(), model = path.join(PROJECT, 'model'), threads = '0', beside = String(BESIDE) }: QualityArguments): QualityOptions {
   const groups = only.split(',').map((name) => name.trim() as Group);
   for (const name of groups) if (!GROUPS.includes(name)) throw new Error(`--only ${name}: it must be one of ${GROUPS.join(', ')}`);
-  for (const [name, value] of [['n', n], ['threads', threads]] as const) if (!/^\d+$/.test(value)) throw new Error(`--${name} ${value}: it must be a whole number`);
+  for (const [name, value] of [['n', n], ['threads', threads], ['beside', beside]] as const) if (!/^\d+$/.test(value)) throw new Error(`--${name} ${value}: it must be a whole number`);
   if (Number(n) === 0) throw new Error('--n 0: it must be above 0');
   if (!existsSync(path.join(model, 'config.json'))) throw new Error(`--model ${model}: there is no config.json in it, so it is no model's folder`);
-  return { n: Number(n), groups, modelDir: path.resolve(model), threads: Number(threads) };
+  return { n: Number(n), groups, modelDir: path.resolve(model), threads: Number(threads), beside: Number(beside) };
 }
 
 export interface Bench extends Pick<EngineOptions, 'createTransport' | 'cacheDir'> {
@@ -92,7 +98,7 @@ export interface Bench extends Pick<EngineOptions, 'createTransport' | 'cacheDir
 }
 
 /** Asks everything, first with what the product ships, then the holes once more in the other layout. */
-export async function qualityBench(samples: Samples, { n, modelDir, threads }: QualityOptions, { folder, onProgress, onAnswer = () => {}, createTransport, cacheDir }: Bench): Promise<QualityBench> {
+export async function qualityBench(samples: Samples, { n, modelDir, threads, beside }: QualityOptions, { folder, onProgress, onAnswer = () => {}, createTransport, cacheDir }: Bench): Promise<QualityBench> {
   const { shipped, other } = layoutsOf(modelDir);
   const items: QualityBench['items'] = { holes: [], questions: [], summaries: [] };
   const engineOf = (dir: string): Promise<QualityEngine> => QualityEngine.open({ createTransport, modelDir: dir, cacheDir, threads });
@@ -125,7 +131,7 @@ export async function qualityBench(samples: Samples, { n, modelDir, threads }: Q
     }
   }
   const sources = SOURCES.map(({ name, version, licence }) => ({ name, version, licence }));
-  return { model: model.name, parameters: model.parameters, threads: model.threads, n, seed: SEED, shipped, sources, cells: cellsOf(items.holes, other ? [shipped, other] : [shipped]), questions: questionFigures(items.questions), summaries: summaryFigures(items.summaries), items };
+  return { model: model.name, parameters: model.parameters, threads: model.threads, beside, n, seed: SEED, shipped, sources, cells: cellsOf(items.holes, other ? [shipped, other] : [shipped]), questions: questionFigures(items.questions), summaries: summaryFigures(items.summaries), items };
 }
 
 /** Several at a time: they share the engine's steps, and their tokens are those that each would have alone. Results in the items' order. */
@@ -142,8 +148,8 @@ async function together<T, R>(items: readonly T[], ask: (item: T) => Promise<R>)
 /** One after the other: each is timed. */
 async function fill(engine: QualityEngine, layout: PromptLayout, holes: Samples['holes'], onProgress: Bench['onProgress'], onAnswer: NonNullable<Bench['onAnswer']>): Promise<ScoredHole[]> {
   const scored: ScoredHole[] = [];
-  for (const { kind, midWord, source, path: file, language, text, offset, taken } of holes) {
-    const { text: shown, firstMs } = await engine.complete(file, text, offset);
+  for (const { kind, midWord, source, path: file, language, text, offset, taken, beside } of holes) {
+    const { text: shown, firstMs } = await engine.complete(file, text, offset, beside);
     onAnswer({ layout, kind, midWord, file, before: text.slice(text.lastIndexOf('\n', offset - 1) + 1, offset), taken, shown });
     scored.push({ layout, kind, midWord, source, path: file, language, offset, numTaken: taken.length, numShown: shown.length, firstMs, ...scoreHole({ kind, taken }, shown) });
     if (scored.length % 200 === 0 || scored.length === holes.length) onProgress(`${layout}: ${scored.length} of ${holes.length} completions`);

@@ -14,6 +14,7 @@ import type { CompletionPolicies } from '../../../src/completion/policies.ts';
 import { CompletionProvider } from '../../../src/completion/provider.ts';
 import { Snooze } from '../../../src/completion/snooze.ts';
 import type { Config, Settings } from '../../../src/config.ts';
+import { beside } from '../../../src/context/beside.ts';
 import { SnippetSource } from '../../../src/context/snippetSource.ts';
 import type { Log } from '../../../src/log.ts';
 import { ask, type Question, type Shown } from '../../unit/editorQuestion.ts';
@@ -61,7 +62,7 @@ export async function typeSession(session: Session, { policies, speed, threads, 
   const snippets = new SnippetSource(client, settings);
   const snooze = new Snooze();
   const log = { info: () => {}, debug: () => {} } as unknown as Log;
-  const provider = new CompletionProvider({ client, mirror, settings, log, snooze, snippets: (document, offset) => snippets.gather(document, offset), policies });
+  const provider = new CompletionProvider({ client, mirror, settings, log, snooze, beside: beside(snippets, client, mirror, settings), policies });
   await client.ready();
   const typist = new Typist(provider, session, speed);
   const stopChat = new AbortController();

@@ -1,0 +1,15 @@
+/** What of other places is offered to a completion: what is shown to the model, and what is copied from. */
+import type { DocumentMirror } from '../client/documentMirror.ts';
+import type { EngineClient } from '../client/engineClient.ts';
+import type { Beside } from '../completion/runs.ts';
+import type { Settings } from '../config.ts';
+import { otherFiles } from './otherFiles.ts';
+import type { SnippetSource } from './snippetSource.ts';
+
+export function beside(source: SnippetSource, client: EngineClient, mirror: DocumentMirror, settings: Settings): Beside {
+  return (document, offset) => {
+    const snippets = source.gather(document, offset);
+    const copyFrom = otherFiles(document, client, mirror, settings);
+    return { ...(snippets.length ? { snippets } : {}), ...(copyFrom.length ? { copyFrom } : {}) };
+  };
+}
