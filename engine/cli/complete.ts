@@ -1,7 +1,7 @@
 /** `kvasir complete`: what the editor shows as ghost text at a position when it is asked for by hand. */
 import { RequestError } from '../errors.ts';
-import { candidateSampling } from '../protocol.ts';
-import { type CommandLine, number, required, samplingOf, UsageError } from './options.ts';
+import { candidateSampling, type Task } from '../protocol.ts';
+import { type CommandLine, number, required, samplingOf, texts, UsageError } from './options.ts';
 import { doneLine, log, printJson, statsLine } from './output.ts';
 import { runTask, withClient } from './session.ts';
 
@@ -32,8 +32,10 @@ export async function complete(line: CommandLine): Promise<number> {
   const sampling = samplingOf(line);
   return withClient(line, async (client) => {
     const { docId, text } = await client.openFile(file);
+    const copyFrom: string[] = [];
+    for (const other of texts(line, 'beside')) copyFrom.push((await client.openFile(other)).docId);
     // Asked for by hand, as the editor's Trigger Completion is.
-    const task = { kind: 'complete', docId, offset: offsetAt(text, row, column), unsure: true } as const;
+    const task = { kind: 'complete', docId, offset: offsetAt(text, row, column), copyFrom, unsure: true } as const satisfies Task;
     // All at once: one prompt, computed once, and one step decodes a token of each.
     const others = Array.from({ length: n - 1 }, (_, i) => client.generate(task, { id: `complete-${i + 1}`, sampling: candidateSampling(i + 1, sampling) }));
     for (const other of others) other.catch(() => undefined);

@@ -21,7 +21,7 @@ const SAMPLING = {
 const OPTIONS: Record<string, NonNullable<ParseArgsConfig['options']>> = {
   demo: { ...MODEL, ...RECORDS, file: { type: 'string' } },
   generate: { ...MODEL, ...STORE, ...RECORDS, ...SAMPLING, prompt: { type: 'string' }, ids: { type: 'string' }, requests: { type: 'string' }, kv: { type: 'string' } },
-  complete: { ...MODEL, ...RECORDS, ...SAMPLING, file: { type: 'string' }, line: { type: 'string' }, column: { type: 'string' }, n: { type: 'string' } },
+  complete: { ...MODEL, ...RECORDS, ...SAMPLING, file: { type: 'string' }, line: { type: 'string' }, column: { type: 'string' }, beside: { type: 'string', multiple: true }, n: { type: 'string' } },
   chat: { ...MODEL, ...STORE, ...RECORDS, ...SAMPLING, file: { type: 'string', multiple: true }, message: { type: 'string' } },
   summarize: { ...MODEL, ...RECORDS, ...SAMPLING, symbol: { type: 'string' } },
   eval: { ...MODEL, text: { type: 'string' }, kv: { type: 'string' }, shifted: { type: 'boolean' } },
@@ -33,6 +33,7 @@ export const HELP = `kvasir: a code assistant's engine on the command line
   kvasir demo [--file F]                                    a completion, a chat and a summary of one file at once
   kvasir generate (--prompt TEXT | --ids 1,2,3 | --requests FILE.jsonl)
   kvasir complete --file F --line L --column C [--n K]      fill in the middle (1-based; columns as editors count)
+                  [--beside F]...                           with these files open, too, the likeliest to copy from first
   kvasir chat [--file F]... [--message M]                   one turn, or a conversation
   kvasir summarize PATH [--symbol S]                        a file, one symbol of it, or a folder
   kvasir eval --text FILE [--kv int8]                       what compression costs, against float32
