@@ -2,10 +2,12 @@
  * The requests in flight: a `generate` message becomes a prepared prompt, a sequence in the engine, and a Request that
  * reports it. A folder's summary is one request made of several sequences. Owns no messages beyond `generate` and `abort`.
  */
+import { t } from '@vscode/l10n';
 import type { Documents } from './documents.ts';
 import { RequestError } from './errors.ts';
 import type { FileLedger } from './fileLedger.ts';
 import type { LoadedModel } from './loadedModel.ts';
+import { Parsing } from './parsing.ts';
 import type { ChatTask, EngineMessage, HostMessage, Priority, PromptSize, SamplingParams, SummarizeTask, Task } from './protocol.ts';
 import { type Outcome, outcomeOf, type Presentation, Request } from './request.ts';
 import { Sequence } from './sequence.ts';
@@ -13,10 +15,12 @@ import { type ChatOptions, measureChat, prepareChat } from './tasks/chat.ts';
 import { prepareCommitMessage } from './tasks/commitMessage.ts';
 import { completedDocument, prepareComplete } from './tasks/complete.ts';
 import { prepareEdit } from './tasks/edit.ts';
+import { factAnswer } from './tasks/factAnswer.ts';
+import { factAsked } from './tasks/factQuestion.ts';
 import type { PreparedRequest } from './tasks/preparedRequest.ts';
 import { prepareRaw } from './tasks/raw.ts';
 import { type FileSummary, measureSummarize, prepareSummarize, summarizeFolder } from './tasks/summarize.ts';
-import { SourceDocument } from './text/sourceDocument.ts';
+import type { SourceDocument } from './text/sourceDocument.ts';
 import type { Syntax } from './text/syntax.ts';
 
 type Generate = Extract<HostMessage, { type: 'generate' }>;
@@ -39,27 +43,27 @@ export class Requests {
   readonly #files: FileLedger;
   readonly #syntax: Syntax;
   readonly #emit: (message: EngineMessage) => void;
-  /** Completions that wait for their document's syntax. */
-  readonly #waiting = new Map<string, { aborted: boolean; priority: Priority }>();
+  readonly #parsing: Parsing;
 
   constructor(documents: Documents, files: FileLedger, syntax: Syntax, emit: (message: EngineMessage) => void) {
     this.#documents = documents;
     this.#files = files;
     this.#syntax = syntax;
     this.#emit = emit;
+    this.#parsing = new Parsing(syntax, (requestId, error) => this.#refuse(requestId, toRequestError(error)));
   }
 
   get size(): number {
-    return this.#live.size + this.#waiting.size;
+    return this.#live.size + this.#parsing.size;
   }
 
   /** Requests that the engine does not know of yet. */
   get numWaiting(): number {
-    return this.#waiting.size;
+    return this.#parsing.size;
   }
 
   has(requestId: string): boolean {
-    return this.#live.has(requestId) || this.#waiting.has(requestId);
+    return this.#live.has(requestId) || this.#parsing.has(requestId);
   }
 
   /**
@@ -69,48 +73,61 @@ export class Requests {
   start(message: Generate, model: LoadedModel, onReady: () => void): void {
     const { requestId, task, priority, sampling } = message;
     if (task.kind === 'summarizeFolder') return void this.#folder(requestId, task, priority, sampling, model);
+    if (task.kind === 'chat' && this.#startFact(message, task, model, onReady)) return;
     if (task.kind !== 'complete') return this.#begin(requestId, this.#prepare(task, sampling, model), priority, model);
     const { document, offset } = completedDocument(this.#documents.get(task.docId), task);
     const copyFrom = task.copyFrom?.flatMap((docId) => (docId === task.docId ? [] : (this.#documents.find(docId) ?? [])));
     const prepare = (doc: SourceDocument) => prepareComplete(model.layout, doc, { offset, multiline: task.multiline, snippets: task.snippets, copyFrom, unsure: task.unsure }, sampling, this.#syntax);
     this.#files.cursorAt(task.docId, task.offset);
-    const parsing = this.#syntax.prepare(document);
-    if (!parsing) return this.#begin(requestId, prepare(document), priority, model);
-
-    const waiting = { aborted: false, priority };
-    this.#waiting.set(requestId, waiting);
-    const { path, text, version, language } = document;
-    void parsing.then(() => {
-      if (!this.#waiting.delete(requestId)) return;
-      try {
-        // What has been typed in between belongs to the next request.
-        this.#begin(requestId, prepare(document.text === text ? document : new SourceDocument(task.docId, path, text, version, language)), waiting.priority, model);
-        if (waiting.aborted) this.abort(requestId, model);
-      } catch (error) {
-        const { code, message } = toRequestError(error);
-        this.#emit({ type: 'error', requestId, code, message });
-      }
-      onReady();
+    this.#parsing.whenParsed(message, document, onReady, (doc, waiting) => {
+      this.#begin(requestId, prepare(doc), waiting.priority, model);
+      if (waiting.aborted) this.abort(requestId, model);
     });
   }
 
+  /** A question for a fact of a file's syntax tree, answered without the model where its manifest says so and the tree has the answer. False for any other. */
+  #startFact(message: Generate, task: ChatTask, model: LoadedModel, onReady: () => void): boolean {
+    const { can, chat } = model.text.manifest;
+    if (!can.chat || !chat.facts) return false;
+    const { requestId, sampling } = message;
+    const options = this.#chatOptions(task);
+    const asked = factAsked(options.messages, options.docs, options.snippets);
+    if (!asked) return false;
+    const startMs = performance.now();
+    this.#parsing.whenParsed(message, asked.document, onReady, (doc, waiting) => {
+      const facts = waiting.aborted ? undefined : this.#syntax.facts(doc);
+      const answer = facts && factAnswer(asked.question, facts, doc.lf, doc.path);
+      if (answer === undefined) {
+        this.#begin(requestId, prepareChat(model.layout, options, sampling), waiting.priority, model);
+        if (waiting.aborted) this.abort(requestId, model);
+        return;
+      }
+      const { request } = this.#open(requestId, { shape: (text) => ({ text, stop: false }), notes: [t('read off the syntax tree of {0}, not written by the model', doc.path)], withAlternatives: false });
+      request.addText(answer);
+      const timings = { queueMs: 0, ttftMs: performance.now() - startMs, tpotMs: 0 };
+      this.#close(requestId, () => request.finish({ finishReason: 'stop', usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0, blockTokens: 0 }, timings }));
+    });
+    return true;
+  }
+
   abort(requestId: string, model: LoadedModel): void {
-    const waiting = this.#waiting.get(requestId);
-    if (waiting) waiting.aborted = true;
+    this.#parsing.abort(requestId);
     for (const id of this.#live.get(requestId)?.sequenceIds ?? []) model.engine.abort(id);
   }
 
   prioritise(requestId: string, priority: Priority, model: LoadedModel): void {
-    const waiting = this.#waiting.get(requestId);
-    if (waiting) waiting.priority = priority;
+    this.#parsing.prioritise(requestId, priority);
     for (const id of this.#live.get(requestId)?.sequenceIds ?? []) model.engine.prioritise(id, priority);
   }
 
   /** Ends every request with this error; the caller drops their sequences with the engine. */
   failAll(error: RequestError): void {
-    for (const requestId of this.#waiting.keys()) this.#emit({ type: 'error', requestId, code: error.code, message: error.message });
-    this.#waiting.clear();
+    for (const requestId of this.#parsing.clear()) this.#refuse(requestId, error);
     for (const id of [...this.#live.keys()]) this.#close(id, (request) => request.fail(error));
+  }
+
+  #refuse(requestId: string, { code, message }: RequestError): void {
+    this.#emit({ type: 'error', requestId, code, message });
   }
 
   #begin(requestId: string, prepared: PreparedRequest, priority: Priority, model: LoadedModel): void {

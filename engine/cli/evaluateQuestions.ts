@@ -128,7 +128,9 @@ function basesOf(node: Node): string[] {
 
 function parametersOf(node: Node, isMethod: boolean): Parameter[] | undefined {
   const parameters: Parameter[] = [];
-  for (const [i, child] of named(node.childForFieldName('parameters')).entries()) {
+  // `x => ...` has one without brackets.
+  const only = node.childForFieldName('parameter');
+  for (const [i, child] of (only ? [only] : named(node.childForFieldName('parameters'))).entries()) {
     if (/separator|comment/.test(child.type)) continue;
     const pattern = child.childForFieldName('pattern') ?? child.childForFieldName('name') ?? (child.type === 'typed_parameter' ? child.firstNamedChild : child);
     if (!pattern || !/^(identifier|this|rest_pattern|list_splat_pattern|dictionary_splat_pattern)$/.test(pattern.type)) return undefined;

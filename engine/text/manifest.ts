@@ -40,6 +40,8 @@ export interface Manifest {
     repetitionPenalty: number;
     /** What it is given for a message that only greets, by the message's language; empty: the message. */
     greetings: { en: string; pt: string };
+    /** Whether questions whose answer stands in the file's syntax tree are answered from that instead: for models that get them wrong. */
+    facts: boolean;
   };
   summary: {
     fileQuestion: string;
@@ -82,7 +84,7 @@ function defaultManifest(name: string, offers: Pick<Offers, 'fim' | 'chatTemplat
     can: { complete: offers.fim, chat: offers.chatTemplate, summarize: offers.chatTemplate, edit: offers.chatTemplate },
     fileBlock: 'chatTemplate',
     completion: { layout: 'tail', order: 'family', maxTokens: 64, multilineMaxTokens: 160, snippets: offers.readsRepository, heal: 'word', copy: { share: 0, doubt: 0, match: 0, agreement: 0, confidence: 0, others: 0 }, confidence: { line: 0, words: 0 } },
-    chat: { system: true, maxTokens: 1024, temperature: 0.2, repetitionPenalty: 1, greetings: { en: '', pt: '' } },
+    chat: { system: true, maxTokens: 1024, temperature: 0.2, repetitionPenalty: 1, greetings: { en: '', pt: '' }, facts: false },
     summary: {
       fileQuestion: 'Summarise this file in two or three sentences: what it is for and what its main parts do. No list, no code.',
       symbolQuestion: 'Explain in one or two sentences what `{name}` does in this file.',

@@ -1,9 +1,10 @@
 /**
- * Syntax for completions: what stands at a cursor and where a block ends, from a document's tree. What is answered
+ * Syntax of the mirrored documents: what stands at a cursor and where a block ends, and the facts of a whole text, from a document's tree. What is answered
  * depends on the text alone. Where there is no tree (no grammar, text too long, grammar missing) the answer is a reason.
  */
 import { t } from '@vscode/l10n';
 import type { Language, Tree } from 'web-tree-sitter';
+import { type Facts, factsOf } from './facts.ts';
 import type { SourceDocument } from './sourceDocument.ts';
 import { type BlockScan, numMissing, scanBlock, statementIndent } from './syntaxBlock.ts';
 import { cursorSyntax } from './syntaxCursor.ts';
@@ -36,7 +37,7 @@ export class Syntax {
     this.#grammars = grammars;
   }
 
-  /** Makes `at` quick for the document as it stands. Undefined when it is, else settles when it is; never rejects. */
+  /** Makes `at` and `facts` quick for the document as it stands. Undefined when it is, else settles when it is; never rejects. */
   prepare(doc: SourceDocument): Promise<void> | undefined {
     const grammar = grammarFor(doc);
     if (grammar === undefined || doc.lf.length > LONGEST_PARSED_TEXT) return undefined;
@@ -54,6 +55,14 @@ export class Syntax {
     if (lf.length > LONGEST_PARSED_TEXT) return { note: t('{0} is too long to be parsed: where the completion ends goes by indentation', doc.path) };
     const place = this.#guarded(grammar, (language) => this.#trees.withTree(docId, language, lf, (tree) => this.#place(doc, grammar, tree, offset)));
     return place ?? { note: t('no syntax for {0} (see the log): where the completion ends goes by indentation', doc.path) };
+  }
+
+  /** What the file imports and defines; undefined where there is no tree or its language's facts are not known. After `prepare`, as for `at`. */
+  facts(doc: SourceDocument): Facts | undefined {
+    const grammar = grammarFor(doc);
+    const { docId, lf } = doc;
+    if (grammar === undefined || lf.length > LONGEST_PARSED_TEXT) return undefined;
+    return this.#guarded(grammar, (language) => this.#trees.withTree(docId, language, lf, (tree) => factsOf(tree, grammar, lf)));
   }
 
   /** Frees what belongs to a document, or to all. */

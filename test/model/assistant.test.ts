@@ -446,3 +446,26 @@ test('on battery no file is read ahead; on mains it is, a second after the last 
   await expect.poll(async () => (await talk.stats()).tokens.idleComputed, { timeout: 120_000 }).toBeGreaterThan(500);
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
+
+test('a fact of the file is read off its syntax tree; one end, no tokens, and the model answers what is no such question', async () => {
+  const talk = inThread();
+  await talk.ask(LOAD);
+  talk.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
+  const question = { role: 'user', content: 'What parameters does `field3` take?' } as const;
+  const answer = done(await talk.generate('fact', { kind: 'chat', docIds: ['d'], messages: [question] }));
+  expect(answer).toMatchObject({ text: '`field3` takes `record` (line 13).', tokenIds: [], finishReason: 'stop', usage: { promptTokens: 0, completionTokens: 0 }, diagnostics: [expect.stringContaining('src/fields.ts')] });
+  expect(answer.timings.ttftMs).toBeGreaterThan(0);
+  expect(talk.messages.filter((message) => message.type === 'chunk' && message.requestId === 'fact')).toMatchObject([{ text: answer.text }]);
+  expect(talk.ends('fact')).toHaveLength(1);
+  const later = done(await talk.generate('later', { kind: 'chat', docIds: ['d'], messages: [question, { role: 'assistant', content: answer.text }, { role: 'user', content: 'Why?' }] }, { maxTokens: 4 }));
+  expect(later.usage.promptTokens).toBeGreaterThan(100);
+
+  // Python's grammar is not loaded yet: it waits, and may be stopped meanwhile.
+  talk.post({ type: 'documentChanged', docId: 'p', version: 1, path: 'src/a.py', text: 'def f(x):\n    return x\n' });
+  const stopped = talk.generate('stopped', { kind: 'chat', docIds: ['p'], messages: [{ role: 'user', content: 'Where is `f` defined?' }] });
+  talk.post({ type: 'abort', requestId: 'stopped' });
+  expect(done(await stopped).finishReason).toBe('abort');
+  expect(talk.ends('stopped')).toHaveLength(1);
+  expect(await talk.generate('gone', { kind: 'chat', docIds: ['gone'], messages: [question] })).toMatchObject({ type: 'error', code: 'unknownDocument' });
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
+});

@@ -116,7 +116,7 @@ test('stopped while the model loads, then asked again', async () => {
   expect(chat.current.turns).toHaveLength(2);
 });
 
-test.each(['What is the base class of `OutOfStockError`?', '/summarize', '/summarize totalValue'])('the meter is exact to the token, and the file is not computed again: %s', async (question) => {
+test.each(['What does `OutOfStockError` do?', '/summarize', '/summarize totalValue'])('the meter is exact to the token, and the file is not computed again: %s', async (question) => {
   const { label, notes } = await measured(question);
   expect(notes).toEqual([]);
   expect(chat.sizes.get('/w/src/inventory.ts')?.tokens).toMatch(/^\d+$/);

@@ -38,11 +38,12 @@ export class Store<T> extends Base.Map<T> implements Kept {
 abstract class Plain {}
 export default function twice({ a, b }: Point, n: number): number {}
 const join = (parts: string[], by = ', '): string => parts.join(by);
+const one = item => item;
 const LIMIT = 3;
 function same() {}
 class Other { same() {} }
 `);
-    expect(answers(all, 'parameters')).toEqual(['`open` takes `dir`, `limit` and `...rest`.', '`get` takes `key`.', '`join` takes `parts` and `by`.']);
+    expect(answers(all, 'parameters')).toEqual(['`open` takes `dir`, `limit` and `...rest`.', '`get` takes `key`.', '`join` takes `parts` and `by`.', '`one` takes `item`.']);
     expect(answers(all, 'returns')).toEqual(['`open` returns `Promise<Store>`.', '`get` returns `T | undefined`.', '`twice` returns `number`.', '`join` returns `string`.']);
     expect(answers(all, 'type')).toEqual(['`dir` has the type `string`.', '`...rest` has the type `string[]`.', '`key` has the type `string`.', '`parts` has the type `string[]`.']);
     expect(answers(all, 'default')).toEqual(['`limit` defaults to `10`.', "`by` defaults to `', '`."]);

@@ -26,6 +26,7 @@ describe('a wrong manifest is refused by name', () => {
     ['{"completion":{"confidence":{"words":2}}}', /^kvasir\.json: completion\.confidence\.words is above 1/],
     ['{"fileBlock":"somewhere"}', /^kvasir\.json: fileBlock is "somewhere"/],
     ['{"chat":{"temperature":-1}}', /^kvasir\.json: chat\.temperature/],
+    ['{"chat":{"facts":"yes"}}', /^kvasir\.json: chat\.facts is not a boolean/],
     ['{"summary":{"symbolQuestion":"What?"}}', /^kvasir\.json: summary\.symbolQuestion/],
     ['{"constructor":1}', /^kvasir\.json: constructor is not a known field/],
   ])('%s', async (json, message) => {
@@ -45,6 +46,7 @@ it('without a manifest, what the tokenizer offers decides', async () => {
   const { manifest, fim } = await ModelText.load(dir);
   expect(manifest.can).toEqual({ complete: true, chat: true, summarize: true, edit: true });
   expect(manifest.completion).toMatchObject({ layout: 'tail', order: 'family' });
+  expect(manifest.chat.facts).toBe(false);
   expect(fim?.prefixLast).toBe(false);
   const plain = await ModelText.load(join(root, 'test/fixtures/tokenizers/starcoder2'));
   expect(plain.manifest.can).toEqual({ complete: true, chat: false, summarize: false, edit: false });
@@ -52,7 +54,7 @@ it('without a manifest, what the tokenizer offers decides', async () => {
 
 it('the built-in model says what it is', async () => {
   const { manifest } = await ModelText.load(join(root, 'model'));
-  expect(manifest).toMatchObject({ name: 'kvasir-starter', fileBlock: 'fileSeparator', completion: { order: 'suffixFirst', maxTokens: 48 } });
+  expect(manifest).toMatchObject({ name: 'kvasir-starter', fileBlock: 'fileSeparator', completion: { order: 'suffixFirst', maxTokens: 48 }, chat: { facts: true } });
   expect(manifest.note).toMatch(/small/);
   const asked = readFileSync(join(root, 'model/train/mix.py'), 'utf8');
   for (const question of [manifest.summary.fileQuestion, manifest.summary.symbolQuestion.replace('`{name}`', '{n}'), manifest.summary.selectionQuestion]) expect(asked).toContain(`"${question}"`);

@@ -34,10 +34,14 @@ export function qualityQuestions(tree: Tree, file: { path: string; text: string 
 function importsOf(tree: Tree, text: string): QualityQuestion[] {
   const modules = [...new Set(named(tree.rootNode).flatMap(modulesIn))].filter((name) => text.includes(name));
   if (modules.length === 0 || modules.length > MOST_NAMES) return [];
-  return [{ kind: 'imports', text: 'Which modules does this file import?', answer: `This file imports ${listed(modules)}.`, right: (given) => namesAll(given, modules, () => false) }];
+  // What functions and blocks import, the file imports, too, but an answer may leave it out.
+  const deeper = tree.rootNode.descendantsOfType(IMPORTING).flatMap((node) => (node ? modulesIn(node) : []));
+  return [{ kind: 'imports', text: 'Which modules does this file import?', answer: `This file imports ${listed(modules)}.`, right: (given) => namesAll(given, modules, (name) => deeper.includes(name)) }];
 }
 
-/** Of one statement of the file's own level. */
+const IMPORTING = ['import_statement', 'import_from_statement', 'lexical_declaration', 'variable_declaration'];
+
+/** Of one statement. */
 function modulesIn(node: Node): string[] {
   if (node.type === 'future_import_statement') return ['__future__'];
   if (node.type === 'import_from_statement') return [node.childForFieldName('module_name')!.text];

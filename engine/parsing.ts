@@ -1,0 +1,67 @@
+/** Requests that wait for their document's syntax: the engine does not know of them yet. Owns no messages. */
+import type { Priority } from './protocol.ts';
+import { SourceDocument } from './text/sourceDocument.ts';
+import type { Syntax } from './text/syntax.ts';
+
+interface Waiting {
+  aborted: boolean;
+  priority: Priority;
+}
+
+export class Parsing {
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #syntax: Syntax;
+  readonly #onError: (requestId: string, error: unknown) => void;
+
+  constructor(syntax: Syntax, onError: (requestId: string, error: unknown) => void) {
+    this.#syntax = syntax;
+    this.#onError = onError;
+  }
+
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  has(requestId: string): boolean {
+    return this.#waiting.has(requestId);
+  }
+
+  abort(requestId: string): void {
+    const waiting = this.#waiting.get(requestId);
+    if (waiting) waiting.aborted = true;
+  }
+
+  prioritise(requestId: string, priority: Priority): void {
+    const waiting = this.#waiting.get(requestId);
+    if (waiting) waiting.priority = priority;
+  }
+
+  /** Nothing is begun of those that wait. @returns their ids */
+  clear(): string[] {
+    const ids = [...this.#waiting.keys()];
+    this.#waiting.clear();
+    return ids;
+  }
+
+  /**
+   * Calls `begin` with the document as it is now once its syntax can be read, which may be at once: what it throws is the caller's then, and
+   * the constructor's `onError`'s later. `onReady` follows a `begin` that was not at once.
+   */
+  whenParsed({ requestId, priority }: { requestId: string; priority: Priority }, document: SourceDocument, onReady: () => void, begin: (document: SourceDocument, waiting: Waiting) => void): void {
+    const waiting = { aborted: false, priority };
+    const parsing = this.#syntax.prepare(document);
+    if (!parsing) return begin(document, waiting);
+    this.#waiting.set(requestId, waiting);
+    const { docId, path, text, version, language } = document;
+    void parsing.then(() => {
+      if (!this.#waiting.delete(requestId)) return;
+      try {
+        // What has been typed in between belongs to the next request.
+        begin(document.text === text ? document : new SourceDocument(docId, path, text, version, language), waiting);
+      } catch (error) {
+        this.#onError(requestId, error);
+      }
+      onReady();
+    });
+  }
+}

@@ -1,0 +1,350 @@
+/** Facts read off a file's syntax tree, the questions that ask for them, and the answers' words. */
+import { beforeAll, describe, expect, it, test } from 'vitest';
+import { factAnswer } from '../../engine/tasks/factAnswer.ts';
+import { factAsked, factQuestion } from '../../engine/tasks/factQuestion.ts';
+import { SourceDocument } from '../../engine/text/sourceDocument.ts';
+import { Syntax } from '../../engine/text/syntax.ts';
+import { Grammars } from '../../engine/text/syntaxGrammars.ts';
+
+const grammars = new Grammars();
+beforeAll(() => Promise.all(['typescript', 'tsx', 'javascript', 'python'].map((name) => grammars.load(name))), 60_000);
+
+const TS = `import { open } from 'node:fs';
+import type { Row as Line } from './row';
+export * from './other';
+
+export abstract class Store<K> extends Map<K, Line> implements Closable, Named {
+  static #count = 0;
+  readonly limit: number = 3;
+  constructor(private readonly path: string, limit = 10) {
+    super();
+  }
+  get size(): number {
+    return 1;
+  }
+  flush(force?: boolean, ...rest: string[]): Promise<void> {
+    function inner(deep: Date) {}
+    return import('./late');
+  }
+  abstract close(): void;
+}
+
+export const join = (left: string, right = 'x') => left + right;
+export function take({ a, b }: Pair, count: number) {}
+export function over(a: string): string;
+export function over(a: string, b?: number): string {
+  return a;
+}
+interface Closable {
+  close(): void;
+}
+const LIMIT = 3;
+`;
+
+const JS = `'use strict';
+const { readFile: read } = require('fs');
+const path = require('path');
+exports.load = function load(file, { deep = true } = {}, done = () => {}) {
+  const late = require('late');
+};
+function Pool(size) {}
+Pool.prototype.drain = function (now = false) {};
+module.exports = class Queue extends Pool {
+  push(item) {}
+};
+`;
+
+const PY = `from __future__ import annotations
+import os.path as p, sys
+from typing import (
+    Any,
+)
+
+class Reader(Base, metaclass=Meta):
+    depth: int = 3
+
+    def __init__(self, path: str, *, mode="r", **options: Any) -> None:
+        import json
+
+    @property
+    def name(self) -> str:
+        return ""
+
+    @staticmethod
+    def make(cls_name, *args):
+        pass
+
+async def fetch(url: str, timeout: float = 5.0) -> "Any":
+    pass
+
+LIMIT = 3
+`;
+
+async function answer(message: string, text: string, path: string): Promise<string | undefined> {
+  const doc = new SourceDocument(path, path, text);
+  const syntax = new Syntax(grammars);
+  const asked = factAsked([{ role: 'user', content: message }], [doc]);
+  await syntax.prepare(doc);
+  const facts = syntax.facts(doc);
+  syntax.forget();
+  return asked && facts && factAnswer(asked.question, facts, doc.lf, doc.path);
+}
+
+describe('TypeScript', () => {
+  it.each([
+    ['Which modules does this file import?', 'This file imports `node:fs` and `./row` (lines 1–2). Inside blocks or functions it imports `./late`.'],
+    ['what are the methods of Store?', '`Store` has the methods `constructor`, `flush` and `close` and the accessor `size` (from line 5), besides those that it inherits.'],
+    ['What parameters does `flush` take?', '`flush` takes `force` and `...rest` (line 14).'],
+    ['What parameters does `Store` take?', '`Store` takes `path` and `limit` (line 8).'],
+    ['what does take() accept', '`take` takes `{ a, b }` and `count` (line 22).'],
+    ['List the parameters of `over`', '`over` takes `a` (line 23). `over` takes `a` and `b` (line 24).'],
+    ['What is the type of `force` in `Store.flush`?', '`force` has the type `boolean` (line 14).'],
+    ['What’s the default value of `right` in `join`?', '`right` defaults to `\'x\'` (line 21).'],
+    ['What is the default of `left` in `join`', '`left` of `join` has no default value (line 21).'],
+    ['What is the return type of `flush`?', '`flush` returns `Promise<void>` (line 14).'],
+    ['What is the return type of `join`?', '`join` is declared without a return type (line 21).'],
+    ['What is the base class of `Store`?', '`Store` extends `Map` and implements `Closable`, `Named` (line 5).'.replace('`Closable`, `Named`', '`Closable` and `Named`')],
+    ['Which class does `flush` belong to?', '`flush` is a method of `Store` (line 14).'],
+    ['Which class does `join` belong to?', '`join` belongs to no class: it is a function (line 21).'],
+    ['Where is `LIMIT` defined?', '`LIMIT` is defined in line 30: `const LIMIT = 3;`.'],
+    ['On which line is flush defined in store.ts?', '`flush` is defined in line 14: `flush(force?: boolean, ...rest: string[]): Promise<void> {`.'],
+    ['Where is `Line` defined?', '`Line` is imported from `./row` (line 2).'],
+    ['Where is `close` defined?', '`close` is defined in line 18: `abstract close(): void;`, and in line 28: `close(): void;`.'],
+    ['Where is `totalValue` defined?', 'There is no `totalValue` in `src/store.ts`.'],
+    ['What parameters does `Flush` take?', 'There is no `Flush` in `src/store.ts`. There is `flush` (line 14).'],
+    ['Is there a function called totalValue?', 'There is no `totalValue` in `src/store.ts`.'],
+    ['Quais parâmetros `flush` recebe?', '`flush` recebe `force` e `...rest` (linha 14).'],
+    ['Quais módulos este arquivo importa?', 'Este arquivo importa `node:fs` e `./row` (linhas 1–2). Dentro de blocos ou funções importa `./late`.'],
+    ['qual é o tipo de retorno de flush?', '`flush` retorna `Promise<void>` (linha 14).'],
+    ['Onde está definida a constante LIMIT?', '`LIMIT` está definido na linha 30: `const LIMIT = 3;`.'],
+    ['Onde está `totalValue`?', 'Não há `totalValue` em `src/store.ts`.'],
+    // Not settled by the tree, or not about something that is surely meant.
+    ['What is the type of `a` in `take`?', undefined],
+    ['What is the type of `b` in `over`?', '`b` has the type `number` (line 24).'],
+    ['What is the type of `limit` in `over`?', undefined],
+    ['What is the return type of `LIMIT`?', undefined],
+    ['What is the base class of `flush`?', undefined],
+    ['Where is `rest` defined?', undefined],
+    ['Where is totalling defined?', undefined],
+  ])('%s', async (question, expected) => expect(await answer(question, TS, 'src/store.ts')).toBe(expected));
+});
+
+describe('JavaScript', () => {
+  it.each([
+    ['What does this file import?', 'This file imports `fs` and `path` (lines 2–3). Inside blocks or functions it imports `late`.'],
+    ['What parameters does `load` take?', '`load` takes `file`, `{ deep = true }` and `done` (line 4).'],
+    ['What is the default value of `now` in `drain`?', '`now` defaults to `false` (line 8).'],
+    ['Which class does `drain` belong to?', '`drain` is a method of `Pool` (line 8).'],
+    ['Where is `read` defined?', '`read` is imported from `fs` (line 2).'],
+    ['What is the type of `now` in `drain`?', '`now` of `Pool.drain` is declared without a type (line 8).'],
+  ])('%s', async (question, expected) => expect(await answer(question, JS, 'lib/pool.js')).toBe(expected));
+});
+
+describe('Python', () => {
+  it.each([
+    ['Which modules does this file import?', 'This file imports `__future__`, `os.path`, `sys` and `typing` (lines 1–3). Inside blocks or functions it imports `json`.'],
+    ['Which methods does `Reader` have?', '`Reader` has the methods `__init__`, `name` and `make` (from line 7), besides those that it inherits.'],
+    ['What parameters does `Reader` take?', '`Reader` takes `path`, `mode` and `**options` (line 10).'],
+    ['What parameters does `name` take?', '`name` takes no parameters (line 14).'],
+    ['What parameters does `make` take?', '`make` takes `cls_name` and `*args` (line 18).'],
+    ['What is the type of `options` in `__init__`?', '`**options` has the type `Any` (line 10).'],
+    ['What is the default value of `timeout` in `fetch`?', '`timeout` defaults to `5.0` (line 21).'],
+    ['What is the return type of `fetch`?', '`fetch` returns `"Any"` (line 21).'],
+    ['What is the base class of `Reader`?', '`Reader` extends `Base` (line 7).'],
+    ['Qual é a classe base de `Reader`?', '`Reader` herda de `Base` (linha 7).'],
+    ['Where is `p` defined?', '`p` is imported from `os.path` (line 2).'],
+    ['Onde `depth` é definido?', '`depth` está definido na linha 8: `depth: int = 3`.'],
+  ])('%s', async (question, expected) => expect(await answer(question, PY, 'src/reader.py')).toBe(expected));
+});
+
+const HARD = `import React, { type FC } from 'react';
+import { a as read, default as c } from './alias';
+@Injectable({ root: true })
+export class Service<T extends object = {}> extends mixin(Base, Other)<T> implements A, B<T> {
+  @Input() label = 'n';
+  handler = async (e: Event, { detail = 1 }: Opts = {}): Promise<void> => {};
+  constructor(@Inject(TOKEN) private readonly http: Http, public b?: string) {
+    super();
+  }
+  get value(): number {
+    return 1;
+  }
+  set value(v) {}
+  static make(this: void, ...args: any[]) {}
+  [Symbol.iterator]() {}
+  #secret(k: string) {}
+  on(a: 'x'): void;
+  on(a: 'y'): void;
+  on(a: string): void {}
+  read(to: string) {}
+}
+export namespace Geo {
+  export function area(p: Point) {}
+}
+const { one, two: { three = 3 }, ...others } = obj;
+const helpers = { trim(s: string) {} };
+function outer() {
+  const { hidden } = obj;
+  return class extends Service {
+    on(z: number) {}
+  };
+}
+export default function ({ title }: Props) {
+  return <b>{title}</b>;
+}
+`;
+
+describe('what is easily read wrongly', () => {
+  it.each([
+    ['What is the base class of `Service`?', '`Service` extends `mixin(Base, Other)` and implements `A` and `B<T>` (line 4).'],
+    ['What methods does Service have?', '`Service` has the methods `handler`, `constructor`, `make`, `[Symbol.iterator]`, `#secret`, `on` and `read` and the accessor `value` (from line 4), besides those that it inherits.'],
+    ['What parameters does the constructor take?', '`constructor` takes `http` and `b` (line 7).'],
+    ['What parameters does `handler` take?', '`handler` takes `e` and `{ detail = 1 }` (line 6).'],
+    ['What is the type of `...args` in `make`?', '`...args` has the type `any[]` (line 14).'],
+    ['What parameters does `make` take?', '`make` takes `...args` (line 14).'],
+    ['Which class does `[Symbol.iterator]` belong to?', '`[Symbol.iterator]` is a method of `Service` (line 15).'],
+    ['Which class does `value` belong to?', '`value` is a member of `Service` (line 10).'],
+    ['What is the return type of `value`?', '`value` returns `number` (line 10).'],
+    ['What parameters does `on` take?', '- `Service.on` takes `a` (line 17).\n- `Service.on` takes `a` (line 18).\n- `Service.on` takes `a` (line 19).\n- `on` takes `z` (line 30).'],
+    ['Where is `on` defined?', '`on` is defined\n\n- in line 17: `on(a: \'x\'): void;`\n- in line 18: `on(a: \'y\'): void;`\n- in line 19: `on(a: string): void {}`\n- in line 30: `on(z: number) {}`'],
+    ['Where is `read` defined?', '`read` is defined in line 20: `read(to: string) {}`. `read` is imported from `./alias` (line 2).'],
+    ['Where is `c` defined?', '`c` is imported from `./alias` (line 2).'],
+    ['Where is `three` defined?', '`three` is defined in line 25: `const { one, two: { three = 3 }, ...others } = obj;`.'],
+    ['Where is `others` defined?', '`others` is defined in line 25: `const { one, two: { three = 3 }, ...others } = obj;`.'],
+    ['Where is `Geo` defined?', '`Geo` is defined in line 22: `export namespace Geo {`.'],
+    ['Which class does `area` belong to?', '`area` belongs to no class: it is a function (line 23).'],
+    ['Which class does `trim` belong to?', '`trim` is a method of `helpers` (line 26).'],
+    ['Which class does `on` belong to?', undefined],
+    ['Where is `hidden` defined?', undefined],
+    ['What is the type of `title` in `default`?', undefined],
+    ['What is the type of `detail` in `handler`?', undefined],
+    ['What parameters does `Geo` take?', undefined],
+    ['Which methods does `Geo` have?', undefined],
+    // Any word may be what something is called.
+    ['Where is the value?', undefined],
+    ['Does this file have helpers?', undefined],
+    ['Where is helpers defined?', '`helpers` is defined in line 26: `const helpers = { trim(s: string) {} };`.'],
+  ])('%s', async (question, expected) => expect(await answer(question, HARD, 'src/service.tsx')).toBe(expected));
+
+  const MODULE = `const fs = require('node:fs'), path = require('path');
+function Legacy(a) {}
+Legacy.prototype = { flush: function (b) {} };
+module.exports = { load (file) {}, each: (item) => item };
+`;
+  it.each([
+    ['Where is `path` defined?', '`path` is imported from `path` (line 1).'],
+    ['Which class does `flush` belong to?', '`flush` is a method of `Legacy` (line 3).'],
+    ['Which class does `load` belong to?', '`load` belongs to no class: it is a function (line 4).'],
+    ['What parameters does `each` take?', '`each` takes `item` (line 4).'],
+  ])('%s', async (question, expected) => expect(await answer(question, MODULE, 'lib/legacy.js')).toBe(expected));
+
+  const PYTHON = `try:
+    import simplejson as json
+except ImportError:
+    import json
+from x import (a, b as c,
+    d)
+
+@dataclass
+class Data(Generic[T], Base):
+    x: int
+
+    class Nested(Inner):
+        def deep(self, q): ...
+
+    @overload
+    def f(self, a: int) -> int: ...
+    @overload
+    def f(self, a: str) -> str: ...
+
+    @classmethod
+    def build(cls, a, /, b, *, c=None, **kw) -> "Data":
+        def local(u): pass
+
+left, (right, *rest) = 1, (2, 3)
+
+class Plain:
+    def __init__(self, y): pass
+`;
+  it.each([
+    ['Where is `json` defined?', '`json` is imported from `simplejson` (line 2). `json` is imported from `json` (line 4).'],
+    ['Where is `d` defined?', '`d` is imported from `x` (line 5).'],
+    ['What parameters does `Data` take?', undefined],
+    ['What parameters does the constructor of Plain take?', '`__init__` takes `y` (line 27).'],
+    ['Quais parâmetros o construtor recebe?', '`__init__` recebe `y` (linha 27).'],
+    ['Which methods does `Data` have?', '`Data` has the methods `f` and `build` (from line 9), besides those that it inherits.'],
+    ['Which class does `deep` belong to?', '`deep` is a method of `Nested` (line 13).'],
+    ['What is the return type of `f`?', '`f` returns `int` (line 16). `f` returns `str` (line 18).'],
+    ['What parameters does `build` take?', '`build` takes `a`, `b`, `c` and `**kw` (line 21).'],
+    ['What is the type of `**kw` in `build`?', '`**kw` of `Data.build` is declared without a type (line 21).'],
+    ['Where is `rest` defined?', '`rest` is defined in line 24: `left, (right, *rest) = 1, (2, 3)`.'],
+    ['Which class does `local` belong to?', undefined],
+    ['What are the imports?', 'This file imports `x` (line 5). Inside blocks or functions it imports `simplejson` and `json`.'],
+  ])('%s', async (question, expected) => expect(await answer(question, PYTHON, 'src/data.py')).toBe(expected));
+});
+
+test('what errors may have spoilt is left to the model', async () => {
+  const broken = `import a from 'a';\nfunction right(x) {\n  return x +;\n}\nfunction wrong(x, = {\n}\nclass Half {\n  one() {}\n  two( {\n`;
+  expect(await answer('Which modules does this file import?', broken, 'a.ts')).toBeUndefined();
+  expect(await answer('Which methods does `Half` have?', broken, 'a.ts')).toBeUndefined();
+  expect(await answer('What parameters does `wrong` take?', broken, 'a.ts')).toBeUndefined();
+  expect(await answer('What parameters does `right` take?', broken, 'a.ts')).toBe('`right` takes `x` (line 2).');
+});
+
+test('other languages and longer texts have no facts', async () => {
+  expect(await answer('Where is `main` defined?', 'fn main() {}\n', 'src/main.rs')).toBeUndefined();
+  expect(await answer('Where is `main` defined?', `function main() {}\n${'// x\n'.repeat(120_000)}`, 'src/main.ts')).toBeUndefined();
+});
+
+test.each([
+  'What does `totalValue` return?', 'Which classes does this file define?', 'What does this file do?', 'Where is it defined?', 'What parameters should I pass to `f` to sort it?',
+  'Where is `foo` defined and why?', 'What is the type of `x`?', 'What does this function take?', 'Which methods does this class have?', 'Explain the parameters of `f`', 'Where is other.ts defined?',
+  'Which modules does this file import from the network?', 'Where is `foo` defined? And `bar`?', 'Add a parameter to `f`', 'Qual é o tipo disso?', 'O que `f` retorna?', 'Explique a classe `C`', `Where is \`${'x'.repeat(300)}\` defined?`, '',
+])('not a question for a fact: %s', (message) => expect(factQuestion(message, 'src/a.ts')).toBeUndefined());
+
+test.each([
+  ['please tell me WHERE IS `foo` DEFINED??', { kind: 'where', language: 'en', name: 'foo' }],
+  ['Could you show me what parameters the function `foo` takes', undefined],
+  ['which arguments does the method flush of Store accept?', { kind: 'parameters', name: 'flush', owner: 'Store' }],
+  ['list the imports of a.ts', { kind: 'imports', name: '' }],
+  ['What modules does this file depend on?', { kind: 'imports' }],
+  ['which packages are imported here?', { kind: 'imports' }],
+  ['what are the dependencies of this file', { kind: 'imports' }],
+  ['What are the arguments of the constructor of Store?', { kind: 'parameters', name: 'constructor', owner: 'Store' }],
+  ['How many parameters does foo take?', { kind: 'parameters', name: 'foo' }],
+  ['show me the methods of the class Store', undefined],
+  ['What members does the class Store have?', { kind: 'members', name: 'Store' }],
+  ['What type does `x` have in `f`?', { kind: 'type', parameter: 'x', name: 'f' }],
+  ['which type does parse() return', { kind: 'returns', name: 'parse' }],
+  ['What does Store extend?', { kind: 'base', name: 'Store' }],
+  ['What class does Store inherit from?', { kind: 'base', name: 'Store' }],
+  ['what line is foo_bar on', { kind: 'where', name: 'foo_bar' }],
+  ['Where can I find the class Store?', { kind: 'where', name: 'Store' }],
+  ['Is there a class named Store in this file?', { kind: 'exists', name: 'Store' }],
+  ['Que argumentos recebe a função foo?', { kind: 'parameters', name: 'foo' }],
+  ['Em que linha está definida a função foo?', { kind: 'where', name: 'foo' }],
+  ['Quais são os métodos da classe Store?', { kind: 'members', name: 'Store' }],
+  ['A qual classe pertence `flush`?', { kind: 'owner', name: 'flush' }],
+  ['Que tipo `parse` retorna?', { kind: 'returns', name: 'parse' }],
+  ['Existe uma função chamada foo?', { kind: 'exists', name: 'foo' }],
+  ['quais são as dependências deste arquivo?', { kind: 'imports', language: 'pt' }],
+  ['qual é o tipo do parâmetro x na função f?', { kind: 'type', parameter: 'x', name: 'f' }],
+  ['Por favor, quais são os argumentos da função `foo`?', { kind: 'parameters', language: 'pt', name: 'foo' }],
+  ['De qual classe herda C neste arquivo?', { kind: 'base', language: 'pt', name: 'C' }],
+  ['qual o valor padrão do parâmetro x em f', { kind: 'default', parameter: 'x', name: 'f' }],
+])('the same in other words: %s', (message, expected) => {
+  if (expected) expect(factQuestion(message, 'src/a.ts')).toMatchObject(expected);
+  else expect(factQuestion(message, 'src/a.ts')).toBeUndefined();
+});
+
+test('only of one file, and of the last turn', () => {
+  const [a, b] = ['a', 'b'].map((name) => new SourceDocument(name, `src/${name}.ts`, ''));
+  const asked = { role: 'user', content: 'Where is `f` defined?' } as const;
+  expect(factAsked([asked], [a!])).toBeDefined();
+  expect(factAsked([asked], [a!], [{ path: '/w/src/a.ts', text: 'f', startLine: 1 }])).toBeDefined();
+  expect(factAsked([asked], [a!], [{ path: '/w/src/b.ts', text: 'f' }])).toBeUndefined();
+  expect(factAsked([asked], [a!, b!])).toBeUndefined();
+  expect(factAsked([asked], [])).toBeUndefined();
+  expect(factAsked([asked, { role: 'assistant', content: 'Here.' }], [a!])).toBeUndefined();
+  expect(factAsked([asked, { role: 'assistant', content: 'Here.' }, { role: 'user', content: 'Why?' }], [a!])).toBeUndefined();
+});
