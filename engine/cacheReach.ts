@@ -8,7 +8,8 @@ import { canSketch } from './cache/keySketch.ts';
 import { codingBytes, sketchingBytes } from './cache/kernelRoom.ts';
 import { kvBytesPerToken } from './cache/kvRows.ts';
 import { SparseRoom } from './cache/sparseRoom.ts';
-import { exactBytesPerToken, splitReserve } from './cache/store.ts';
+import { exactBytesPerToken } from './cache/storedBlocks.ts';
+import { codingReserve } from './cache/toCode.ts';
 import { mostPrefillTokens } from './memory.ts';
 import type { ModelConfig } from './model/hfConfig.ts';
 import { kvShape } from './model/importModel.ts';
@@ -56,7 +57,7 @@ export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: 
   const longestContext = Math.min(windowTokens, config.contextTokens);
   const rope = new RopeTable(config.rope, headSize);
   const reach = (codec: CodecName | PruningName, bytesPerToken: number, compression: Compression | null): CodecReach => {
-    const reserve = splitReserve(compression, shape) + Math.max(0, codingBytes(compression) - kernelBytes);
+    const reserve = codingReserve(compression, shape) + Math.max(0, codingBytes(compression) - kernelBytes);
     const left = Math.max(0, ceilingWith(reserve).bytesBeside(longestContext));
     return { codec, bytesPerToken, compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken, storedTokens: Math.floor(left / bytesPerToken) };
   };

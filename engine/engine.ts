@@ -261,8 +261,8 @@ export class Engine {
     // What is not exact any more is not written.
     if (await this.save(blocks, QUIET_MS)) return true;
     if (this.#stepping || this.hasWork() || mustEnd()) return false;
-    // Only outside the window rows can be coded, and since the last step more has been out of use for long.
-    if (this.#cache.runs.coding) this.#cache.shrink({ codes: true });
+    // Only outside the window rows are coded, and since the last step more has been out of use for long.
+    if (this.#cache.runs.coding && this.#cache.shrink({ codes: true })) return true;
     return this.#cache.runs.compress() || this.#prune([...blocks, ...secret], mustEnd);
   }
 

@@ -7,7 +7,7 @@ import type { KvCodec } from './cache/codecs/kvCodec.ts';
 import type { DiskTier } from './cache/disk/diskTier.ts';
 import { type FoundSegment, rootKey, SEGMENT_TOKENS, segmentKey } from './cache/disk/segment.ts';
 import type { KvCache } from './cache/kvCache.ts';
-import { plainBlocks, type StoredBlock } from './cache/store.ts';
+import { plainBlocks, type StoredBlock } from './cache/storedBlocks.ts';
 import type { KvShape } from './cache/kvRows.ts';
 
 /** What has not been used for so long is written: a file that is being worked on would be written again and again. */

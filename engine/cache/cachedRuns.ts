@@ -2,17 +2,16 @@
  * Cached runs as what is no request sees them: the disk tier, which takes rows away and brings them back, and quiet moments, in
  * which what is long out of use is coded with loss or loses rows. Decides which runs; where they lie is KvMemory's.
  */
-import type { RunPlace } from './codecs/codecFormat.ts';
-import type { KvCodec } from './codecs/kvCodec.ts';
+import type { Coding } from './codedPage.ts';
 import { type Compression, type Rung, rungFor } from './compression.ts';
 import { firstToGo } from './eviction/eviction.ts';
 import { keptTokens, pieceLengths, type PruningName, rowsOf } from './keptRows.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { joinRows, type KvRows, sliceRows } from './kvRows.ts';
 import { isExact } from './lossyRows.ts';
-import { endIndex, isUsed, lengths, numRows, pathTo, type TreeNode } from './prefixTree.ts';
-import { nextToCode, plainBlock, runOf, type StoredBlock } from './store.ts';
-import type { Coding } from './windowRoom.ts';
+import { endIndex, isUsed, lengths, numRows, pathTo, placeOf, type TreeNode } from './prefixTree.ts';
+import { plainBlock, runOf, type StoredBlock } from './storedBlocks.ts';
+import { nextToCode } from './toCode.ts';
 
 /** Shorter runs keep their rows. */
 const LEAST_PRUNED = 64;
@@ -38,18 +37,12 @@ export class CachedRuns {
     return this.#memory.bytes / Math.max(1, this.#memory.ceiling.limit);
   }
 
-  /** Which runs are coded with so much memory taken as now, and what is won by that; null: none are. */
+  /** What runs are coded with where memory is as short as now; null: with nothing, however old. */
   get coding(): Coding | null {
-    const fullness = this.fullness;
     const { rungs = [], only = null } = this.#compression ?? {};
-    const afterMs = Math.min(...rungs.filter((rung) => fullness >= rung.fullness).map(({ idleMs }) => idleMs));
-    if (only !== null || afterMs === Number.POSITIVE_INFINITY) return null;
+    if (only !== null || !rungs.some((rung) => this.fullness >= rung.fullness)) return null;
     const now = this.#clock();
-    const wonBy = (node: TreeNode): number => {
-      const rung = rungFor(rungs, now - node.lastUse, fullness);
-      return rung ? wonBytes(rung.codec, node.tokenIds.length, placeOf(node), this.#memory.store.bytesPerToken) : 0;
-    };
-    return { afterMs, wonBy };
+    return (node) => (node.pruned ? null : (rungFor(rungs, now - node.lastUse, this.fullness)?.codec ?? null));
   }
 
   /**
@@ -208,26 +201,4 @@ function mayPrune(node: TreeNode, length: number, from: number): boolean {
   const { startIndex, pinned, pruned, lossy } = node;
   const first = Math.max(from - startIndex, 0);
   return !isUsed(node) && !pinned && !pruned && length - first >= LEAST_PRUNED && isExact(lossy, first, length);
-}
-
-/** Bytes that so many exact rows take less once `codec` has made blocks of them; what it leaves as it is wins nothing. */
-function wonBytes(codec: KvCodec, numRows: number, { startIndex, contextEnd }: RunPlace, rowBytes: number): number {
-  const { blockTokens } = codec.format;
-  let won = 0;
-  for (let from = 0; from < numRows; from += blockTokens) {
-    const length = Math.min(blockTokens, numRows - from);
-    won += Math.max(0, length * rowBytes - codec.encodedBytes(length, { startIndex: startIndex + from, contextEnd }));
-  }
-  return won;
-}
-
-function placeOf(node: TreeNode): RunPlace {
-  return { startIndex: node.startIndex, contextEnd: deepestEnd(node) };
-}
-
-/** Where the longest context that goes on from this run ends. */
-function deepestEnd(node: TreeNode): number {
-  let end = endIndex(node);
-  for (const child of node.children.values()) end = Math.max(end, deepestEnd(child));
-  return end;
 }

@@ -11,7 +11,7 @@ import { isUsed, numRows, type TreeNode } from './prefixTree.ts';
 import { isSketched } from '../laneIds.ts';
 import type { Lossy } from './lossyRows.ts';
 import { SPILLED_TOKENS } from './sparseRoom.ts';
-import { keptBlocks, plainBlock, runOf, type StoredBlock, type StoredRun } from './store.ts';
+import { keptBlocks, plainBlock, runOf, type StoredBlock, type StoredRun } from './storedBlocks.ts';
 
 /** What there was no room in, or no way to: memory for sketches, or the disk. */
 export type Lack = 'memory' | SpillFailure;

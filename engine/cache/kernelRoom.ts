@@ -7,7 +7,7 @@ import { kernelBytesWith } from './codecs/kernels.ts';
 import type { Compression } from './compression.ts';
 import type { SketchShape } from './keySketch.ts';
 import { SPILLED_TOKENS } from './sparseRoom.ts';
-import { BLOCK_TOKENS } from './store.ts';
+import { BLOCK_TOKENS } from './storedBlocks.ts';
 
 /** For coding what the store has, and decoding it again. */
 export function codingBytes(compression: Compression | null): number {

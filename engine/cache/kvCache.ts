@@ -265,9 +265,9 @@ export class KvCache {
     this.#memory.setAside(numTokens === 0 ? 0 : this.sparse.room.storeBytes(numTokens), [...this.#tails(), ...inFlight]);
   }
 
-  /** For moments without work: gives back memory that is not needed. `codes`: what is in the store is coded next, where memory is short. Slots move. */
-  shrink({ codes = false } = {}): void {
-    this.#memory.shrink([...this.#tails()], codes ? this.runs.coding : null);
+  /** For moments without work: gives back memory that is not needed. `codes`: where memory is short, codes a page of a window that the store has no room for; true where it has, and there may be others. Slots move. */
+  shrink({ codes = false } = {}): boolean {
+    return this.#memory.shrink([...this.#tails()], codes ? this.runs.coding : null);
   }
 
   /** Keeps the runs of a prefix, those still to come included, until all others are gone. null ends it. */

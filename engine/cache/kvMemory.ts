@@ -7,6 +7,7 @@
  * growth up to the ceiling.
  */
 import { Ceiling, roundUp } from './ceiling.ts';
+import type { Coding } from './codedPage.ts';
 import type { Compression } from './compression.ts';
 import { type Eviction, type EvictionOrder, evictionOrder } from './eviction/eviction.ts';
 import type { PruningName } from './keptRows.ts';
@@ -16,10 +17,12 @@ import { SlotPlaces, type Tail } from './slotPlaces.ts';
 import { SlotAllocator } from './slots.ts';
 import type { SpillFile } from './disk/spillFile.ts';
 import { StoreRoom } from './storeRoom.ts';
-import { keptBlocks, KvStore, runOf, splitReserve, type StoredBlock } from './store.ts';
+import { KvStore } from './store.ts';
+import { keptBlocks, runOf, type StoredBlock } from './storedBlocks.ts';
+import { codingReserve } from './toCode.ts';
 import { type KvRows, kvBytesPerToken } from './kvRows.ts';
 import { type KvWindow, PAGE_SLOTS } from './window.ts';
-import { type Coding, WindowRoom } from './windowRoom.ts';
+import { WindowRoom } from './windowRoom.ts';
 
 export interface KvMemoryOptions {
   readonly window: KvWindow;
@@ -59,7 +62,7 @@ export class KvMemory {
     this.lost = new LostRuns({ tree: this.tree, store: this.store, log: spillFile?.log ?? (() => {}), drop });
     this.#storeRoom = new StoreRoom({ tree: this.tree, store: this.store, order: () => this.order(), drop, split: (node, at) => this.lost.split(node, at) });
     this.places = new SlotPlaces(window, this.#slots, this.tree);
-    this.ceiling = new Ceiling({ maxBytes, bytesPerSlot: kvBytesPerToken(window.shape), softSlots, reserve: splitReserve(compression, window.shape) });
+    this.ceiling = new Ceiling({ maxBytes, bytesPerSlot: kvBytesPerToken(window.shape), softSlots, reserve: codingReserve(compression, window.shape) });
     const demoted = (node: TreeNode): void => this.#demoted(node);
     this.#windowRoom = new WindowRoom({ window, store: this.store, tree: this.tree, ceiling: this.ceiling, slots: this.#slots, places: this.places, storeRoom: this.#storeRoom, clock, order: () => this.order(), drop, demoted });
   }
@@ -269,8 +272,8 @@ export class KvMemory {
   }
 
   /** For quiet moments: see WindowRoom. */
-  shrink(tails: readonly Tail[], coding?: Coding | null): void {
-    this.#windowRoom.shrink(tails, coding);
+  shrink(tails: readonly Tail[], coding: Coding | null = null): boolean {
+    return this.#windowRoom.shrink(tails, coding);
   }
 
   /** Who goes before whom, as things are now. */

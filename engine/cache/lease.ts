@@ -2,7 +2,7 @@
 import type { LostRows } from './disk/spillFile.ts';
 import type { Lack } from './heldRuns.ts';
 import { endIndex, type TreeNode } from './prefixTree.ts';
-import type { StoredBlock } from './store.ts';
+import type { StoredBlock } from './storedBlocks.ts';
 
 /** A block of a sparse lease that is in the window. */
 interface ResidentBlock {

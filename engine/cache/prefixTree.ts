@@ -7,9 +7,11 @@
  * A pruned run has fewer rows than tokens (see keptRows). It is of use as a whole, so it is never split, and may stand beside one
  * with rows for all tokens that begins as it does.
  */
+import type { RunPlace } from './codecs/codecFormat.ts';
 import type { PruningName } from './keptRows.ts';
 import { joinLossy, type Lossy, lossyWithin } from './lossyRows.ts';
-import type { KvStore, StoredRun } from './store.ts';
+import type { KvStore } from './store.ts';
+import type { StoredRun } from './storedBlocks.ts';
 
 export interface TreeNode {
   /** The run's tokens; empty only at the root. */
@@ -226,6 +228,18 @@ export class PrefixTree {
       stack.push(...node.children.values());
     }
   }
+}
+
+/** Where a run's rows stand, were its last `length` tokens a run of their own. */
+export function placeOf(node: TreeNode, length = node.tokenIds.length): RunPlace {
+  return { startIndex: endIndex(node) - length, contextEnd: deepestEnd(node) };
+}
+
+/** Where the longest context that goes on from this run ends. */
+function deepestEnd(node: TreeNode): number {
+  let end = endIndex(node);
+  for (const child of node.children.values()) end = Math.max(end, deepestEnd(child));
+  return end;
 }
 
 /** Tokens that a run has in common with tokenIds[at .. limit). */

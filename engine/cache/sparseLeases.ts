@@ -14,7 +14,7 @@ import { isSketched, sketchedId } from '../laneIds.ts';
 import { endIndex, type Match, pathTo, type PrefixTree, type TreeNode } from './prefixTree.ts';
 import { ASKING, chosenBlocks, LAST_PART, queriesByToken, SKETCH, STRIDE } from './sparseChoice.ts';
 import { SparseRoom, SPILLED_TOKENS } from './sparseRoom.ts';
-import type { StoredBlock } from './store.ts';
+import type { StoredBlock } from './storedBlocks.ts';
 
 /** Tokens that come and go together. */
 const BLOCK = SPILLED_TOKENS;

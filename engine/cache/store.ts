@@ -1,126 +1,22 @@
 /**
  * The KV store: runs of tokens outside the window, in blocks of host memory. Owns the bytes and their accounting; which run
  * belongs to which tokens is the prefix tree's business, when to store, compress or drop is KvMemory's.
- * A run comes in losslessly and may be compressed later, block by block. Blocks keep a split cheap: it copies at most one.
- * A block says how its bytes are read; what its rows have been through is the run's to say (lossyRows.ts).
+ * A run comes in losslessly, or coded on its way, and may be compressed later, block by block.
  */
 import type { RunPlace } from './codecs/codecFormat.ts';
 import type { KvCodec } from './codecs/kvCodec.ts';
-import type { Compression } from './compression.ts';
 import type { SpillFailure, SpillFile } from './disk/spillFile.ts';
-import { arraysOf, copyTokens, joinRows, type KvRows, type KvShape, newKvRows, rowsFromBytes, rowsToBytes, sliceRows } from './kvRows.ts';
+import { copyTokens, joinRows, type KvRows, type KvShape, newKvRows, rowsFromBytes, rowsToBytes, sliceRows } from './kvRows.ts';
 import { sketchKeys } from './keySketch.ts';
-import { isExact, joinLossy, type Lossy } from './lossyRows.ts';
+import { joinLossy, type Lossy } from './lossyRows.ts';
+import { BLOCK_TOKENS, codedBlock, exactBytesPerToken, keptBlocks, plainBlock, runOf, type StoredBlock, type StoredRun } from './storedBlocks.ts';
+import { type BlockRange, nextToCode, toCode } from './toCode.ts';
 import type { KvWindow } from './window.ts';
 
-/** Tokens per block; the last block of a run, and blocks beside a split, may be shorter, compressed ones longer. */
-export const BLOCK_TOKENS = 32;
-
-/** Tokens that are stored together. */
-export interface StoredBlock {
-  readonly numTokens: number;
-  /** Fewer than tokens where some were let go (see keptRows). */
-  readonly numRows: number;
-  /** Of the rows, in their context, where not all of them are there; otherwise null: they stand side by side. */
-  readonly positions: Int32Array | null;
-  readonly bytes: number;
-  /** What its rows are coded with; null: they are as the window had them. */
-  readonly codec: KvCodec | null;
-  /** Encoded by `codec`; null where that is null. */
-  readonly encoded: Uint8Array | null;
-  /** Of its keys (see keySketch), where that is all of it that is in memory. */
-  readonly sketch?: Uint8Array;
-  /** Gives back what it has elsewhere. */
-  free?(): void;
-  /** Its rows, decoded where need be; not to be changed. */
-  rows(): KvRows;
-}
-
-/** A handle to stored rows; what is in its blocks concerns only the store. */
-export interface StoredRun {
-  readonly numTokens: number;
-  readonly numRows: number;
-  readonly bytes: number;
-  readonly blocks: readonly StoredBlock[];
-}
-
-/** Rows as they are, whatever they have been through. */
-export function plainBlock(rows: KvRows): StoredBlock {
-  return { numTokens: rows.numTokens, numRows: rows.numTokens, positions: null, bytes: bytesOf(rows), codec: null, encoded: null, rows: () => rows };
-}
-
-/** Blocks of the usual length. */
-export function plainBlocks(shape: KvShape, rows: KvRows): StoredBlock[] {
-  return Array.from({ length: Math.ceil(rows.numTokens / BLOCK_TOKENS) }, (_, i) => plainBlock(sliceRows(shape, rows, i * BLOCK_TOKENS, Math.min(rows.numTokens, (i + 1) * BLOCK_TOKENS))));
-}
-
-/** @param rows what is left of so many tokens, at these positions of their context. The last block stands for the tokens that have none. */
-export function keptBlocks(shape: KvShape, rows: KvRows, positions: Int32Array, numTokens: number): StoredBlock[] {
-  const blocks: StoredBlock[] = [];
-  for (let from = 0; from < positions.length; from += BLOCK_TOKENS) {
-    const to = Math.min(positions.length, from + BLOCK_TOKENS);
-    blocks.push(keptBlock(sliceRows(shape, rows, from, to), positions.slice(from, to), to === positions.length ? numTokens - from : to - from));
-  }
-  return blocks;
-}
-
-function keptBlock(rows: KvRows, positions: Int32Array, numTokens: number): StoredBlock {
-  return { numTokens, numRows: rows.numTokens, positions, bytes: bytesOf(rows) + positions.byteLength, codec: null, encoded: null, rows: () => rows };
-}
-
-function bytesOf(rows: KvRows): number {
-  return arraysOf(rows).reduce((bytes, { byteLength }) => bytes + byteLength, 0);
-}
-
-/** @param encoded a run that this codec has encoded, of so many tokens. @param positions of its rows, where those are fewer. */
-export function codedBlock(codec: KvCodec, encoded: Uint8Array, numTokens: number, positions: Int32Array | null = null): StoredBlock {
-  const rows = (): KvRows => codec.decode(encoded).rows;
-  return { numTokens, numRows: positions?.length ?? numTokens, positions, bytes: encoded.length + (positions?.byteLength ?? 0), codec, encoded, rows };
-}
-
-export function runOf(blocks: readonly StoredBlock[]): StoredRun {
-  let [numTokens, numRows, bytes] = [0, 0, 0];
-  for (const block of blocks) {
-    numTokens += block.numTokens;
-    numRows += block.numRows;
-    bytes += block.bytes;
-  }
-  return { numTokens, numRows, bytes, blocks };
-}
-
-/** Blocks [first, end) of a run, that is rows [from, to) of it. */
-interface BlockRange {
-  readonly first: number;
-  readonly end: number;
-  readonly from: number;
-  readonly to: number;
-}
-
-/**
- * PURE: the next blocks of a run that one of `codec` may take the place of: none of their rows is lossy, and it would be smaller. What
- * a codec keeps exactly, recent tokens say, would only become larger. null: there are none. `lossy`: of the run.
- */
-export function nextToCode(shape: KvShape, { blocks }: StoredRun, codec: KvCodec, { startIndex, contextEnd }: RunPlace, lossy: Lossy): BlockRange | null {
-  const rowBytes = exactBytesPerToken(shape);
-  for (let first = 0, from = 0; first < blocks.length; from += blocks[first++]!.numRows) {
-    // Where rows are missing, each block has positions of its own.
-    const most = blocks[first]!.positions ? 1 : codec.format.blockTokens;
-    let [end, to] = [first, from];
-    for (let block = blocks[end]; block && to - from < most && block.codec === null && !block.sketch && isExact(lossy, to, to + block.numRows); block = blocks[++end]) to += block.numRows;
-    if (to > from && codec.encodedBytes(to - from, { startIndex: startIndex + from, contextEnd }) < (to - from) * rowBytes) return { first, end, from, to };
-  }
-  return null;
-}
-
-/** In the store, as computed. */
-export function exactBytesPerToken(shape: KvShape): number {
-  return plainBlock(newKvRows(shape, 1)).bytes;
-}
-
-/** Bytes that are kept free where blocks of all rows are compressed: what splitting one, of the codec with the largest, may take beyond what it took. */
-export function splitReserve(compression: Compression | null, shape: KvShape): number {
-  if (!compression || compression.only !== null) return 0;
-  return Math.max(...compression.rungs.map(({ codec }) => codec.format.blockTokens)) * exactBytesPerToken(shape);
+/** A run, and which of its rows have been through a lossy codec. */
+interface Coded {
+  readonly run: StoredRun;
+  readonly lossy: Lossy;
 }
 
 export class KvStore {
@@ -142,9 +38,23 @@ export class KvStore {
 
   /** Copies the rows of `slots` out of the window. */
   put(window: KvWindow, slots: Int32Array): StoredRun {
-    const blocks: StoredBlock[] = [];
-    for (let at = 0; at < slots.length; at += BLOCK_TOKENS) blocks.push(plainBlock(window.read(slots.subarray(at, at + BLOCK_TOKENS))));
-    return this.add(blocks);
+    return this.add(this.#blocksIn(window, slots).map((block) => plainBlock(block.rows())));
+  }
+
+  /** The same of rows as they were computed, coded on their way as `compress` would have done it here, and which of them are lossy then; takes what codedBytes says. */
+  putCoded(window: KvWindow, slots: Int32Array, codec: KvCodec, place: RunPlace): Coded {
+    const blocks = this.#blocksIn(window, slots);
+    const run: StoredBlock[] = [];
+    const lossy: Lossy[number][] = [];
+    let rest = 0;
+    for (const range of toCode(this.#shape, blocks, codec, place, [])) {
+      const coded = this.#coded(blocks, range, codec, place);
+      run.push(...blocks.slice(rest, range.first).map((block) => plainBlock(block.rows())), coded.block);
+      lossy.push(coded.lossy);
+      rest = range.end;
+    }
+    run.push(...blocks.slice(rest).map((block) => plainBlock(block.rows())));
+    return { run: this.add(run), lossy: joinLossy([], lossy) };
   }
 
   /** Takes blocks over that come from elsewhere. */
@@ -209,18 +119,31 @@ export class KvStore {
   }
 
   /** A run with its next blocks as one of `codec` (see nextToCode), and which of its rows are lossy then; null: it has none. `run` is void afterwards. */
-  compress(run: StoredRun, codec: KvCodec, place: RunPlace, lossy: Lossy): { run: StoredRun; lossy: Lossy } | null {
+  compress(run: StoredRun, codec: KvCodec, place: RunPlace, lossy: Lossy): Coded | null {
     const range = nextToCode(this.#shape, run, codec, place, lossy);
     if (!range) return null;
-    const { first, end, from } = range;
-    const blocks = run.blocks.slice(first, end);
+    const coded = this.#coded(run.blocks, range, codec, place);
+    const compressed = runOf([...run.blocks.slice(0, range.first), coded.block, ...run.blocks.slice(range.end)]);
+    this.bytes += compressed.bytes - run.bytes;
+    return { run: compressed, lossy: joinLossy(lossy, [coded.lossy]) };
+  }
+
+  /** These blocks of a run as one of `codec`, and what it says of the run's rows. */
+  #coded(all: readonly StoredBlock[], { first, end, from }: BlockRange, codec: KvCodec, place: RunPlace): { block: StoredBlock; lossy: Lossy[number] } {
+    const blocks = all.slice(first, end);
     const rows = joinRows(this.#shape, blocks.map((block) => block.rows()));
     const at = { ...place, startIndex: place.startIndex + from };
-    const coded = codedBlock(codec, codec.encode(rows, at), runOf(blocks).numTokens, blocks[0]!.positions);
-    const compressed = runOf([...run.blocks.slice(0, first), coded, ...run.blocks.slice(end)]);
-    this.bytes += compressed.bytes - run.bytes;
     const [firstCoded, endCoded] = codec.codedTokens(rows.numTokens, at);
-    return { run: compressed, lossy: joinLossy(lossy, [{ from: from + firstCoded, to: from + endCoded, codec: codec.name }]) };
+    return { block: codedBlock(codec, codec.encode(rows, at), runOf(blocks).numTokens, blocks[0]!.positions), lossy: { from: from + firstCoded, to: from + endCoded, codec: codec.name } };
+  }
+
+  /** Rows that are still in the window, and are read there. */
+  #blocksIn(window: KvWindow, slots: Int32Array): StoredBlock[] {
+    return Array.from({ length: Math.ceil(slots.length / BLOCK_TOKENS) }, (_, i) => {
+      const own = slots.subarray(i * BLOCK_TOKENS, (i + 1) * BLOCK_TOKENS);
+      const { length } = own;
+      return { numTokens: length, numRows: length, positions: null, bytes: length * this.bytesPerToken, codec: null, encoded: null, rows: () => window.read(own) };
+    });
   }
 
   /** Blocks that are out of memory in the place of these, taken one by one, but for a sketch of the keys; null where the disk has no room. */

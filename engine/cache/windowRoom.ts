@@ -4,11 +4,15 @@
  * worth at a time where it has to, and that page is given back before the next one goes. Whose slots are whose is KvMemory's.
  */
 import { type Ceiling, roundUp } from './ceiling.ts';
+import { codedPage, type Coding, isLast, type Leaving } from './codedPage.ts';
+import type { KvCodec } from './codecs/kvCodec.ts';
 import { type EvictionOrder, firstToGo } from './eviction/eviction.ts';
-import type { PrefixTree, TreeNode } from './prefixTree.ts';
+import { joinLossy } from './lossyRows.ts';
+import { placeOf, type PrefixTree, type TreeNode } from './prefixTree.ts';
 import type { SlotPlaces, Tail } from './slotPlaces.ts';
 import type { SlotAllocator } from './slots.ts';
-import { BLOCK_TOKENS, type KvStore } from './store.ts';
+import type { KvStore } from './store.ts';
+import { BLOCK_TOKENS } from './storedBlocks.ts';
 import type { StoreRoom } from './storeRoom.ts';
 import { type KvWindow, PAGE_SLOTS } from './window.ts';
 
@@ -21,10 +25,6 @@ const RECLAIM_TOKENS = PAGE_SLOTS;
 const DROP_TOKENS = 32;
 /** Shrinking moves slots: it must free at least this many. */
 const LEAST_SHRINK = 2 * WINDOW_STEP;
-/** Codecs that make rows smaller by less than this share of them are not worth a row. */
-const LEAST_WON = 0.3;
-/** Of the bytes that codecs win, the share that may go for rows to leave the window and be coded. */
-const MOST_LOST = 0.5;
 /** When all is quiet, runs unused for so long leave the window for the store. */
 const STALE_MS = 60_000;
 
@@ -43,14 +43,6 @@ export interface WindowRoomOptions {
   readonly drop: (node: TreeNode) => void;
   /** Takes its slots from an unreferenced run that the store has. */
   readonly demoted: (node: TreeNode) => void;
-}
-
-/** What becomes of runs in the store while memory is short. */
-export interface Coding {
-  /** For how long, in ms, nobody has used them. */
-  readonly afterMs: number;
-  /** Bytes that a run, all of it as it was computed, takes less then. */
-  readonly wonBy: (node: TreeNode) => number;
 }
 
 export class WindowRoom {
@@ -83,80 +75,60 @@ export class WindowRoom {
   }
 
   /**
-   * For quiet moments: demotes stale runs as far as the store has room, and gives the memory of free slots back when there are many.
-   * `coding`: memory is short, and what is stale is coded once it is in the store; then every page is worth it.
+   * For quiet moments: stale runs leave the window, first to go first and each from its end, until there is no room for the next one,
+   * and the memory of free slots is given back when there are many. `coding`: memory is short, and every page is worth it. True where one
+   * has been coded, and others may be next: no more than one at a time, for somebody may ask meanwhile.
    */
-  shrink(tails: readonly Tail[], coding: Coding | null = null): void {
+  shrink(tails: readonly Tail[], coding: Coding | null = null): boolean {
     const order = this.#order();
     // Those that the store has leave first, and nothing goes for them; what goes on from a run before it.
-    for (const node of this.#stale(STALE_MS, (a, b) => b.startIndex - a.startIndex)) if (node.stored && isLast(node)) this.#demoted(node);
-    const stale = this.#stale(STALE_MS, order);
-    const least = this.#slotsAround(this.#slots.numHeld - numSlotsOf(stale));
+    for (const node of this.#stale((a, b) => b.startIndex - a.startIndex)) if (node.stored && isLast(node)) this.#demoted(node);
+    const runs = this.#stale(order);
+    const least = this.#slotsAround(this.#slots.numHeld - numSlotsOf(runs));
     const shrinks = coding ? least < this.#window.numSlots : this.#isWorthShrinking(least);
-    if (coding && shrinks) this.#makeWay(this.#stale(Math.max(STALE_MS, coding.afterMs), order), coding, tails);
-    // What stays keeps what it goes on from.
-    for (const node of this.#stale(STALE_MS, order)) if (isLast(node)) this.#demoteWhatFits(node, shrinks ? { tails, order } : null);
+    for (let [run] = runs; run; [run] = runs) {
+      // The ceiling holds meanwhile. Each time slots move: not before room is needed.
+      if (shrinks && !this.#hasStoreRoom(run)) this.#giveBack(this.#initialSlots, tails);
+      const leaving = this.#nextToLeave(run, runs, shrinks && !coding ? order : null, coding);
+      if (leaving.length === 0) runs.shift();
+      for (const { node, length, codec } of leaving) {
+        const rest = this.#storeRoom.cut(node, length);
+        runs.splice(runs.indexOf(node), 1, ...(rest ? [rest] : []));
+        this.#demote(node, this.storeMost, codec);
+      }
+      // It has come into bytes that are kept free: those are free again now.
+      if (leaving[0]?.codec) return this.#giveBack(this.#initialSlots, tails);
+    }
     const target = this.#slotsAround(this.#slots.numHeld);
     if (this.#isWorthShrinking(target)) this.shrinkTo(target, this.#ceiling.limit, tails);
+    return false;
   }
 
   /**
-   * Demotes a run, from its end, as far as the store has room beside a window that shrinks with it. The ceiling holds meanwhile: free
-   * slots are given back first, and where there is no room for all, the run leaves a page's worth at a time, or what fits of that.
-   * `shrinking` null: the window stays as large as it is. Nobody wants the room, and nothing goes for it.
+   * What leaves next, of stale `runs` of which `run` is the first: all of it where the store has room for it; or else a page's worth of
+   * what may be coded; or else a page's worth of it for which older ones go, or what fits of that. `order` null: nobody wants the room, nothing goes for it.
    */
-  #demoteWhatFits(node: TreeNode, shrinking: { tails: readonly Tail[]; order: EvictionOrder } | null): void {
-    for (let rest: TreeNode | null = node; rest; ) {
-      const run = rest;
-      if (shrinking && !this.#hasStoreRoom(run)) this.#giveBack(this.#initialSlots, shrinking.tails);
-      const length = this.#lengthThatFits(run, shrinking?.order ?? null);
-      if (length === 0) return;
-      rest = this.#storeRoom.cut(run, length);
-      if (!this.#demote(run, this.storeMost)) return;
-    }
-  }
-
-  /** Rows at the end of a run in the window for which the store has room, at most a page's worth where not for all; older runs, by `order`, go for that. */
-  #lengthThatFits(node: TreeNode, order: EvictionOrder | null): number {
-    const all = node.slots!.length;
-    if (this.#hasStoreRoom(node)) return all;
-    const page = node.pruned ? all : Math.min(RECLAIM_TOKENS, all);
-    if (order && this.#storeRoom.make(this.storeMost - this.#bytesInStore(node, page), node, order)) return page;
-    if (node.pruned) return 0;
-    const fits = this.#rowsWithin(this.storeMost);
-    const toPage = this.#slots.numHeld - Math.max(this.#pageLess, this.#initialSlots);
+  #nextToLeave(run: TreeNode, runs: readonly TreeNode[], order: EvictionOrder | null, coding: Coding | null): Leaving[] {
+    // What stays keeps what it goes on from.
+    if (!isLast(run)) return [];
+    const all = run.slots!.length;
+    if (this.#hasStoreRoom(run)) return [{ node: run, length: all, codec: null }];
+    const toPage = this.#slots.numHeld - this.#pageLess;
+    const { maxBytes, limit, bytesPerSlot } = this.#ceiling;
+    const room = Math.min(maxBytes - this.#window.bytes, limit - this.#pageLess * bytesPerSlot) - this.#store.bytes;
+    const coded = coding ? codedPage(runs, toPage, room, coding, this.#window.shape) : [];
+    if (coded.length > 0) return coded;
+    const page = run.pruned ? all : Math.min(RECLAIM_TOKENS, all);
+    if (order && this.#storeRoom.make(this.storeMost - this.#bytesInStore(run, page), run, order)) return [{ node: run, length: page, codec: null }];
+    const fits = run.pruned ? 0 : this.#rowsWithin(this.storeMost);
     // What frees a page need not be whole blocks.
-    return toPage > 0 && toPage <= fits ? toPage : fits - (fits % BLOCK_TOKENS);
+    const length = toPage > 0 && toPage <= fits ? toPage : fits - (fits % BLOCK_TOKENS);
+    return length > 0 ? [{ node: run, length, codec: null }] : [];
   }
 
-  /**
-   * A window that fills its ceiling leaves codecs nothing: what could leave it a page at a time finds no room for the first one. So of
-   * runs that are about to be coded, first to go first, lets as many rows go as that page lacks, where far more bytes are won by it.
-   */
-  #makeWay(coded: readonly TreeNode[], { wonBy }: Coding, tails: readonly Tail[]): void {
-    this.#giveBack(this.#initialSlots, tails);
-    if (this.#pageLess < this.#initialSlots) return;
-    // What goes on from a run would go with it; what is coded already is not won.
-    const leaves = coded.filter(({ children, lossy, pruned, stored }) => children.size === 0 && lossy.length === 0 && !pruned && !stored);
-    const [first] = leaves;
-    const page = this.#slots.numHeld - this.#pageLess;
-    if (!first || this.#storeRoom.make(this.storeMost - this.#bytesInStore(first, page), first)) return;
-    let missing = page - this.#rowsWithin(this.storeMost);
-    const exact = coded.filter(({ lossy, pruned }) => lossy.length === 0 && !pruned);
-    const won = exact.reduce((sum, node) => sum + wonBy(node), 0);
-    if (won < LEAST_WON * numSlotsOf(exact) * this.#store.bytesPerToken) return;
-    if (missing > numSlotsOf(leaves) || missing * this.#store.bytesPerToken > won * MOST_LOST) return;
-    for (const node of leaves) {
-      if (missing <= 0) return;
-      this.#storeRoom.cut(node, missing);
-      missing -= node.slots!.length;
-      this.#drop(node);
-    }
-  }
-
-  /** P without its last page. */
+  /** P without its last page; at least what it always is. */
   get #pageLess(): number {
-    return roundUp(this.#window.numSlots, WINDOW_STEP) - WINDOW_STEP;
+    return Math.max(this.#initialSlots, roundUp(this.#window.numSlots, WINDOW_STEP) - WINDOW_STEP);
   }
 
   /** P with room for so many slots. */
@@ -168,10 +140,10 @@ export class WindowRoom {
     return this.#window.numSlots - target >= Math.max(LEAST_SHRINK, this.#window.numSlots / 4);
   }
 
-  /** Unreferenced runs in the window that nobody has used for longer, pinned ones left out, in the order in which they go. */
-  #stale(ms: number, order: EvictionOrder): TreeNode[] {
+  /** Unreferenced runs in the window that nobody has used for long, pinned ones left out, in the order in which they go. */
+  #stale(order: EvictionOrder): TreeNode[] {
     const now = this.#clock();
-    return [...this.#tree.nodes()].filter((node) => node.refCount === 0 && node.slots && !node.pinned && now - node.lastUse > ms).sort(order);
+    return [...this.#tree.nodes()].filter((node) => node.refCount === 0 && node.slots && !node.pinned && now - node.lastUse > STALE_MS).sort(order);
   }
 
   get #initialSlots(): number {
@@ -180,7 +152,8 @@ export class WindowRoom {
 
   grow(missing: number, limit: number): boolean {
     const P = this.#window.numSlots;
-    const target = Math.min(P + roundUp(missing, WINDOW_STEP), limit, this.#ceiling.mostSlots);
+    // Whole pages, also where it was none before: a lower ceiling may have left it with a part of one.
+    const target = Math.min(roundUp(P + missing, WINDOW_STEP), limit, this.#ceiling.mostSlots);
     if (target <= P || !this.#storeRoom.make(this.#ceiling.limit - target * this.#ceiling.bytesPerSlot, null)) return false;
     this.#resize(target);
     return true;
@@ -214,9 +187,8 @@ export class WindowRoom {
     return true;
   }
 
-  /** Takes slots of the unreferenced run that goes first, on the window's way to `target` slots, or makes room for it to leave; `limit`: see shrinkTo. */
-  #leave(target: number, limit: number, tails: readonly Tail[]): boolean {
-    const victim = this.#firstToGo();
+  /** Takes slots of an unreferenced run, of the one that goes first, on the window's way to `target` slots, or makes room for it to leave; `limit`: see shrinkTo. */
+  #leave(target: number, limit: number, tails: readonly Tail[], victim = this.#firstToGo()): boolean {
     if (!victim) return false;
     const most = limit - target * this.#ceiling.bytesPerSlot;
     const all = this.#slots.numHeld - target;
@@ -230,6 +202,11 @@ export class WindowRoom {
     const fits = victim.stored ? all : this.#rowsWithin(now);
     if (fits < length && this.#giveBack(target, tails)) return true;
     const page = this.#slots.numHeld - Math.max(target, this.#pageLess);
+    if (fits < length && victim.pruned && page <= fits) {
+      // It leaves as a whole, so one that leaves a page at a time goes before it, where both have room at the end.
+      const other = this.#firstToGo((node) => !node.pruned && isLast(node));
+      if (other && this.#storeRoom.make(most - this.#bytesInStore(victim) - this.#bytesInStore(other, Math.min(all, other.slots!.length)), victim)) return this.#leave(target, limit, tails, other);
+    }
     this.#storeRoom.cut(victim, Math.max(page, Math.min(all, fits)));
     if (!this.#demote(victim, now)) this.#dropEnd(victim, page - this.#rowsWithin(now));
     return true;
@@ -244,9 +221,9 @@ export class WindowRoom {
     return true;
   }
 
-  /** Of the runs in the window that nobody references. */
-  #firstToGo(): TreeNode | null {
-    return firstToGo(this.#tree.nodes(), this.#order(), (node) => node.refCount === 0 && node.slots !== null);
+  /** Of the runs in the window that nobody references, and that `may` go. */
+  #firstToGo(may: (node: TreeNode) => boolean = () => true): TreeNode | null {
+    return firstToGo(this.#tree.nodes(), this.#order(), (node) => node.refCount === 0 && node.slots !== null && may(node));
   }
 
   /** Of a run that nobody uses. */
@@ -255,11 +232,19 @@ export class WindowRoom {
     this.#drop(node);
   }
 
-  /** Moves an unreferenced run to the store; false when it would have more than `most` bytes then, though older runs were to go. */
-  #demote(node: TreeNode, most: number): boolean {
-    if (!node.stored) {
+  /**
+   * Moves an unreferenced run to the store; false when it would have more than `most` bytes then, though older runs were to go. `codec`:
+   * it is coded on its way, and there is room for it (see codedPage).
+   */
+  #demote(node: TreeNode, most: number, codec: KvCodec | null = null): boolean {
+    const slots = node.slots!;
+    if (codec) {
+      const { run, lossy } = this.#store.putCoded(this.#window, slots, codec, placeOf(node));
+      node.stored = run;
+      node.lossy = joinLossy(node.lossy, lossy);
+    } else if (!node.stored) {
       if (!this.#storeRoom.make(most - this.#bytesInStore(node), node)) return false;
-      node.stored = node.pruned ? this.#store.putKept(this.#window, node.slots!, node.tokenIds.length) : this.#store.put(this.#window, node.slots!);
+      node.stored = node.pruned ? this.#store.putKept(this.#window, slots, node.tokenIds.length) : this.#store.put(this.#window, slots);
     }
     this.#demoted(node);
     return true;
@@ -284,11 +269,6 @@ export class WindowRoom {
   #hasStoreRoom(node: TreeNode): boolean {
     return node.stored !== null || this.#store.bytes + this.#bytesInStore(node) <= this.storeMost;
   }
-}
-
-/** Whether nothing in the window goes on from a run. */
-function isLast({ children }: TreeNode): boolean {
-  return ![...children.values()].some(({ slots }) => slots);
 }
 
 function numSlotsOf(nodes: readonly TreeNode[]): number {

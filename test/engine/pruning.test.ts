@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { KvCodec } from '../../engine/cache/codecs/kvCodec.ts';
 import { H2O, KEPT_CODEC, KEPT_SHARES, KVZIP } from '../../engine/cache/keptRows.ts';
 import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
-import { BLOCK_TOKENS } from '../../engine/cache/store.ts';
+import { BLOCK_TOKENS } from '../../engine/cache/storedBlocks.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { fakeShape } from './fakeRunner.ts';
 import { ask, drain, harness, type Harness, kernelShare, tokens, type Watched } from './harness.ts';

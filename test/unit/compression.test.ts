@@ -7,7 +7,9 @@ import { codecNames, compressionOf, rungFor } from '../../engine/cache/compressi
 import { KvCache } from '../../engine/cache/kvCache.ts';
 import { joinRows, kvBytesPerToken, sliceRows } from '../../engine/cache/kvRows.ts';
 import { type Lossy, lossyWithin } from '../../engine/cache/lossyRows.ts';
-import { exactBytesPerToken, KvStore, nextToCode, plainBlocks, runOf, splitReserve, type StoredRun } from '../../engine/cache/store.ts';
+import { KvStore } from '../../engine/cache/store.ts';
+import { exactBytesPerToken, plainBlocks, runOf, type StoredRun } from '../../engine/cache/storedBlocks.ts';
+import { nextToCode, codingReserve } from '../../engine/cache/toCode.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import { randomRows } from './codecRows.ts';
 import { codec, contents, laddered, minutes, SHAPE } from './ladderedCache.ts';
@@ -64,7 +66,7 @@ test('only what is long out of use is compressed, and only when memory is short 
   const window = new KvWindow(SHAPE, 0);
   const bytes = kvBytesPerToken(SHAPE);
   const compression = { rungs: [{ codec: codec('int4'), idleMs: 1000, fullness: 0.75 }], only: null };
-  const cache = new KvCache({ window, maxBytes: 780 * bytes, softSlots: 256, clock: () => clock.now, compression });
+  const cache = new KvCache({ window, maxBytes: 750 * bytes + codingReserve(compression, SHAPE), softSlots: 256, clock: () => clock.now, compression });
   const run = (seed: number): number[] => Array.from({ length: 200 }, (_, i) => 1000 * seed + i);
   const compute = (seed: number): void => {
     const lease = cache.open();
@@ -128,9 +130,9 @@ test('a ladder has the rungs whose codecs may be used; a codec that is asked for
   expect(names('auto', [])).toBeNull();
   expect([codecNames('kvquant3'), names('kvquant3', [quant])]).toEqual([['kvquant3'], [['kvquant3', 1, 0]]]);
   expect([names('int8', [codec('int8')]), compressionOf('auto', [kivi])!.only, codecNames('kvzip'), compressionOf('kvzip', [codec('int4')])!.only]).toEqual([null, null, ['int4'], 'kept']);
-  // Kept free: what halves of the largest block may take.
-  const reserve = (codecs: KvCodec[]): number => splitReserve(compressionOf('auto', codecs), SHAPE) / exactBytesPerToken(SHAPE);
-  expect([reserve([kivi]), reserve([kivi, quant]), reserve([quant]), reserve([])]).toEqual([32, 128, 128, 0]);
+  // Kept free: what a page takes, the four tokens at its beginning and the last 128 exactly, or halves of the largest block.
+  const reserve = (codecs: KvCodec[]): number => codingReserve(compressionOf('auto', codecs), SHAPE) / exactBytesPerToken(SHAPE);
+  expect([reserve([kivi]), reserve([kivi, quant]), reserve([quant]), reserve([])]).toEqual([192.6, 192.6, 128, 0]);
 });
 
 test('rows that have been through a codec and came back by way of the window are not coded again', () => {

@@ -7,14 +7,14 @@ const PAGE = 65_536;
 
 /** Of a thread of their own: memory that nobody has used yet. */
 async function fresh() {
-  const [kernels, registry, room, store, sketch] = await Promise.all([
+  const [kernels, registry, room, blocks, sketch] = await Promise.all([
     import('../../engine/cache/codecs/kernels.ts'),
     import('../../engine/cache/codecs/registry.ts'),
     import('../../engine/cache/kernelRoom.ts'),
-    import('../../engine/cache/store.ts'),
+    import('../../engine/cache/storedBlocks.ts'),
     import('../../engine/cache/keySketch.ts'),
   ]);
-  return { ...kernels, ...registry, ...room, ...store, ...sketch };
+  return { ...kernels, ...registry, ...room, ...blocks, ...sketch };
 }
 
 beforeEach(() => vi.resetModules());

@@ -7,7 +7,8 @@ import { KvCache, type KvCacheOptions } from '../../engine/cache/kvCache.ts';
 import { type Lease, numComputed } from '../../engine/cache/lease.ts';
 import { pathTo } from '../../engine/cache/prefixTree.ts';
 import { SlotAllocator } from '../../engine/cache/slots.ts';
-import { BLOCK_TOKENS, KvStore } from '../../engine/cache/store.ts';
+import { KvStore } from '../../engine/cache/store.ts';
+import { BLOCK_TOKENS } from '../../engine/cache/storedBlocks.ts';
 import { type KvRows, kvBytesPerToken, newKvRows, sliceRows } from '../../engine/cache/kvRows.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import type { KvPrecision } from '../../engine/protocol.ts';
@@ -116,6 +117,28 @@ test('a lower ceiling is kept a page at a time: the one before holds meanwhile, 
   expect(cache.describe(run(2048, 1)).tokens).toBeGreaterThanOrEqual(1024 + 200);
 });
 
+test.each([
+  { room: 300, left: [true, 1600] },
+  // Then a part of one or the other has to go, and it is the first to go.
+  { room: 100, left: [false, 1600] },
+])('a pruned run that has room outside a smaller window, but not before others have left it, waits for them: $room slots of room', ({ room, left }) => {
+  const { cache, window, clock } = newCache(2048 + room, 2048, { eviction: new Lru() });
+  const pruned = run(640, 1);
+  cached(cache, window, pruned);
+  const { numLayers, kvHeads } = window.shape;
+  cache.runs.prune(pruned, 0, new Float32Array(numLayers * kvHeads * 640), { keep: 0.7, name: 'h2o' });
+  clock.now++;
+  cached(cache, window, run(1600, 2));
+  expect(cache.windowSlots).toEqual({ total: 2048, free: 0, held: 2048 });
+  cache.checkIntegrity();
+  const seen = watched({ cache, window });
+  cache.setMaxBytes((2048 + room - 16) * BYTES);
+  cache.setAside(4000);
+  cache.checkIntegrity();
+  expect(seen.most).toBeLessThanOrEqual((2048 + room) * BYTES);
+  expect([cache.describe(pruned).tokens === 640, cache.describe(run(1600, 2)).tokens]).toEqual(left);
+});
+
 test('a run of which the store has a copy leaves the window first, and the one that had no room before can leave it then', () => {
   const { cache, window, clock } = newCache(1024 + 64, 1024, { eviction: new Lru() });
   cached(cache, window, run(60, 1));
@@ -221,6 +244,17 @@ test('least recently used goes first, from the end, and only as much as needed',
   cached(cache, window, run(60, 1));
   cached(cache, window, run(30, 4));
   expect([1, 2, 3, 4].map((i) => cache.describe(run(60, i)).tokens)).toEqual([60, 28, 60, 30]);
+  cache.checkIntegrity();
+});
+
+test('a window that a low ceiling has left with a part of a page grows to whole pages', () => {
+  const { cache, window } = newCache(900, 4096);
+  const slots = cache.allocate(800)!;
+  expect([window.numSlots, window.pageSlots]).toEqual([900, 900]);
+  cache.setMaxBytes(4096 * BYTES);
+  const more = cache.allocate(200)!;
+  expect([window.numSlots, window.pageSlots]).toEqual([1024, 256]);
+  for (const taken of [slots, more]) cache.free(taken);
   cache.checkIntegrity();
 });
 

@@ -3,7 +3,7 @@ import { type CodecName, codecNamed } from '../../engine/cache/codecs/registry.t
 import type { Compression } from '../../engine/cache/compression.ts';
 import { KvCache } from '../../engine/cache/kvCache.ts';
 import { kvBytesPerToken, type KvRows } from '../../engine/cache/kvRows.ts';
-import { splitReserve } from '../../engine/cache/store.ts';
+import { codingReserve } from '../../engine/cache/toCode.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import { randomRows, rope } from './codecRows.ts';
 
@@ -17,10 +17,11 @@ export function laddered({ slots = 1536, mild = 'int4', only = null }: { slots?:
   const clock = { now: 0 };
   const window = new KvWindow(SHAPE, 0);
   const compression = { rungs: [{ codec: codec(mild), idleMs: 1000, fullness: 0 }, { codec: codec('kvquant3'), idleMs: minutes(30), fullness: 0 }], only };
-  const cache = new KvCache({ window, maxBytes: slots * kvBytesPerToken(SHAPE) + splitReserve(compression, SHAPE), softSlots: 2000, clock: () => clock.now, compression });
+  const reserve = codingReserve(compression, SHAPE);
+  const cache = new KvCache({ window, maxBytes: slots * kvBytesPerToken(SHAPE) + reserve, softSlots: 2000, clock: () => clock.now, compression });
   const run = (seed: number, n: number): number[] => Array.from({ length: n }, (_, i) => 1000 * seed + i);
   return {
-    cache, run, clock,
+    cache, run, clock, reserve,
     /** Computes what is missing of these tokens. */
     compute(ids: readonly number[]): void {
       const lease = cache.open();

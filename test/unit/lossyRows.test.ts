@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { sliceRows } from '../../engine/cache/kvRows.ts';
 import { codecsOf, isExact, joinLossy, type Lossy, lossyWithin } from '../../engine/cache/lossyRows.ts';
 import type { Shift } from '../../engine/cache/shiftedRuns.ts';
-import { exactBytesPerToken } from '../../engine/cache/store.ts';
+import { exactBytesPerToken } from '../../engine/cache/storedBlocks.ts';
 import { laneIds } from '../../engine/laneIds.ts';
 import { contents, laddered, minutes, SHAPE } from './ladderedCache.ts';
 

@@ -7,7 +7,7 @@ import { LostRows, SpillFile } from '../../engine/cache/disk/spillFile.ts';
 import { KvCache } from '../../engine/cache/kvCache.ts';
 import { kvBytesPerToken, type KvRows, sliceRows } from '../../engine/cache/kvRows.ts';
 import { sketchBytes } from '../../engine/cache/keySketch.ts';
-import { plainBlocks } from '../../engine/cache/store.ts';
+import { plainBlocks } from '../../engine/cache/storedBlocks.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import { randomRows } from './codecRows.ts';
 import { CAN_REACH, damage } from './damagedSpill.ts';

@@ -1,0 +1,66 @@
+/**
+ * PURE: which blocks of a run one of a lossy codec may take the place of, what the run takes then, and what is kept free for that.
+ * The same for a run that the store has and for one on its way there (KvStore.compress, KvStore.putCoded).
+ */
+import type { RunPlace } from './codecs/codecFormat.ts';
+import type { KvCodec } from './codecs/kvCodec.ts';
+import type { Compression } from './compression.ts';
+import type { KvShape } from './kvRows.ts';
+import { isExact, type Lossy } from './lossyRows.ts';
+import { BLOCK_TOKENS, exactBytesPerToken, type StoredRun } from './storedBlocks.ts';
+import { PAGE_SLOTS } from './window.ts';
+
+/** Blocks [first, end) of a run, that is rows [from, to) of it. */
+export interface BlockRange {
+  readonly first: number;
+  readonly end: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** What is asked of a block here. */
+type Sized = Pick<StoredRun['blocks'][number], 'numRows' | 'positions' | 'codec' | 'sketch' | 'bytes'>;
+
+/**
+ * Those that one block of `codec` each may take the place of, first to last: none of their rows is lossy, and it would be smaller. What
+ * a codec keeps exactly, recent tokens say, would only become larger. `lossy`: of the run. Coding one leaves the others as they are.
+ */
+export function* toCode(shape: KvShape, blocks: readonly Sized[], codec: KvCodec, { startIndex, contextEnd }: RunPlace, lossy: Lossy): Generator<BlockRange> {
+  const rowBytes = exactBytesPerToken(shape);
+  for (let first = 0, from = 0; first < blocks.length; ) {
+    // Where rows are missing, each block has positions of its own.
+    const most = blocks[first]!.positions ? 1 : codec.format.blockTokens;
+    let [end, to] = [first, from];
+    for (let block = blocks[end]; block && to - from < most && block.codec === null && !block.sketch && isExact(lossy, to, to + block.numRows); block = blocks[++end]) to += block.numRows;
+    if (to > from && codec.encodedBytes(to - from, { startIndex: startIndex + from, contextEnd }) < (to - from) * rowBytes) {
+      yield { first, end, from, to };
+      [first, from] = [end, to];
+    } else from += blocks[first++]!.numRows;
+  }
+}
+
+/** The first of them; null: there are none. */
+export function nextToCode(shape: KvShape, { blocks }: StoredRun, codec: KvCodec, place: RunPlace, lossy: Lossy): BlockRange | null {
+  return toCode(shape, blocks, codec, place, lossy).next().value ?? null;
+}
+
+/** Bytes of a run, all of it as it was computed, that comes into the store coded. */
+export function codedBytes(shape: KvShape, numRows: number, codec: KvCodec, place: RunPlace): number {
+  const rowBytes = exactBytesPerToken(shape);
+  const blocks = Array.from({ length: Math.ceil(numRows / BLOCK_TOKENS) }, (_, i): Sized => {
+    const length = Math.min(BLOCK_TOKENS, numRows - i * BLOCK_TOKENS);
+    return { numRows: length, positions: null, codec: null, bytes: length * rowBytes };
+  });
+  let bytes = numRows * rowBytes;
+  for (const { from, to } of toCode(shape, blocks, codec, place, [])) bytes += codec.encodedBytes(to - from, { ...place, startIndex: place.startIndex + from }) - (to - from) * rowBytes;
+  return bytes;
+}
+
+/**
+ * Bytes that are kept free where blocks of all rows are compressed: for a page of the window that is coded before it is given back,
+ * also where a context begins and ends in it, and for what splitting a block may take beyond what it took; both of the codec that takes most.
+ */
+export function codingReserve(compression: Compression | null, shape: KvShape): number {
+  if (!compression || compression.only !== null) return 0;
+  return Math.max(...compression.rungs.flatMap(({ codec }) => [codec.format.blockTokens * exactBytesPerToken(shape), codedBytes(shape, PAGE_SLOTS, codec, { startIndex: 0, contextEnd: PAGE_SLOTS })]));
+}
