@@ -5,6 +5,7 @@ import { scratchRows } from '../../engine/batch.ts';
 import { type CodecName, codecNamed } from '../../engine/cache/codecs/registry.ts';
 import type { KvCodec } from '../../engine/cache/codecs/kvCodec.ts';
 import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
+import { codingReserve } from '../../engine/cache/toCode.ts';
 import { PAGE_SLOTS } from '../../engine/cache/window.ts';
 import { Engine } from '../../engine/engine.ts';
 import { parseConfig } from '../../engine/model/hfConfig.ts';
@@ -85,8 +86,8 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'kvquant3'])('built-in model, %s: ov
   expect(await answers()).toEqual(expected);
   expect(engine.stats().events.promotions).toBeGreaterThan(0);
   // Under a ceiling that has no room for the copies, and for two of them at a time.
-  // What coding a block takes meanwhile is beside them.
-  engine.setMaxBytes(bytes(950 + codec.format.blockTokens));
+  // What coding takes meanwhile is beside them.
+  engine.setMaxBytes(bytes(950) + codingReserve(compression, window.shape));
   expect(await answers()).toEqual(expected);
   expect(engine.stats().events.preemptions).toBeGreaterThan(0);
   await runner.dispose();
