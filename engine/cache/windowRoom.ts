@@ -113,9 +113,10 @@ export class WindowRoom {
     if (!isLast(run)) return [];
     const all = run.slots!.length;
     if (this.#hasStoreRoom(run)) return [{ node: run, length: all, codec: null }];
-    const toPage = this.#slots.numHeld - this.#pageLess;
+    const target = Math.max(this.#pageLess, this.#initialSlots);
+    const toPage = this.#slots.numHeld - target;
     const { maxBytes, limit, bytesPerSlot } = this.#ceiling;
-    const room = Math.min(maxBytes - this.#window.bytes, limit - this.#pageLess * bytesPerSlot) - this.#store.bytes;
+    const room = Math.min(maxBytes - this.#window.bytes, limit - target * bytesPerSlot) - this.#store.bytes;
     const coded = coding ? codedPage(runs, toPage, room, coding, this.#window.shape) : [];
     if (coded.length > 0) return coded;
     const page = run.pruned ? all : Math.min(RECLAIM_TOKENS, all);
@@ -126,9 +127,9 @@ export class WindowRoom {
     return length > 0 ? [{ node: run, length, codec: null }] : [];
   }
 
-  /** P without its last page; at least what it always is. */
+  /** P without its last page. */
   get #pageLess(): number {
-    return Math.max(this.#initialSlots, roundUp(this.#window.numSlots, WINDOW_STEP) - WINDOW_STEP);
+    return roundUp(this.#window.numSlots, WINDOW_STEP) - WINDOW_STEP;
   }
 
   /** P with room for so many slots. */

@@ -106,6 +106,14 @@ test.each([0, 100])('what a long context has set aside leaves a full window a pa
   expect(left).toBeGreaterThanOrEqual(2048 - 256 + room);
 });
 
+test.each([1000, 3000])('a window of a page becomes smaller than one: %i tokens of a long context', (numTokens) => {
+  const { cache, window } = newCache(256, 2048, { spillFile: new SpillFile(tmpdir(), 1e9, () => {}) });
+  cached(cache, window, run(256, 1));
+  cache.setAside(numTokens);
+  cache.checkIntegrity();
+  expect([cache.windowSlots.total < 256, cache.available < 256]).toEqual([true, true]);
+});
+
 test('a lower ceiling is kept a page at a time: the one before holds meanwhile, and what has room under the new one stays', () => {
   const { cache, window } = newCache(2048, 2048);
   cached(cache, window, run(2048, 1));
