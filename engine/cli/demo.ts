@@ -9,7 +9,7 @@ import { bytes, count, doneLine, printJson, statsLine, table } from './output.ts
 import { withClient } from './session.ts';
 
 const NAMES = ['completion', 'chat', 'summary'];
-const QUESTION = 'Which classes does this file define?';
+const QUESTION = 'What is this file for?';
 
 /** A file of this project that fits the built-in model's context whole. */
 function defaultFile(): string {

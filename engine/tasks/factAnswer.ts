@@ -3,7 +3,7 @@
  * the lines that say it. What the tree does not say is not said: the model is asked then. Pure.
  */
 import type { Definition, Facts, Import, Parameter } from '../text/facts.ts';
-import type { FactQuestion, QuestionLanguage } from './factQuestion.ts';
+import { type FactQuestion, isList, type ListKind, type QuestionLanguage } from './factQuestion.ts';
 
 /** More of one name are a list that nobody reads. */
 const MOST_PLACES = 8;
@@ -22,6 +22,7 @@ export function factAnswer(question: FactQuestion, facts: Facts, text: string, p
   const name = CONSTRUCTOR.test(question.name) && !occurs(text, question.name) ? (['constructor', '__init__'].find((each) => occurs(text, each)) ?? question.name) : question.name;
   const words = WORDS[language];
   if (kind === 'imports') return facts.broken ? undefined : importsAnswer(facts, path, language);
+  if (isList(kind)) return facts.broken ? undefined : listAnswer(kind, facts, language);
   if (![name, ...(question.parameter === undefined || kind === 'exists' ? [] : [question.parameter])].every((each) => occurs(text, each)) || (owner !== undefined && !occurs(text, owner))) {
     const absent = [owner, name, question.parameter].find((each) => each !== undefined && !occurs(text, each)) as string;
     // A word without marks may be none of a program.
@@ -116,6 +117,21 @@ function importsAnswer({ imports, reexports }: Facts, path: string, language: Qu
   return WORDS[language].imports(quoted(path), top, deeper, modules(reexports), lines);
 }
 
+/** What stands inside a function or a class is named apart: nobody can use it from elsewhere by that name. */
+function listAnswer(kind: ListKind, { definitions }: Facts, language: QuestionLanguage): string | undefined {
+  const all = definitions.filter((definition) => definition.kind === DEFINES[kind]);
+  const isOwn = ({ local, owner }: Definition): boolean => !local && owner === undefined;
+  const firsts = (some: readonly Definition[]): Definition[] => some.filter(({ name }, i) => some.findIndex((each) => each.name === name) === i);
+  const own = firsts(all.filter(isOwn));
+  const inside = firsts(all.filter((definition) => !isOwn(definition)));
+  if (own.length + inside.length > MOST_NAMES) return undefined;
+  const { defines, inside: within } = WORDS[language];
+  const places = (some: readonly Definition[]): string => joined(some.map(({ name, line }) => `${quoted(name)} (${WORDS[language].line} ${line})`), language);
+  return [defines(kind, own.length, places(own)), ...(inside.length ? [within(places(inside))] : [])].join(' ');
+}
+
+const DEFINES: Readonly<Record<ListKind, Definition['kind']>> = { classes: 'class', functions: 'function', types: 'type' };
+
 function whereAnswer(called: readonly Definition[], from: readonly Import[], name: string, language: QuestionLanguage): string {
   const words = WORDS[language];
   const shown = ({ text }: Definition): string | undefined => (text.length <= LONGEST_LINE && !text.includes('`') ? text : undefined);
@@ -140,8 +156,11 @@ function qualified(all: readonly Definition[], name: string, owner: string | und
 }
 
 function listed(names: readonly string[], language: QuestionLanguage): string {
-  const each = names.map(quoted);
-  return each.length === 1 ? (each[0] as string) : `${each.slice(0, -1).join(', ')} ${language === 'en' ? 'and' : 'e'} ${each.at(-1)}`;
+  return joined(names.map(quoted), language);
+}
+
+function joined(each: readonly string[], language: QuestionLanguage): string {
+  return each.length < 2 ? each.join('') : `${each.slice(0, -1).join(', ')} ${language === 'en' ? 'and' : 'e'} ${each.at(-1)}`;
 }
 
 function sentence(places: readonly string[], subject: string, language: QuestionLanguage): string {
@@ -156,6 +175,12 @@ const span = (lines: readonly number[], one: string, many: string): string => {
 
 const WORDS = {
   en: {
+    line: 'line',
+    defines: (kind: ListKind, n: number, places: string) => {
+      const [one, many] = ({ classes: ['class', 'classes'], functions: ['function', 'functions'], types: ['type', 'types'] } as const)[kind];
+      return n === 0 ? `This file defines no ${many} at its top level.` : `This file defines the ${n === 1 ? one : many} ${places}.`;
+    },
+    inside: (places: string) => `Inside others it defines ${places}.`,
     defined: (n: string) => `${n} is defined`,
     where: (line: number, text?: string) => `in line ${line}${text === undefined ? '' : `: \`${text}\``}`,
     missing: (n: string, path: string) => `There is no ${n} in ${path}.`,
@@ -179,6 +204,12 @@ const WORDS = {
     ].join(' '),
   },
   pt: {
+    line: 'linha',
+    defines: (kind: ListKind, n: number, places: string) => {
+      const [none, one, many] = ({ classes: ['classes', 'a classe', 'as classes'], functions: ['funções', 'a função', 'as funções'], types: ['tipos', 'o tipo', 'os tipos'] } as const)[kind];
+      return n === 0 ? `Este arquivo não define ${none} no nível do arquivo.` : `Este arquivo define ${n === 1 ? one : many} ${places}.`;
+    },
+    inside: (places: string) => `Dentro de outras definições há ${places}.`,
     defined: (n: string) => `${n} está definido`,
     where: (line: number, text?: string) => `na linha ${line}${text === undefined ? '' : `: \`${text}\``}`,
     missing: (n: string, path: string) => `Não há ${n} em ${path}.`,

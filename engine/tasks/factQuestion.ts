@@ -8,7 +8,10 @@ import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
 const LANGUAGES = ['en', 'pt'] as const;
 export type QuestionLanguage = (typeof LANGUAGES)[number];
 
-type FactKind = 'imports' | 'members' | 'parameters' | 'type' | 'default' | 'returns' | 'base' | 'owner' | 'where' | 'exists';
+/** Of a file: what of one kind it defines. */
+export type ListKind = 'classes' | 'functions' | 'types';
+
+type FactKind = 'imports' | ListKind | 'members' | 'parameters' | 'type' | 'default' | 'returns' | 'base' | 'owner' | 'where' | 'exists';
 
 export interface FactQuestion {
   kind: FactKind;
@@ -38,6 +41,10 @@ const PATTERNS: Readonly<Record<QuestionLanguage, readonly (readonly [FactKind, 
     ['imports', '(?:what|which)(?: all)?(?: other| external)?(?: NOUN)? (?:does|do) (?:this file|the file|it) (?:imports?|requires?|depends? on)(?: here)?'],
     ['imports', '(?:what|which) (?:(?:is|are) imported|NOUN (?:is|are) (?:imported|required))(?: here)?'],
     ['imports', '(?:what|which) (?:are the |are )?(?:imports?|imported modules|dependencies)(?: (?:are there|there are|does (?:this|the) file have))?'],
+    ...(['classes', 'functions', 'types'] as const).flatMap((kind) => [
+      [kind, `(?:what|which|how many) ${kind} (?:(?:does|do) )?(?:this file|the file|it) (?:defines?|declares?|has|have|contains?)(?: here)?`] as const,
+      [kind, `(?:what|which|how many)(?: are)?(?: all)?(?: of)?(?: the)? ${kind}(?: are)?(?: there| defined| declared| here)*`] as const,
+    ]),
     ['members', '(?:what|which)(?: are)?(?: all)?(?: the)? (?:methods?|members|member functions)(?: does| do| are there| are defined| has)? ?(?:IN )?KN(?: have| has| define| defines| contain| offer)?'],
     ['parameters', '(?:what|which|how many)(?: are)?(?: the)? PARAMS (?:does|do|can|must|should) KNO (?:take|accept|have|expect|receive|need|require|get)s?'],
     ['parameters', '(?:what|which)(?: are)?(?: all)?(?: the)?(?: names of the)? PARAMS IN KNO'],
@@ -65,6 +72,10 @@ const PATTERNS: Readonly<Record<QuestionLanguage, readonly (readonly [FactKind, 
   pt: [
     ['imports', '(?:o que|que|quais|quais são os) ?(?:módulos?|modulos?|pacotes?|bibliotecas?|dependências|arquivos)? ?(?:que )?(?:é |são )?(?:(?:este|esse|o) arquivo |ele )?(?:importa|importam|requer|importad[oa]s?)(?: (?:este|esse|o) arquivo)?(?: aqui)?'],
     ['imports', '(?:quais|que)(?: são)?(?: os| as)? (?:imports|importações|módulos importados|dependências)(?: há| existem)?'],
+    ...([['classes', 'classes'], ['functions', '(?:funções|funcoes)'], ['types', 'tipos']] as const).flatMap(([kind, word]) => [
+      [kind, `(?:que|quais|quant[ao]s) ${word} (?:que )?(?:(?:este|esse|o) arquivo|ele) (?:define|declara|tem|contém|possui)`] as const,
+      [kind, `(?:que|quais|quant[ao]s)(?: são)?(?: tod[ao]s)?(?: as| os)? ${word}(?: são| estão| foram| há| existem)?(?: definid[ao]s| declarad[ao]s)?(?: aqui)?(?: há| existem)?`] as const,
+    ]),
     ['members', '(?:que|quais)(?: são)?(?: todos)?(?: os)? (?:métodos|metodos|membros)(?: IN| tem| possui| há IN| existem IN) KN'],
     ['members', '(?:que|quais)(?: são)?(?: os)? (?:métodos|metodos|membros) (?:que )?KN (?:tem|possui|define|oferece)'],
     ['parameters', '(?:que|quais|quantos)(?: são)?(?: os)? PARAMS (?:que )?KNO (?:recebe|aceita|tem|espera|possui|toma|exige)'],
@@ -99,13 +110,13 @@ const AROUND: Readonly<Record<QuestionLanguage, { before: RegExp; behind: RegExp
     before: /^(?:(?:please|hi|hello|hey|ok|okay|so|and|kvasir|just)[, ]+|(?:can|could|would) you (?:please )?(?:tell|show) me[, ]+|(?:please )?(?:tell|show) me[, ]+|i(?: would|'d) like to know[, ]+|do you know )+/i,
     behind: /[, ]+(?:please|exactly|again)$/i,
     file: '(?:in|of|from|inside) (?:this|the|the current|the open|the attached) (?:file|module|document|code|script)|here',
-    list: /^(?:list|show|name|give me|what about)(?: all)? (?:of )?(?:the )?(?=(?:parameters|params|arguments|args|methods|members|imports|imported)\b)/i,
+    list: /^(?:list|show|name|give me|what about)(?: all)? (?:of )?(?:the )?(?=(?:parameters|params|arguments|args|methods|members|imports|imported|classes|functions|types)\b)/i,
   },
   pt: {
     before: /^(?:(?:por favor|oi|olá|ei|ok|então|e|kvasir)[, ]+|(?:(?:você )?(?:pode|poderia) )?(?:me )?(?:diga|dizer|mostre|mostrar)(?: me|-me)?[, ]+|(?:você )?sabe (?:me )?(?:dizer )?)+/i,
     behind: /[, ]+(?:por favor|exatamente)$/i,
     file: '(?:neste|nesse|deste|desse|no|do) (?:arquivo|módulo|documento|código)(?: aberto| atual)?|aqui',
-    list: /^(?:liste|mostre|cite|dê)(?: todos)? (?:os )?(?=(?:parâmetros|parametros|argumentos|métodos|metodos|membros|imports|módulos importados)(?![\p{L}]))/iu,
+    list: /^(?:liste|mostre|cite|dê)(?: tod[ao]s)? (?:[ao]s )?(?=(?:parâmetros|parametros|argumentos|métodos|metodos|membros|imports|módulos importados|classes|funções|funcoes|tipos)(?![\p{L}]))/iu,
   },
 };
 const FIRST = { en: 'which ', pt: 'quais ' };
@@ -168,13 +179,17 @@ const MARKED = /^[`'"]|[_$#.*\d]|\(\)$|\p{Ll}\p{Lu}/u;
 const IDENTIFIER = /^#?[\p{L}_$][\p{L}\w$]*(?:[.#][\p{L}_$#][\p{L}\w$]*)*$/u;
 const ARTICLE = /^(?:the|an?|os?|as?|uma?)\s*$/i;
 const DEFINED = /(?<!\p{L})(?:define|declare|implement|line |definid|declarad|implementad|linha )/iu;
+const CALLED = / (?:called|named|chamad[oa])\s*$/iu;
 const COMPUTED = /^\[[\w$.]+\]$/;
 
+export const isList = (kind: FactKind): kind is ListKind => kind === 'classes' || kind === 'functions' || kind === 'types';
+
 function questionOf(kind: FactKind, language: QuestionLanguage, { name, nameKind = '', owner, parameter }: Partial<Record<string, string>>, said: string, file: string): FactQuestion | undefined {
-  if (name === undefined) return kind === 'imports' ? { kind, language, name: '', sure: true } : undefined;
+  if (name === undefined) return kind === 'imports' || isList(kind) ? { kind, language, name: '', sure: true } : undefined;
   const [about, of, at] = [name, owner, parameter].map((part) => (part === undefined ? undefined : part.replace(/^[`'"]|[`'"]$/g, '').replace(/\(\)$/, '').replace(/^(?:\.\.\.|\*{1,2})(?=.)/, '')));
   if (about === undefined || [about, of, at].some((part) => part !== undefined && !IDENTIFIER.test(part) && !COMPUTED.test(part))) return undefined;
   const marked = [name, owner, parameter].map((part) => part === undefined || MARKED.test(part));
+  if (CALLED.test(nameKind)) marked[0] = true;
   // "Where is the error?", "does this file have tests?": any word, though something may be called so.
   const isKind = nameKind !== '' && !ARTICLE.test(nameKind);
   if (!marked[0] && !isKind && (kind === 'exists' || (kind === 'where' && (nameKind !== '' || !DEFINED.test(said))))) return undefined;

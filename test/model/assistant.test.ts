@@ -77,7 +77,7 @@ test('the ceiling follows the machine’s memory while an answer is written, dow
     const ceilings: number[] = [];
     talk.post({ ...LOAD, maxBytes: 0, memoryShare: 0.5 });
     talk.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
-    const question: ChatTask = { kind: 'chat', docIds: ['d'], messages: [{ role: 'user', content: 'Which functions does this file define?' }] };
+    const question: ChatTask = { kind: 'chat', docIds: ['d'], messages: [{ role: 'user', content: 'What is this file for?' }] };
     const alone = done(await talk.generate('alone', question, { maxTokens: 40, ignoreEos: true }));
     ceilings.push((await talk.stats()).maxBytes);
     const answer = talk.generate('pressed', question, { maxTokens: 40, ignoreEos: true });
@@ -144,7 +144,7 @@ test('completion, chat and summary of one file share its block, computed once, a
   const ask = (turn: string) =>
     Promise.all([
       talk.generate(`complete${turn}`, { kind: 'complete', docId: 'd', offset: SOURCE.length }),
-      talk.generate(`chat${turn}`, { kind: 'chat', docIds: ['d'], messages: [{ role: 'user', content: 'Which functions does this file define?' }] }, { maxTokens: 12 }),
+      talk.generate(`chat${turn}`, { kind: 'chat', docIds: ['d'], messages: [{ role: 'user', content: 'What is this file for?' }] }, { maxTokens: 12 }),
       talk.generate(`summary${turn}`, { kind: 'summarize', docId: 'd' }, { maxTokens: 12 }),
     ]);
   for (const { usage } of (await ask('1')).map(done)) {

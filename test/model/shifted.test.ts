@@ -16,7 +16,7 @@ afterAll(() => folder.remove());
 
 const LOAD = { modelDir: 'model', cacheDir: folder.dir, precision: 'int8', maxBytes: 50e6, threads: 2 } as const;
 const SOURCE = readFileSync('engine/cache/prefixTree.ts', 'utf8').slice(0, 4200);
-const ASK: ChatTask = { kind: 'chat', docIds: ['d'], messages: [{ role: 'user', content: 'Which functions does this file define?' }] };
+const ASK: ChatTask = { kind: 'chat', docIds: ['d'], messages: [{ role: 'user', content: 'What is this file for?' }] };
 const EDIT = { start: 900, end: 900, text: '\n/** One more line. */\n' };
 
 async function withModel(reuseShifted: boolean, work: (client: Client, klMean: number | undefined) => Promise<void>): Promise<void> {

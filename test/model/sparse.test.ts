@@ -100,7 +100,7 @@ test('built-in model: nearly twice the window is read; the question finds what s
   const source = await readFile('test/fixtures/heldout/cache-store.ts.txt', 'utf8');
   const spillFile = new SpillFile(folder.dir, 1e9, () => {});
   const doc = new SourceDocument('store', 'cache/store.ts', source);
-  const { promptIds, numBlockTokens } = chatPrompt(layout, { doc, messages: [{ role: 'user', content: 'Which classes does this file define?' }], answerTokens: 64 });
+  const { promptIds, numBlockTokens } = chatPrompt(layout, { doc, messages: [{ role: 'user', content: 'What is this file for?' }], answerTokens: 64 });
   expect(promptIds.length).toBeGreaterThan(1000);
   const contexts: Int32Array[] = [];
   const watched: ModelRunner = {

@@ -37,7 +37,7 @@ function talk() {
     },
     question: async (docId: string, secret = false): Promise<{ usage: Usage; text: string }> => {
       assistant.handle({ type: 'documentChanged', docId, version: 1, path: docId, text: FILE, ...(secret ? { secret } : {}) });
-      const done = await ask({ type: 'generate', requestId: `ask ${docId}`, priority: 'chat', task: { kind: 'chat', docIds: [docId], messages: [{ role: 'user', content: 'Which classes does this file define?' }] }, sampling: { maxTokens: 8 } });
+      const done = await ask({ type: 'generate', requestId: `ask ${docId}`, priority: 'chat', task: { kind: 'chat', docIds: [docId], messages: [{ role: 'user', content: 'What is this file for?' }] }, sampling: { maxTokens: 8 } });
       if (done.type !== 'done') throw new Error('it has no answer');
       return done;
     },

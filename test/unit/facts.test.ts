@@ -93,6 +93,13 @@ async function answer(message: string, text: string, path: string): Promise<stri
 describe('TypeScript', () => {
   it.each([
     ['Which modules does this file import?', 'This file imports `node:fs` and `./row` (lines 1–2). Inside blocks or functions it imports `./late`.'],
+    ['Which classes does this file define?', 'This file defines the class `Store` (line 5).'],
+    ['which functions are there in store.ts?', 'This file defines the functions `join` (line 21), `take` (line 22) and `over` (line 23). Inside others it defines `inner` (line 15).'],
+    ['list all the functions', 'This file defines the functions `join` (line 21), `take` (line 22) and `over` (line 23). Inside others it defines `inner` (line 15).'],
+    ['How many types does it define?', 'This file defines the type `Closable` (line 27).'],
+    ['Quais funções este arquivo define?', 'Este arquivo define as funções `join` (linha 21), `take` (linha 22) e `over` (linha 23). Dentro de outras definições há `inner` (linha 15).'],
+    ['Quantas classes há neste arquivo?', 'Este arquivo define a classe `Store` (linha 5).'],
+    ['liste os tipos', 'Este arquivo define o tipo `Closable` (linha 27).'],
     ['what are the methods of Store?', '`Store` has the methods `constructor`, `flush` and `close` and the accessor `size` (from line 5), besides those that it inherits.'],
     ['What parameters does `flush` take?', '`flush` takes `force` and `...rest` (line 14).'],
     ['What parameters does `Store` take?', '`Store` takes `path` and `limit` (line 8).'],
@@ -112,6 +119,8 @@ describe('TypeScript', () => {
     ['Where is `close` defined?', '`close` is defined in line 18: `abstract close(): void;`, and in line 28: `close(): void;`.'],
     ['Where is `totalValue` defined?', 'There is no `totalValue` in `src/store.ts`.'],
     ['What parameters does `Flush` take?', 'There is no `Flush` in `src/store.ts`. There is `flush` (line 14).'],
+    ['is there a function called total?', 'There is no `total` in `src/store.ts`.'],
+    ['Is there a total?', undefined],
     ['Is there a function called totalValue?', 'There is no `totalValue` in `src/store.ts`.'],
     ['Quais parâmetros `flush` recebe?', '`flush` recebe `force` e `...rest` (linha 14).'],
     ['Quais módulos este arquivo importa?', 'Este arquivo importa `node:fs` e `./row` (linhas 1–2). Dentro de blocos ou funções importa `./late`.'],
@@ -297,7 +306,7 @@ test('other languages and longer texts have no facts', async () => {
 });
 
 test.each([
-  'What does `totalValue` return?', 'Which classes does this file define?', 'What does this file do?', 'Where is it defined?', 'What parameters should I pass to `f` to sort it?',
+  'What does `totalValue` return?', 'Which classes does this file use?', 'What are the functions for?', 'Which functions does this file define and why?', 'Which functions should I test?', 'Quais funções devo testar?', 'What does this file do?', 'Where is it defined?', 'What parameters should I pass to `f` to sort it?',
   'Where is `foo` defined and why?', 'What is the type of `x`?', 'What does this function take?', 'Which methods does this class have?', 'Explain the parameters of `f`', 'Where is other.ts defined?',
   'Which modules does this file import from the network?', 'Where is `foo` defined? And `bar`?', 'Add a parameter to `f`', 'Qual é o tipo disso?', 'O que `f` retorna?', 'Explique a classe `C`', `Where is \`${'x'.repeat(300)}\` defined?`, '',
 ])('not a question for a fact: %s', (message) => expect(factQuestion(message, 'src/a.ts')).toBeUndefined());

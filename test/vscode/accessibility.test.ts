@@ -44,7 +44,7 @@ editorSuite('accessibility', { 'src/inventory.ts': INVENTORY }, (editor) => {
     const window = editor();
     await window.openFile('src/inventory.ts');
     await window.runCommand('Kvasir: Open Chat');
-    const answer = await window.ask('Which classes does this file define?');
+    const answer = await window.ask('What is this file for?');
     await expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
   });
 

@@ -101,7 +101,7 @@ editorSuite('odd files', FILES, (editor) => {
     writeFileSync(window.file('src/anew.py'), LINES.replaceAll('value', 'anew'));
     await window.openFile('src/anew.py');
     const numAnswers = await window.answers.count();
-    const answer = await window.ask('Which functions does this file define?');
+    const answer = await window.ask('What is this file for?');
     expect(await answer.getAttribute('data-state')).toBe('streaming');
     // The question is on its way to the disk.
     await window.page.waitForTimeout(100);

@@ -13,7 +13,7 @@ import type { EditorServerAddress } from './server.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 const SETTINGS = ['kvasir.engine.transport', 'kvasir.engine.unloadAfterMinutes', 'kvasir.engine.threads', 'kvasir.model', 'kvasir.cache.maxBytes'];
-const QUESTION = 'Which classes does this file define?';
+const QUESTION = 'What is this file for?';
 /** An answer that has ended well: whether it is right is another matter. */
 const DONE = /^done: This file/;
 /** Long to read, and not read before it is asked about. */

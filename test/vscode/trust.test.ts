@@ -34,7 +34,7 @@ editorSuite(
       await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');
       await window.press('Escape');
       await window.runCommand('Kvasir: Open Chat');
-      const answer = await window.ask('Which classes does this file define?');
+      const answer = await window.ask('What is this file for?');
       await expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
       await window.screenshot('trust-restricted');
       expect(await window.toasts()).toEqual([]);
