@@ -315,6 +315,8 @@ export type EngineMessage =
       diagnostics: string[];
       /** The model has written more that it is not sure enough of. */
       heldBack?: true;
+      /** Read off the only attached file's syntax tree, whose lines the text names: no model was asked. */
+      fact?: true;
     }
   | { type: 'reply'; requestId: string; value: ReplyValue }
   /** For the log: something is not as it should be, and nothing is lost by it. */

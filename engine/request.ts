@@ -38,6 +38,8 @@ export function outcomeOf(parts: readonly Outcome[]): Outcome {
 export interface Presentation extends Pick<PreparedRequest, 'shape' | 'notes' | 'confidence'> {
   /** Whether `topLogprobs` are reported. */
   withAlternatives: boolean;
+  /** No model writes it. */
+  fact?: true;
 }
 
 export class Request {
@@ -108,6 +110,7 @@ export class Request {
       timings,
       diagnostics: [...this.#presentation.notes, ...(note === undefined ? [] : [note])],
       ...(heldBack ? { heldBack } : {}),
+      ...(this.#presentation.fact ? { fact: true } : {}),
     });
   }
 

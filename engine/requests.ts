@@ -102,7 +102,7 @@ export class Requests {
         if (waiting.aborted) this.abort(requestId, model);
         return;
       }
-      const { request } = this.#open(requestId, { shape: (text) => ({ text, stop: false }), notes: [t('read off the syntax tree of {0}, not written by the model', doc.path)], withAlternatives: false });
+      const { request } = this.#open(requestId, { shape: (text) => ({ text, stop: false }), notes: [t('read off the syntax tree of {0}, not written by the model', doc.path)], withAlternatives: false, fact: true });
       request.addText(answer);
       const timings = { queueMs: 0, ttftMs: performance.now() - startMs, tpotMs: 0 };
       this.#close(requestId, () => request.finish({ finishReason: 'stop', usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0, blockTokens: 0 }, timings }));

@@ -119,7 +119,7 @@ const AROUND: Readonly<Record<QuestionLanguage, { before: RegExp; behind: RegExp
     list: /^(?:liste|mostre|cite|dê)(?: tod[ao]s)? (?:[ao]s )?(?=(?:parâmetros|parametros|argumentos|métodos|metodos|membros|imports|módulos importados|classes|funções|funcoes|tipos)(?![\p{L}]))/iu,
   },
 };
-const FIRST = { en: 'which ', pt: 'quais ' };
+const FIRST = { en: 'which are the ', pt: 'quais são os ' };
 
 const COMPILED = Object.fromEntries(LANGUAGES.map((language) => [language, PATTERNS[language].map(([kind, pattern]) => [kind, compiled(pattern, language)] as const)])) as Record<QuestionLanguage, (readonly [FactKind, RegExp])[]>;
 
@@ -185,7 +185,8 @@ const COMPUTED = /^\[[\w$.]+\]$/;
 export const isList = (kind: FactKind): kind is ListKind => kind === 'classes' || kind === 'functions' || kind === 'types';
 
 function questionOf(kind: FactKind, language: QuestionLanguage, { name, nameKind = '', owner, parameter }: Partial<Record<string, string>>, said: string, file: string): FactQuestion | undefined {
-  if (name === undefined) return kind === 'imports' || isList(kind) ? { kind, language, name: '', sure: true } : undefined;
+  // Two words, "which functions?", ask on from what was said before.
+  if (name === undefined) return (kind === 'imports' || isList(kind)) && said.includes(' ', said.indexOf(' ') + 1) ? { kind, language, name: '', sure: true } : undefined;
   const [about, of, at] = [name, owner, parameter].map((part) => (part === undefined ? undefined : part.replace(/^[`'"]|[`'"]$/g, '').replace(/\(\)$/, '').replace(/^(?:\.\.\.|\*{1,2})(?=.)/, '')));
   if (about === undefined || [about, of, at].some((part) => part !== undefined && !IDENTIFIER.test(part) && !COMPUTED.test(part))) return undefined;
   const marked = [name, owner, parameter].map((part) => part === undefined || MARKED.test(part));

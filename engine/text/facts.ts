@@ -11,7 +11,7 @@ export interface Parameter {
   value?: string;
 }
 
-type DefinitionKind = 'function' | 'method' | 'accessor' | 'class' | 'type' | 'value';
+type DefinitionKind = 'function' | 'method' | 'accessor' | 'class' | 'type' | 'namespace' | 'value';
 
 export interface Definition {
   kind: DefinitionKind;
@@ -60,7 +60,7 @@ const FUNCTIONS = /^(function_declaration|generator_function_declaration|functio
 const CLASSES = /^(class|class_declaration|abstract_class_declaration|class_definition|interface_declaration)$/;
 const SCRIPT_TYPES = [
   'function_declaration', 'generator_function_declaration', 'function_signature', 'method_definition', 'method_signature', 'abstract_method_signature', 'class_declaration',
-  'abstract_class_declaration', 'interface_declaration', 'type_alias_declaration', 'enum_declaration', 'variable_declarator', 'public_field_definition', 'field_definition', 'property_signature', 'pair', 'assignment_expression', 'internal_module', 'module',
+  'abstract_class_declaration', 'interface_declaration', 'type_alias_declaration', 'enum_declaration', 'variable_declarator', 'public_field_definition', 'field_definition', 'property_signature', 'pair', 'assignment_expression', 'internal_module', 'module', 'export_statement',
 ];
 const PYTHON_TYPES = ['function_definition', 'class_definition', 'assignment'];
 
@@ -77,6 +77,7 @@ export function factsOf(tree: Tree, grammar: string, text: string): Facts | unde
 }
 
 function definitionsAt(node: Node, lines: readonly string[]): Definition[] {
+  if (node.type === 'export_statement') return unnamed(node, lines);
   const name = node.childForFieldName('name') ?? node.childForFieldName('property') ?? node.childForFieldName('key') ?? node.childForFieldName('left');
   // `const { a } = require('a')` imports.
   if (!name || name.isMissing || (node.type === 'variable_declarator' && isRequire(node.childForFieldName('value')))) return [];
@@ -110,13 +111,26 @@ function definition(node: Node, name: Node, lines: readonly string[]): Definitio
   const about = FUNCTIONS.test(node.type) || CLASSES.test(node.type) || !value || !(FUNCTIONS.test(value.type) || CLASSES.test(value.type)) ? node : value;
   const place = placeOf(node);
   const owner = on ?? place.owner;
-  const callable = FUNCTIONS.test(about.type);
   const kind = kindOf(about, owner !== undefined);
   if (kind === 'value' && (place.local || !/^(variable_declarator|public_field_definition|field_definition|property_signature|assignment)$/.test(node.type))) return undefined;
   const parts = [name, ...['parameters', 'parameter', 'return_type'].map((field) => about.childForFieldName(field))];
   const found: Definition = { kind, name: called, local: place.local, ...whereIs(name, lines), broken: isBroken(node, parts), brokenInside: node.hasError };
   if (owner !== undefined) found.owner = owner;
-  if (callable) found.parameters = parametersOf(about, owner !== undefined);
+  return described(found, about);
+}
+
+/** `export default function () {}` is called `default`. */
+function unnamed(node: Node, lines: readonly string[]): Definition[] {
+  const value = node.childForFieldName('value');
+  if (!value || !(FUNCTIONS.test(value.type) || CLASSES.test(value.type)) || value.childForFieldName('name')) return [];
+  const parts = ['parameters', 'parameter', 'return_type'].map((field) => value.childForFieldName(field));
+  return [described({ kind: kindOf(value, false), name: 'default', local: false, ...whereIs(node, lines), broken: isBroken(node, parts), brokenInside: node.hasError }, value)];
+}
+
+/** With what follows a function's or a class's name. */
+function described(found: Definition, about: Node): Definition {
+  const callable = FUNCTIONS.test(about.type);
+  if (callable) found.parameters = parametersOf(about, found.owner !== undefined);
   const returns = typeText(about.childForFieldName('return_type'));
   if (callable && returns !== undefined) found.returns = returns;
   if (CLASSES.test(about.type)) {
@@ -140,7 +154,8 @@ function nameOf(node: Node): [string | undefined, string?] {
 }
 
 function kindOf(node: Node, isMember: boolean): DefinitionKind {
-  if (/^(type_alias_declaration|enum_declaration|interface_declaration|internal_module|module)$/.test(node.type)) return 'type';
+  if (/^(internal_module|module)$/.test(node.type)) return 'namespace';
+  if (/^(type_alias_declaration|enum_declaration|interface_declaration)$/.test(node.type)) return 'type';
   if (CLASSES.test(node.type)) return 'class';
   if (!FUNCTIONS.test(node.type)) return 'value';
   if (!isMember) return 'function';

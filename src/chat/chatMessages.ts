@@ -44,6 +44,8 @@ export interface AssistantTurn {
   footer?: string;
   /** Reused share of the prompt, 0..1; drawn beside the footer. */
   reused?: number;
+  /** The file whose lines the text names. */
+  linesOf?: Pick<ContextRef, 'uri' | 'path'>;
   /** What the user should know of the answer: text left out, stopped early. */
   notes: string[];
   /** Set in state "error". */

@@ -127,7 +127,7 @@ export class Conversation {
       else if ('missing' in prepared) answer.notes = [prepared.missing];
       else {
         if (prepared.prompt !== undefined && prepared.prompt !== question.text) question.prompt = prepared.prompt;
-        await this.#generate(answer, prepared, ask, abort.signal);
+        await this.#generate(answer, question.context, prepared, ask, abort.signal);
       }
       answer.state = 'done';
     } catch (error) {
@@ -139,7 +139,7 @@ export class Conversation {
     }
   }
 
-  async #generate(answer: AssistantTurn, prepared: Prepared, { priority, sampling }: Ask, signal: AbortSignal): Promise<void> {
+  async #generate(answer: AssistantTurn, context: readonly ContextRef[], prepared: Prepared, { priority, sampling }: Ask, signal: AbortSignal): Promise<void> {
     const done = await this.#options.engine.generate({
       task: prepared.task,
       priority,
@@ -152,6 +152,8 @@ export class Conversation {
     });
     answer.text = done.text || answer.text;
     answer.notes = [...(prepared.notes ?? []), ...done.diagnostics, ...(done.finishReason === 'abort' ? [this.#options.notes.stopped] : [])];
+    const [about] = context;
+    if (done.fact && about && context.every(({ uri }) => uri === about.uri)) answer.linesOf = { uri: about.uri, path: about.path.replace(/:[\d-]+$/, '') };
     if (done.usage.promptTokens > 0) {
       answer.footer = footerOf(done);
       answer.reused = done.usage.cachedTokens / done.usage.promptTokens;

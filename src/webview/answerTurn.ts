@@ -1,11 +1,13 @@
 /** One answer: its blocks, changed in place while it streams, what the user should know of it, and its footer. */
-import type { AssistantTurn, Strings } from '../chat/chatMessages.ts';
+import type { AssistantTurn, ContextRef, Strings } from '../chat/chatMessages.ts';
 import { type CodeActions, frameCode } from './codeBlock.ts';
 import { button, confirmCopy, element, iconButton } from './dom.ts';
 import { icon, ring } from './icons.ts';
+import { linkLines } from './lineLinks.ts';
 import { toBlocks } from './markdown.ts';
 
 export interface AnswerActions extends CodeActions {
+  openRef(ref: ContextRef): void;
   regenerate(anyway: boolean): void;
   chooseModel(): void;
   showLog(): void;
@@ -19,6 +21,8 @@ export class AnswerTurn {
   readonly #body = element('div', { class: 'body' });
   /** What is shown: the source of each block, in the order of the body's children. */
   #sources: string[] = [];
+  /** Which file's lines those have links to. */
+  #linesOf: string | undefined;
 
   constructor(turn: AssistantTurn, strings: Strings, actions: AnswerActions) {
     this.#strings = strings;
@@ -47,19 +51,22 @@ export class AnswerTurn {
   /** Leaves the blocks alone that are as they were. */
   #showBody(turn: AssistantTurn): void {
     const blocks = toBlocks(turn.text);
+    if (turn.linesOf?.uri !== this.#linesOf) this.#sources = [];
+    this.#linesOf = turn.linesOf?.uri;
     const firstChanged = blocks.findIndex((block, i) => block.source !== this.#sources[i]);
     const kept = firstChanged < 0 ? blocks.length : firstChanged;
     this.#body.querySelector('.caret')?.remove();
     while (this.#body.children.length > kept) this.#body.lastElementChild!.remove();
-    for (const block of blocks.slice(kept)) this.#body.append(this.#makeBlock(block.toHtml()));
+    for (const block of blocks.slice(kept)) this.#body.append(this.#makeBlock(block.toHtml(), turn.linesOf));
     this.#sources = blocks.map(({ source }) => source);
   }
 
-  #makeBlock(html: string): Element {
+  #makeBlock(html: string, linesOf: AssistantTurn['linesOf']): Element {
     const holder = element('div', {});
     holder.innerHTML = html;
     for (const block of holder.querySelectorAll('pre')) frameCode(block, this.#strings, this.#actions);
     for (const table of holder.querySelectorAll('table')) table.replaceWith(element('div', { class: 'wide', tabindex: '0' }, table.cloneNode(true)));
+    if (linesOf) linkLines(holder, (line) => `${linesOf.path}:${line}`, (line) => this.#actions.openRef(lineRef(linesOf, line)));
     // One element each, so that a block can be found by its number.
     return holder.childElementCount === 1 ? holder.firstElementChild! : holder;
   }
@@ -99,6 +106,11 @@ export class AnswerTurn {
     const { refused, chooseModel, tryAnyway } = this.#strings;
     return notice('refusal', refused.replace('{0}', () => model), button(chooseModel, { class: 'link' }, this.#actions.chooseModel), button(tryAnyway, { class: 'link regenerate' }, () => this.#actions.regenerate(true)));
   }
+}
+
+/** A cursor before a line, from 1. */
+function lineRef({ uri, path }: NonNullable<AssistantTurn['linesOf']>, line: number): ContextRef {
+  return { kind: 'selection', uri, name: `${path}:${line}`, path, range: { startLine: line - 1, startCharacter: 0, endLine: line - 1, endCharacter: 0 } };
 }
 
 function notice(className: string, message: string, ...links: HTMLElement[]): HTMLElement {

@@ -32,6 +32,20 @@ const untilStopped = ({ onChunk, signal }: GenerateRequest): Promise<Done> => {
 };
 
 describe('conversation', () => {
+  test('what is read off a file says whose lines it names, where that is one file', async () => {
+    const { conversation, ask } = conversationOf(async () => ({ ...DONE, fact: true, usage: { ...DONE.usage, promptTokens: 0, cachedTokens: 0 } }));
+    const file = { kind: 'file', uri: 'file:///w/a.ts', name: 'a.ts', path: 'a.ts' } as const;
+    const selection = { ...file, kind: 'selection', name: 'f', path: 'a.ts:3-4' } as const;
+    await ask('Where?', { context: [selection, file] });
+    expect(conversation.turns.at(-1)).toMatchObject({ linesOf: { uri: file.uri, path: 'a.ts' } });
+    expect(conversation.turns.at(-1)).not.toHaveProperty('footer');
+    await ask('Where?', { context: [file, { ...file, uri: 'file:///w/b.ts' }] });
+    expect(conversation.turns.at(-1)).not.toHaveProperty('linesOf');
+    const written = conversationOf(speak);
+    await written.ask('Where?', { context: [file] });
+    expect(written.conversation.turns.at(-1)).not.toHaveProperty('linesOf');
+  });
+
   test('question and empty answer, pieces, then the whole answer with its footer', async () => {
     const { conversation, changes, ask } = conversationOf(speak);
     await ask('Hi');

@@ -230,6 +230,9 @@ describe('what is easily read wrongly', () => {
     ['What parameters does `Geo` take?', undefined],
     ['Which methods does `Geo` have?', undefined],
     // Any word may be what something is called.
+    ['Which functions does this file define?', 'This file defines the functions `area` (line 23), `outer` (line 27) and `default` (line 33).'],
+    ['What types are declared here?', 'This file defines no types at its top level.'],
+    ['What does `default` take?', '`default` takes `{ title }` (line 33).'],
     ['Where is the value?', undefined],
     ['Does this file have helpers?', undefined],
     ['Where is helpers defined?', '`helpers` is defined in line 26: `const helpers = { trim(s: string) {} };`.'],
@@ -306,7 +309,7 @@ test('other languages and longer texts have no facts', async () => {
 });
 
 test.each([
-  'What does `totalValue` return?', 'Which classes does this file use?', 'What are the functions for?', 'Which functions does this file define and why?', 'Which functions should I test?', 'Quais funções devo testar?', 'What does this file do?', 'Where is it defined?', 'What parameters should I pass to `f` to sort it?',
+  'What does `totalValue` return?', 'Which functions?', 'Which functions does this file call?', 'Which functions are unused?', 'Quais funções estão erradas?', 'Which classes does this file use?', 'What are the functions for?', 'Which functions does this file define and why?', 'Which functions should I test?', 'Quais funções devo testar?', 'What does this file do?', 'Where is it defined?', 'What parameters should I pass to `f` to sort it?',
   'Where is `foo` defined and why?', 'What is the type of `x`?', 'What does this function take?', 'Which methods does this class have?', 'Explain the parameters of `f`', 'Where is other.ts defined?',
   'Which modules does this file import from the network?', 'Where is `foo` defined? And `bar`?', 'Add a parameter to `f`', 'Qual é o tipo disso?', 'O que `f` retorna?', 'Explique a classe `C`', `Where is \`${'x'.repeat(300)}\` defined?`, '',
 ])('not a question for a fact: %s', (message) => expect(factQuestion(message, 'src/a.ts')).toBeUndefined());

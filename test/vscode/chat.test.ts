@@ -160,6 +160,24 @@ editorSuite('chat', FILES, (editor) => {
     await ended(lastAnswer());
   });
 
+  test('a fact is read off the file, says so, and its line is a way there', async () => {
+    const answer = await askToTheEnd('Which class does `totalValue` belong to?');
+    const line = INVENTORY.split('\n').findIndex((text) => text.includes('totalValue(')) + 1;
+    expect(await answer.locator('.body').innerText()).toBe(`totalValue is a method of Inventory (line ${line}).`);
+    expect(await answer.locator('.note').innerText()).toContain('src/inventory.ts');
+    expect(await answer.locator('[data-part="footer"]').count()).toBe(0);
+    await pictures('chat-fact');
+    await answer.getByRole('button', { name: `line ${line}` }).click();
+    await editor().page.locator('[id="status.editor.selection"]', { hasText: `Ln ${line}, Col 1` }).waitFor();
+    await editor().runCommand('Kvasir: Open Chat');
+    await questions().first().hover();
+    await questions().first().getByRole('button', { name: 'Edit and ask again' }).click();
+    await questions().first().getByRole('textbox').fill('Tell me what `Inventory` does');
+    await editor().press('Enter');
+    await poll(() => questions().count()).toBe(1);
+    await ended(lastAnswer());
+  });
+
   test('@ offers files and folders but nothing hidden or secret; the keyboard picks one', async () => {
     await input().fill('');
     await input().pressSequentially('@env');

@@ -1,0 +1,21 @@
+/** "line 12" in an answer about a file becomes a button that shows the line. */
+import { button } from './dom.ts';
+
+const LINES = /(?<!\p{L})(?:lines?|linhas?) (\d+)(?:–\d+)?/gu;
+
+/** Everywhere in `root` but in code. @param open with the first of the lines, from 1 */
+export function linkLines(root: Element, title: (line: number) => string, open: (line: number) => void): void {
+  const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  const found: Text[] = [];
+  while (texts.nextNode()) if (!texts.currentNode.parentElement?.closest('code, pre, a, button')) found.push(texts.currentNode as Text);
+  for (const text of found) {
+    const parts: (string | Node)[] = [];
+    let end = 0;
+    for (const match of text.data.matchAll(LINES)) {
+      const line = Number(match[1]);
+      parts.push(text.data.slice(end, match.index), button(match[0], { class: 'link', title: title(line) }, () => open(line)));
+      end = match.index + match[0].length;
+    }
+    if (parts.length) text.replaceWith(...parts, text.data.slice(end));
+  }
+}
