@@ -1,7 +1,8 @@
 /** "line 12" in an answer about a file becomes a button that shows the line. */
-import { button } from './dom.ts';
+import { button, element } from './dom.ts';
 
-const LINES = /(?<!\p{L})(?:lines?|linhas?) (\d+)(?:–\d+)?/gu;
+/** With the brackets and marks beside it, which stay on its line. */
+const LINES = /(\(?)(?<!\p{L})((?:lines?|linhas?) (\d+)(?:–\d+)?)([).,:]*)/gu;
 
 /** Everywhere in `root` but in code. @param open with the first of the lines, from 1 */
 export function linkLines(root: Element, title: (line: number) => string, open: (line: number) => void): void {
@@ -12,9 +13,10 @@ export function linkLines(root: Element, title: (line: number) => string, open: 
     const parts: (string | Node)[] = [];
     let end = 0;
     for (const match of text.data.matchAll(LINES)) {
-      const line = Number(match[1]);
-      parts.push(text.data.slice(end, match.index), button(match[0], { class: 'link', title: title(line) }, () => open(line)));
-      end = match.index + match[0].length;
+      const [whole, before = '', shown = '', first, behind = ''] = match;
+      const line = Number(first);
+      parts.push(text.data.slice(end, match.index), element('span', { class: 'line' }, before, button(shown, { class: 'link', title: title(line) }, () => open(line)), behind));
+      end = match.index + whole.length;
     }
     if (parts.length) text.replaceWith(...parts, text.data.slice(end));
   }
