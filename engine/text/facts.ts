@@ -58,6 +58,7 @@ export interface Facts {
 const SCRIPT = ['javascript', 'typescript', 'tsx'];
 const FUNCTIONS = /^(function_declaration|generator_function_declaration|function_signature|method_definition|method_signature|abstract_method_signature|function_definition|arrow_function|function_expression|generator_function|lambda)$/;
 const CLASSES = /^(class|class_declaration|abstract_class_declaration|class_definition|interface_declaration)$/;
+const MEMBERS = /^(method_definition|method_signature|abstract_method_signature|public_field_definition|field_definition|property_signature|pair)$/;
 const SCRIPT_TYPES = [
   'function_declaration', 'generator_function_declaration', 'function_signature', 'method_definition', 'method_signature', 'abstract_method_signature', 'class_declaration',
   'abstract_class_declaration', 'interface_declaration', 'type_alias_declaration', 'enum_declaration', 'variable_declarator', 'public_field_definition', 'field_definition', 'property_signature', 'pair', 'assignment_expression', 'internal_module', 'module', 'export_statement',
@@ -111,7 +112,8 @@ function definition(node: Node, name: Node, lines: readonly string[]): Definitio
   const about = FUNCTIONS.test(node.type) || CLASSES.test(node.type) || !value || !(FUNCTIONS.test(value.type) || CLASSES.test(value.type)) ? node : value;
   const place = placeOf(node);
   const owner = on ?? place.owner;
-  const kind = kindOf(about, owner !== undefined);
+  // One of a class without a name is nobody's, and a method all the same.
+  const kind = kindOf(about, owner !== undefined || (place.local && MEMBERS.test(node.type)));
   if (kind === 'value' && (place.local || !/^(variable_declarator|public_field_definition|field_definition|property_signature|assignment)$/.test(node.type))) return undefined;
   const parts = [name, ...['parameters', 'parameter', 'return_type'].map((field) => about.childForFieldName(field))];
   const found: Definition = { kind, name: called, local: place.local, ...whereIs(name, lines), broken: isBroken(node, parts), brokenInside: node.hasError };
