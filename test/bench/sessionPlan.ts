@@ -4,7 +4,7 @@
 export const FILES: { file: string; parts?: string[] }[] = [
   { file: 'engine/scheduler.ts' },
   { file: 'src/engineClient.ts' },
-  { file: 'model/train/mix.py' },
+  { file: 'model/train/mix.py', parts: ['controls', 'holes', 'layouts', 'questions', 'answers', 'views', 'chat', 'packing', 'mix'].map((name) => `model/train/${name}.py`) },
   { file: 'engine/cache.ts', parts: ['eviction', 'integrity', 'kvCache', 'kvMemory', 'lease', 'prefixTree', 'slots', 'store', 'window'].map((name) => `engine/cache/${name}.ts`) },
   {
     file: 'engine/text.ts',

@@ -56,6 +56,6 @@ it('the built-in model says what it is', async () => {
   const { manifest } = await ModelText.load(join(root, 'model'));
   expect(manifest).toMatchObject({ name: 'kvasir-starter', fileBlock: 'fileSeparator', completion: { order: 'suffixFirst', maxTokens: 48 }, chat: { facts: true } });
   expect(manifest.note).toMatch(/small/);
-  const asked = readFileSync(join(root, 'model/train/mix.py'), 'utf8');
+  const asked = readFileSync(join(root, 'model/train/questions.py'), 'utf8');
   for (const question of [manifest.summary.fileQuestion, manifest.summary.symbolQuestion.replace('`{name}`', '{n}'), manifest.summary.selectionQuestion]) expect(asked).toContain(`"${question}"`);
 });

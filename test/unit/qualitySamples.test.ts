@@ -31,6 +31,15 @@ describe('sources', () => {
     for (const { name, repository } of SOURCES) for (const known of [name, repository, repository.split('/')[1]!]) expect(trained, known).not.toContain(known.toLowerCase());
   });
 
+  test('none of them can come into the next one', () => {
+    const never = [readFileSync('model/train/never.py', 'utf8'), /^HELD_OUT = .*$/m.exec(readFileSync('model/train/corpus.py', 'utf8'))?.[0]].join('\n').toLowerCase();
+    for (const { name, repository, registry } of SOURCES) {
+      expect(never, repository).toContain(`"${repository.toLowerCase()}"`);
+      // Of Python, packages are read besides repositories.
+      if (registry === 'pypi') expect(never, name).toContain(`"${name}"`);
+    }
+  });
+
   test('each is pinned by version and hash, and has a licence that its use here fits', () => {
     for (const { registry, name, version, hash, licence } of SOURCES) {
       expect(version, name).toMatch(/^\d+\.\d+\.\d+$/);

@@ -1,0 +1,46 @@
+"""Muon for the matrices, and the learning rate as a function of the tokens seen."""
+import torch
+
+
+def newton_schulz(g, steps=5):
+    """Approximate orthogonalisation of a stack of matrices [n, r, c] with r <= c (Muon)."""
+    a, b, c = 3.4445, -4.7750, 2.0315
+    x = g.bfloat16()
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    for _ in range(steps):
+        m = x @ x.transpose(-1, -2)
+        x = a * x + (b * m + c * m @ m) @ x
+    return x.float()
+
+
+class Muon:
+    """Momentum + orthogonalised update for 2-D weights, grouped by shape."""
+
+    def __init__(self, params, lr=0.02, momentum=0.95, wd=0.0):
+        self.lr, self.mu, self.wd = lr, momentum, wd
+        self.groups = {}
+        for p in params:
+            self.groups.setdefault((min(p.shape), max(p.shape)), []).append(p)
+        self.buf = {p: torch.zeros_like(p) for p in params}
+
+    @torch.no_grad()
+    def step(self, k):
+        """One update at `k` times the peak rate."""
+        for _, ps in self.groups.items():
+            us = []
+            for p in ps:
+                m = self.buf[p]
+                m.lerp_(p.grad, 1 - self.mu)
+                u = p.grad.lerp(m, self.mu)
+                us.append(u if u.shape[0] <= u.shape[1] else u.T)
+            x = newton_schulz(torch.stack(us))
+            for p, u in zip(ps, x):
+                u = u if p.shape[0] <= p.shape[1] else u.T
+                p.mul_(1 - self.lr * k * self.wd)
+                p.add_(u, alpha=-self.lr * k * max(1, p.shape[0] / p.shape[1]) ** 0.5)
+
+
+def lr_scale(seen, peak, warmup, decay=None):
+    """Part of the rates at `seen` tokens: warm-up to `peak`, plateau without an end; `decay` = (first token, tokens) falls linearly to zero."""
+    k = peak * min(1.0, seen / warmup + 0.02)
+    return k if decay is None else k * max(0.0, 1 - (seen - decay[0]) / decay[1])

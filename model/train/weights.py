@@ -1,0 +1,31 @@
+"""Names of the weights in the Hugging Face layout (Qwen3ForCausalLM) and in ours."""
+import os
+
+
+def to_hf(k):
+    """Our name to Hugging Face's."""
+    if k == "embed.weight":
+        return "model.embed_tokens.weight"
+    if k == "norm.weight":
+        return "model.norm.weight"
+    p = k.split(".")
+    if p[2] in ("q_proj", "k_proj", "v_proj", "o_proj", "q_norm", "k_norm"):
+        p.insert(2, "self_attn")
+    elif p[2] in ("gate_proj", "up_proj", "down_proj"):
+        p.insert(2, "mlp")
+    return "model." + ".".join(p)
+
+
+def from_hf(k):
+    """Hugging Face's name to ours."""
+    k = k.removeprefix("model.").replace("self_attn.", "").replace("mlp.", "")
+    return k.replace("embed_tokens", "embed")
+
+
+def load_weights(name):
+    """State of the model, float32, from a folder with model.safetensors or from a checkpoint."""
+    import torch
+    if os.path.isdir(name):
+        from safetensors.torch import load_file
+        return {from_hf(k): v.float() for k, v in load_file(name + "/model.safetensors").items()}
+    return torch.load(name, map_location="cpu")["model"]
