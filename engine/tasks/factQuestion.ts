@@ -22,6 +22,10 @@ export interface FactQuestion {
   owner?: string;
   /** The parameter that a type or a default value is asked of. */
   parameter?: string;
+  /** It was said as one with what it belongs to, which may be something of the language. */
+  dotted?: true;
+  /** What it is said to be: "the function". */
+  ofKind?: string;
   /** The name is marked as one, or no word of any language looks like it. */
   sure: boolean;
 }
@@ -45,7 +49,7 @@ const PATTERNS: Readonly<Record<QuestionLanguage, readonly (readonly [FactKind, 
       [kind, `(?:what|which|how many) ${kind} (?:(?:does|do) )?(?:this file|the file|it) (?:defines?|declares?|has|have|contains?)(?: here)?`] as const,
       [kind, `(?:what|which|how many)(?: are)?(?: all)?(?: of)?(?: the)? ${kind}(?: are)?(?: there| defined| declared| here)*`] as const,
     ]),
-    ['members', '(?:what|which)(?: are)?(?: all)?(?: the)? (?:methods?|members|member functions)(?: does| do| are there| are defined| has)? ?(?:IN )?KN(?: have| has| define| defines| contain| offer)?'],
+    ['members', '(?:what|which)(?: are)?(?: all)?(?: the)? (?:methods?|member functions)(?: does| do| are there| are defined| has)? ?(?:IN )?KN(?: have| has| define| defines| contain| offer)?'],
     ['parameters', '(?:what|which|how many)(?: are)?(?: the)? PARAMS (?:does|do|can|must|should) KNO (?:take|accept|have|expect|receive|need|require|get)s?'],
     ['parameters', '(?:what|which)(?: are)?(?: all)?(?: the)?(?: names of the)? PARAMS IN KNO'],
     ['parameters', 'what does KNO (?:take|accept|expect|receive)(?: as (?:an )?PARAMS| as inputs?)?'],
@@ -70,14 +74,18 @@ const PATTERNS: Readonly<Record<QuestionLanguage, readonly (readonly [FactKind, 
     ['exists', 'is KN defined'],
   ],
   pt: [
-    ['imports', '(?:o que|que|quais|quais são os) ?(?:módulos?|modulos?|pacotes?|bibliotecas?|dependências|arquivos)? ?(?:que )?(?:é |são )?(?:(?:este|esse|o) arquivo |ele )?(?:importa|importam|requer|importad[oa]s?)(?: (?:este|esse|o) arquivo)?(?: aqui)?'],
+    // "O que importa aqui?" is what matters.
+    ['imports', '(?:o que|que|quais|quais são os) ?(?:módulos?|modulos?|pacotes?|bibliotecas?|dependências|arquivos)? ?(?:que )?(?:(?:este|esse|o) arquivo |ele )(?:importa|requer)(?: aqui)?'],
+    ['imports', '(?:que|quais|quais são os) (?:módulos?|modulos?|pacotes?|bibliotecas?|dependências|arquivos) (?:que )?(?:é |são )?(?:importa|importam|requer|importad[oa]s?)(?: (?:este|esse|o) arquivo)?(?: aqui)?'],
+    ['imports', '(?:o que|que) (?:importa|requer) (?:este|esse|o) arquivo'],
+    ['imports', '(?:o que|que) é importado(?: aqui)?'],
     ['imports', '(?:quais|que)(?: são)?(?: os| as)? (?:imports|importações|módulos importados|dependências)(?: há| existem)?'],
     ...([['classes', 'classes'], ['functions', '(?:funções|funcoes)'], ['types', 'tipos']] as const).flatMap(([kind, word]) => [
       [kind, `(?:que|quais|quant[ao]s) ${word} (?:que )?(?:(?:este|esse|o) arquivo|ele) (?:define|declara|tem|contém|possui)`] as const,
       [kind, `(?:que|quais|quant[ao]s)(?: são)?(?: tod[ao]s)?(?: as| os)? ${word}(?: são| estão| foram| há| existem)?(?: definid[ao]s| declarad[ao]s)?(?: aqui)?(?: há| existem)?`] as const,
     ]),
-    ['members', '(?:que|quais)(?: são)?(?: todos)?(?: os)? (?:métodos|metodos|membros)(?: IN| tem| possui| há IN| existem IN) KN'],
-    ['members', '(?:que|quais)(?: são)?(?: os)? (?:métodos|metodos|membros) (?:que )?KN (?:tem|possui|define|oferece)'],
+    ['members', '(?:que|quais)(?: são)?(?: todos)?(?: os)? (?:métodos|metodos)(?: IN| tem| possui| há IN| existem IN) KN'],
+    ['members', '(?:que|quais)(?: são)?(?: os)? (?:métodos|metodos) (?:que )?KN (?:tem|possui|define|oferece)'],
     ['parameters', '(?:que|quais|quantos)(?: são)?(?: os)? PARAMS (?:que )?KNO (?:recebe|aceita|tem|espera|possui|toma|exige)'],
     ['parameters', '(?:que|quais|quantos) PARAMS (?:recebe|aceita|tem|espera|possui|toma|exige) KNO'],
     ['parameters', '(?:que|quais)(?: são)?(?: todos)?(?: os)? PARAMS IN KNO'],
@@ -124,17 +132,28 @@ const FIRST = { en: 'which are the ', pt: 'quais são os ' };
 const COMPILED = Object.fromEntries(LANGUAGES.map((language) => [language, PATTERNS[language].map(([kind, pattern]) => [kind, compiled(pattern, language)] as const)])) as Record<QuestionLanguage, (readonly [FactKind, RegExp])[]>;
 
 function compiled(pattern: string, language: QuestionLanguage): RegExp {
+  // Node 20 refuses two groups of one name, also where only one of them can be there.
+  let numGroups = 0;
   const source = pattern
     .replaceAll('PARAMS', PARAMETERS[language])
     .replaceAll('NOUN', '(?:modules?|packages?|libraries|library|dependencies|files?|things)')
     .replace(/K?[NP]O?|\bIN\b/g, (mark) => {
       if (mark === 'IN') return IN[language];
       const role = mark.includes('P') ? 'parameter' : 'name';
-      const kind = mark.startsWith('K') ? `(?<${role}Kind>${KIND[language]})` : '';
-      return `${kind}(?<${role}>${NAME})${mark.endsWith('O') ? `(?: (?:of|in|from|on|do|da|de|no|na|em) ${KIND[language]}(?<owner>${NAME}))?` : ''}`;
+      const n = numGroups++;
+      const kind = mark.startsWith('K') ? `(?<${role}Kind${n}>${KIND[language]})` : '';
+      return `${kind}(?<${role}${n}>${NAME})${mark.endsWith('O') ? `(?: (?:of|in|from|on|do|da|de|no|na|em) ${KIND[language]}(?<owner${n}>${NAME}))?` : ''}`;
     });
   return new RegExp(`^${source}$`, 'iu');
 }
+
+/** By role: what was found of it, wherever it may stand in the pattern. */
+function roles(groups: Readonly<Record<string, string | undefined>>): Partial<Record<string, string>> {
+  return Object.fromEntries(Object.entries(groups).flatMap(([group, found]) => (found === undefined ? [] : [[group.replace(/\d+$/, ''), found]])));
+}
+
+/** What the patterns have become. */
+export const PATTERN_SOURCES: readonly string[] = LANGUAGES.flatMap((language) => COMPILED[language].map(([, { source }]) => source));
 
 /** The fact that a conversation's last turn asks of its only file, if it does. */
 export function factAsked(messages: readonly ChatMessage[], docs: readonly SourceDocument[], snippets: readonly Snippet[] = []): { question: FactQuestion; document: SourceDocument } | undefined {
@@ -142,7 +161,12 @@ export function factAsked(messages: readonly ChatMessage[], docs: readonly Sourc
   const [document, ...others] = docs;
   if (last?.role !== 'user' || !document || others.length > 0 || snippets.some(({ path }) => shortPath(path) !== document.path)) return undefined;
   const question = factQuestion(last.content, document.path);
-  return question && { question, document };
+  const earlier = messages.slice(0, -1);
+  // What was said before may be meant.
+  if (!question || (earlier.length > 0 && /(?<!\p{L})(?:it|ele|ela)(?!\p{L})/iu.test(last.content))) return undefined;
+  // So may code in the conversation: that something is not in the file is no answer then.
+  const isKnown = (name: string | undefined): boolean => name !== undefined && name !== '' && earlier.some(({ content }) => content.includes('\n') && content.includes(name));
+  return { question: isKnown(question.name) || isKnown(question.owner) ? { ...question, sure: false } : question, document };
 }
 
 /** @param message of a user. @param path of the only file that it can be about. Undefined for what is no such question, or not surely. */
@@ -155,7 +179,7 @@ export function factQuestion(message: string, path: string): FactQuestion | unde
     for (const [kind, pattern] of COMPILED[language]) {
       const groups = pattern.exec(said)?.groups;
       if (!groups && !pattern.test(said)) continue;
-      const question = questionOf(kind, language, groups ?? {}, said, file);
+      const question = questionOf(kind, language, roles(groups ?? {}), said, file);
       if (question) return question;
     }
   }
@@ -196,8 +220,10 @@ function questionOf(kind: FactKind, language: QuestionLanguage, { name, nameKind
   if (!marked[0] && !isKind && (kind === 'exists' || (kind === 'where' && (nameKind !== '' || !DEFINED.test(said))))) return undefined;
   if ([name, owner, parameter].some((part) => part !== undefined && WORDS.test(part))) return undefined;
   // Another file's name.
-  if (about === file || of === file || /\.(?:[cm]?[jt]sx?|pyw?|pyi|json|md)$/.test(about)) return undefined;
+  if ([about, of, at].some((part) => part !== undefined && (part === file || /\.(?:[cm]?[jt]sx?|pyw?|pyi|ipynb|json|md|vue|svelte)$/i.test(part)))) return undefined;
+  // Also what a language, a library or a product is called has capitals inside and digits.
+  if (kind === 'exists' && !isKind && name !== undefined && !/^[`'"]|\(\)$/.test(name)) marked[0] = false;
   const parts = COMPUTED.test(about) ? [about] : about.split(/(?<=[^#.])[.#](?=[^.])/);
   const within = of ?? parts.slice(0, -1).at(-1);
-  return { kind, language, name: parts.at(-1) as string, ...(within === undefined ? {} : { owner: within.split('.').at(-1) as string }), ...(at === undefined ? {} : { parameter: at }), sure: marked.every(Boolean) };
+  return { kind, language, name: parts.at(-1) as string, ...(within === undefined ? {} : { owner: within.split('.').at(-1) as string }), ...(at === undefined ? {} : { parameter: at }), ...(of === undefined && parts.length > 1 ? { dotted: true as const } : {}), ...(isKind ? { ofKind: nameKind.trim().toLowerCase() } : {}), sure: marked.every(Boolean) };
 }

@@ -3,6 +3,7 @@
  * TypeScript, JavaScript and Python; other languages have no facts. What a tree with errors may have got wrong is marked, not guessed. Pure.
  */
 import type { Node, Tree } from 'web-tree-sitter';
+import { CLASSES, FUNCTIONS, type Place, walk } from './factPlaces.ts';
 
 export interface Parameter {
   /** With the dots or stars of one that takes the rest; a pattern as it stands for one that is taken apart. */
@@ -35,6 +36,11 @@ export interface Definition {
   broken: boolean;
   /** The tree has errors anywhere in it: its members may be others. */
   brokenInside: boolean;
+  /** Where it begins in the text, and where what it is a member of does, which tells two of one name apart. */
+  at?: number;
+  ownerAt?: number;
+  /** What it is assigned to has a type of its own. */
+  annotated?: true;
 }
 
 export interface Import {
@@ -51,48 +57,65 @@ export interface Facts {
   /** Modules that something is exported from without being imported. */
   reexports: Import[];
   definitions: Definition[];
+  /** Of variables and parameters in functions. */
+  localNames: Set<string>;
   /** The tree has errors somewhere: lists of all that the file has may be short of something. */
   broken: boolean;
 }
 
 const SCRIPT = ['javascript', 'typescript', 'tsx'];
-const FUNCTIONS = /^(function_declaration|generator_function_declaration|function_signature|method_definition|method_signature|abstract_method_signature|function_definition|arrow_function|function_expression|generator_function|lambda)$/;
-const CLASSES = /^(class|class_declaration|abstract_class_declaration|class_definition|interface_declaration)$/;
 const MEMBERS = /^(method_definition|method_signature|abstract_method_signature|public_field_definition|field_definition|property_signature|pair)$/;
 const SCRIPT_TYPES = [
   'function_declaration', 'generator_function_declaration', 'function_signature', 'method_definition', 'method_signature', 'abstract_method_signature', 'class_declaration',
   'abstract_class_declaration', 'interface_declaration', 'type_alias_declaration', 'enum_declaration', 'variable_declarator', 'public_field_definition', 'field_definition', 'property_signature', 'pair', 'assignment_expression', 'internal_module', 'module', 'export_statement',
 ];
-const PYTHON_TYPES = ['function_definition', 'class_definition', 'assignment'];
+const PYTHON_TYPES = ['function_definition', 'class_definition', 'assignment', 'decorated_definition'];
+const SCRIPT_IMPORTS = ['import_statement', 'call_expression'];
+const PYTHON_IMPORTS = ['import_statement', 'import_from_statement', 'future_import_statement'];
 
 /** @param tree of `text`. Undefined for a grammar whose facts are not known. */
 export function factsOf(tree: Tree, grammar: string, text: string): Facts | undefined {
-  const root = tree.rootNode;
+  const isPython = grammar === 'python';
+  if (!isPython && !SCRIPT.includes(grammar)) return undefined;
   const lines = text.split('\n');
-  const of = (types: string[]): Node[] => present(root.descendantsOfType(types));
-  const definitions = (types: string[]) => of(types).flatMap((node) => definitionsAt(node, lines));
-  if (grammar === 'python') return { imports: of(['import_statement', 'import_from_statement', 'future_import_statement']).flatMap(pythonImports), reexports: [], definitions: definitions(PYTHON_TYPES), broken: root.hasError };
-  if (!SCRIPT.includes(grammar)) return undefined;
-  const imports = [...of(['import_statement']).flatMap(scriptImport), ...of(['call_expression']).flatMap(required)].sort((a, b) => a.line - b.line);
-  return { imports, reexports: of(['export_statement']).flatMap(scriptImport), definitions: definitions(SCRIPT_TYPES), broken: root.hasError };
+  const facts: Facts = { imports: [], reexports: [], definitions: [], localNames: new Set(), broken: tree.rootNode.hasError };
+  walk(tree, new Set(isPython ? [...PYTHON_TYPES, ...PYTHON_IMPORTS] : [...SCRIPT_TYPES, ...SCRIPT_IMPORTS]), (node, place) => {
+    if (isPython && PYTHON_IMPORTS.includes(node.type)) facts.imports.push(...pythonImports(node, place));
+    else if (node.type === 'import_statement') facts.imports.push(...scriptImport(node, place));
+    else if (node.type === 'call_expression') facts.imports.push(...required(node, place));
+    else {
+      if (node.type === 'export_statement') facts.reexports.push(...scriptImport(node, place));
+      const found = definitionsAt(node, place, lines);
+      facts.definitions.push(...found);
+      for (const name of localsAt(node, place)) facts.localNames.add(name);
+      for (const { name } of found.flatMap(({ parameters = [] }) => parameters)) facts.localNames.add(name.replace(/^(?:\.\.\.|\*+)/, ''));
+    }
+  });
+  facts.imports.sort((a, b) => a.line - b.line);
+  return facts;
 }
 
-function definitionsAt(node: Node, lines: readonly string[]): Definition[] {
-  if (node.type === 'export_statement') return unnamed(node, lines);
+/** Names of variables inside a function. */
+function localsAt(node: Node, place: Place): string[] {
+  if (!place.local || !/^(variable_declarator|assignment)$/.test(node.type)) return [];
+  const name = node.childForFieldName('name') ?? node.childForFieldName('left');
+  return name ? (PATTERNS.test(name.type) ? namesIn(name) : name.type === 'identifier' ? [name] : []).map((part) => part.text) : [];
+}
+
+function definitionsAt(node: Node, place: Place, lines: readonly string[]): Definition[] {
+  if (node.type === 'export_statement') return unnamed(node, place, lines);
+  if (node.type === 'decorated_definition') return [];
   const name = node.childForFieldName('name') ?? node.childForFieldName('property') ?? node.childForFieldName('key') ?? node.childForFieldName('left');
   // `const { a } = require('a')` imports.
   if (!name || name.isMissing || (node.type === 'variable_declarator' && isRequire(node.childForFieldName('value')))) return [];
-  if (!PATTERNS.test(name.type)) return [definition(node, name, lines)].filter((found) => found !== undefined);
-  if (!/^(variable_declarator|assignment)$/.test(node.type) || placeOf(node).local) return [];
-  return namesIn(name).map((part) => ({ kind: 'value', name: part.text, local: false, ...whereIs(part, lines), broken: isBroken(node, [name]), brokenInside: node.hasError }));
+  if (!PATTERNS.test(name.type)) return [definition(node, name, place, lines)].filter((found) => found !== undefined);
+  if (!/^(variable_declarator|assignment)$/.test(node.type) || place.local) return [];
+  return namesIn(name).map((part) => ({ kind: 'value', name: part.text, local: false, ...whereIs(part, lines), broken: isBroken(place, [name]), brokenInside: node.hasError }));
 }
 
 const whereIs = (name: Node, lines: readonly string[]) => ({ line: name.startPosition.row + 1, text: (lines[name.startPosition.row] ?? '').trim() });
 
-function isBroken(node: Node, parts: readonly (Node | null)[]): boolean {
-  for (let up = node.parent; up; up = up.parent) if (up.type === 'ERROR') return true;
-  return parts.some((part) => part?.hasError);
-}
+const isBroken = ({ broken }: Place, parts: readonly (Node | null)[]): boolean => broken || parts.some((part) => part?.hasError);
 
 const PATTERNS = /^(object_pattern|array_pattern|pattern_list|tuple_pattern|list_pattern)$/;
 
@@ -104,29 +127,30 @@ function namesIn(pattern: Node): Node[] {
   return PATTERNS.test(pattern.type) || /^(rest_pattern|list_splat_pattern)$/.test(pattern.type) ? present(pattern.namedChildren).flatMap(namesIn) : [];
 }
 
-function definition(node: Node, name: Node, lines: readonly string[]): Definition | undefined {
+function definition(node: Node, name: Node, place: Place, lines: readonly string[]): Definition | undefined {
   const [called, on] = nameOf(name);
   if (called === undefined) return undefined;
   const value = node.childForFieldName('value') ?? node.childForFieldName('right');
   // A type annotation without a value is where a Python name is declared; an assignment elsewhere changes what is defined already.
   const about = FUNCTIONS.test(node.type) || CLASSES.test(node.type) || !value || !(FUNCTIONS.test(value.type) || CLASSES.test(value.type)) ? node : value;
-  const place = placeOf(node);
   const owner = on ?? place.owner;
   // One of a class without a name is nobody's, and a method all the same.
-  const kind = kindOf(about, owner !== undefined || (place.local && MEMBERS.test(node.type)));
+  const kind = isProperty(place) ? 'accessor' : kindOf(about, owner !== undefined || (place.local && MEMBERS.test(node.type)));
   if (kind === 'value' && (place.local || !/^(variable_declarator|public_field_definition|field_definition|property_signature|assignment)$/.test(node.type))) return undefined;
   const parts = [name, ...['parameters', 'parameter', 'return_type'].map((field) => about.childForFieldName(field))];
-  const found: Definition = { kind, name: called, local: place.local, ...whereIs(name, lines), broken: isBroken(node, parts), brokenInside: node.hasError };
+  const found: Definition = { kind, name: called, local: place.local, ...whereIs(name, lines), broken: isBroken(place, parts), brokenInside: node.hasError, at: about.startIndex };
   if (owner !== undefined) found.owner = owner;
+  if (on === undefined && place.ownerAt !== undefined) found.ownerAt = place.ownerAt;
+  if (about !== node && node.childForFieldName('type')) found.annotated = true;
   return described(found, about);
 }
 
 /** `export default function () {}` is called `default`. */
-function unnamed(node: Node, lines: readonly string[]): Definition[] {
+function unnamed(node: Node, place: Place, lines: readonly string[]): Definition[] {
   const value = node.childForFieldName('value');
   if (!value || !(FUNCTIONS.test(value.type) || CLASSES.test(value.type)) || value.childForFieldName('name')) return [];
   const parts = ['parameters', 'parameter', 'return_type'].map((field) => value.childForFieldName(field));
-  return [described({ kind: kindOf(value, false), name: 'default', local: false, ...whereIs(node, lines), broken: isBroken(node, parts), brokenInside: node.hasError }, value)];
+  return [described({ kind: kindOf(value, false), name: 'default', local: false, ...whereIs(node, lines), broken: isBroken(place, parts), brokenInside: node.hasError, at: value.startIndex }, value)];
 }
 
 /** With what follows a function's or a class's name. */
@@ -164,21 +188,8 @@ function kindOf(node: Node, isMember: boolean): DefinitionKind {
   return node.type === 'method_definition' && node.children.some((child) => child?.type === 'get' || child?.type === 'set') ? 'accessor' : 'method';
 }
 
-/** What a definition stands in. */
-function placeOf(node: Node): { owner?: string; local: boolean } {
-  let owner: string | undefined;
-  for (let up = node.parent; up; up = up.parent) {
-    if (FUNCTIONS.test(up.type)) return { ...(owner === undefined ? {} : { owner }), local: true };
-    // Of what stands deeper only the nearest one is the owner.
-    if (owner !== undefined || !(CLASSES.test(up.type) || up.type === 'object')) continue;
-    owner = (up.childForFieldName('name') ?? up.parent?.childForFieldName('name') ?? up.parent?.childForFieldName('left') ?? up.parent?.childForFieldName('key'))?.text.replace(/\.prototype$/, '');
-    // What a module exports in an object is the file's own.
-    if (owner !== undefined && /^(module\.)?exports$/.test(owner)) return { local: false };
-    // What an object without a name has, an argument for instance, is nobody's.
-    if (owner === undefined || !/^[\p{L}\w$]+$/u.test(owner)) return { local: true };
-  }
-  return { ...(owner === undefined ? {} : { owner }), local: false };
-}
+/** In Python, a method that is read like a variable. */
+const isProperty = ({ parent }: Place): boolean => parent?.type === 'decorated_definition' && present(parent.namedChildren).some((child) => child.type === 'decorator' && /^@(?:[\w.]*property|[\w.]+\.(?:setter|deleter))\b/.test(child.text));
 
 function parametersOf(node: Node, isMember: boolean): Parameter[] {
   const one = node.childForFieldName('parameter');
@@ -205,24 +216,25 @@ function heritageOf(node: Node): { bases: string[]; interfaces: string[]; broken
 }
 
 /** An import, or an export from another module. */
-function scriptImport(node: Node): Import[] {
+function scriptImport(node: Node, { parentType }: Place): Import[] {
   const source = node.childForFieldName('source') ?? present(node.namedChildren).find(({ type }) => type === 'import_require_clause')?.childForFieldName('source');
   if (source?.type !== 'string') return [];
-  const names = present(node.descendantsOfType(['identifier', 'import_specifier'])).flatMap((part) => {
-    if (part.type === 'import_specifier') return [(part.childForFieldName('alias') ?? part.childForFieldName('name'))?.text ?? ''];
-    return part.parent?.type === 'import_specifier' ? [] : [part.text];
-  });
-  return [{ module: source.text.slice(1, -1), line: node.startPosition.row + 1, names, top: node.parent?.type === 'program' }];
+  const specifiers = present(node.descendantsOfType(['import_specifier']));
+  const taken = new Set(specifiers.flatMap((part) => present(part.namedChildren)).map(({ id }) => id));
+  const names = [
+    ...specifiers.map((part) => (part.childForFieldName('alias') ?? part.childForFieldName('name'))?.text ?? ''),
+    ...present(node.descendantsOfType(['identifier'])).filter(({ id }) => !taken.has(id)).map(({ text }) => text),
+  ];
+  return [{ module: source.text.slice(1, -1), line: node.startPosition.row + 1, names, top: parentType === 'program' }];
 }
 
 /** `require('…')` and `import('…')`. */
-function required(node: Node): Import[] {
+function required(node: Node, { parent, local, inBlock }: Place): Import[] {
   const argument = moduleOf(node);
   if (!argument) return [];
-  const declarator = node.parent?.type === 'variable_declarator' ? node.parent : undefined;
-  const name = declarator?.childForFieldName('name');
+  const name = parent?.type === 'variable_declarator' ? parent.childForFieldName('name') : undefined;
   const names = name ? present(name.descendantsOfType(['identifier', 'shorthand_property_identifier_pattern'])).map(({ text }) => text) : [];
-  return [{ module: argument.text.slice(1, -1), line: node.startPosition.row + 1, names, top: !placeOf(node).local && !inBlock(node) }];
+  return [{ module: argument.text.slice(1, -1), line: node.startPosition.row + 1, names, top: !local && !inBlock }];
 }
 
 function moduleOf(call: Node): Node | undefined {
@@ -232,19 +244,17 @@ function moduleOf(call: Node): Node | undefined {
 
 const isRequire = (value: Node | null): boolean => value?.type === 'call_expression' && value.childForFieldName('function')?.text === 'require' && moduleOf(value) !== undefined;
 
-const inBlock = (node: Node): boolean => {
-  for (let up = node.parent; up; up = up.parent) if (up.type === 'statement_block') return true;
-  return false;
-};
-
-function pythonImports(node: Node): Import[] {
+function pythonImports(node: Node, { parentType }: Place): Import[] {
   const line = node.startPosition.row + 1;
-  const top = node.parent?.type === 'module';
+  const top = parentType === 'module';
   const parts = present(node.childrenForFieldName('name'));
   const nameIn = (part: Node): string => (part.childForFieldName('alias') ?? part).text;
   if (node.type === 'import_statement') return parts.map((part) => ({ module: (part.type === 'aliased_import' ? (part.childForFieldName('name') ?? part) : part).text, line, names: [nameIn(part)], top }));
   const module = node.type === 'future_import_statement' ? '__future__' : node.childForFieldName('module_name')?.text;
-  return module === undefined ? [] : [{ module, line, names: parts.map(nameIn), top }];
+  if (module === undefined) return [];
+  // `from . import views` is about a module of the package.
+  if (/^\.+$/.test(module) && parts.length > 0) return parts.map((part) => ({ module: `${module}${(part.childForFieldName('name') ?? part).text}`, line, names: [nameIn(part)], top }));
+  return [{ module, line, names: parts.map(nameIn), top }];
 }
 
 const present = (nodes: readonly (Node | null)[] | undefined): Node[] => (nodes ?? []).filter((node) => node !== null);

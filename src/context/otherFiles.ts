@@ -4,6 +4,7 @@
  */
 import type * as vscode from '../vscode.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
+import { lengthOf } from '../client/documentSize.ts';
 import type { EngineClient } from '../client/engineClient.ts';
 import { excluded } from '../completion/filter.ts';
 import type { Settings } from '../config.ts';
@@ -11,6 +12,8 @@ import { openDocuments } from './openDocuments.ts';
 
 /** Their tokens are looked through for each one that is written. */
 const MOST_FILES = 5;
+/** In characters; longer ones are data, and a part of each is all that is copied from. */
+const LONGEST = 200_000;
 /** Languages that import one another's files. */
 const SCRIPTS = new Set(['typescript', 'typescriptreact', 'javascript', 'javascriptreact']);
 
@@ -19,7 +22,7 @@ export function otherFiles(document: vscode.TextDocument, client: Pick<EngineCli
   const { completion } = settings.current;
   if (!completion.snippets || client.state.kind !== 'ready' || !client.state.model.copiesFiles) return [];
   const found: string[] = [];
-  const candidates = openDocuments().filter((other) => other !== document && other.lineCount > 1 && familyOf(other) === familyOf(document));
+  const candidates = openDocuments().filter((other) => other !== document && other.lineCount > 1 && lengthOf(other) <= LONGEST && familyOf(other) === familyOf(document));
   for (const { other } of candidates.map((other) => ({ other, shared: numSharedFolders(other.uri, document.uri) })).sort((a, b) => b.shared - a.shared)) {
     if (!excluded(other, completion)) found.push(mirror.sync(other));
     if (found.length === MOST_FILES) break;

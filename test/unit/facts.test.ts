@@ -1,7 +1,8 @@
 /** Facts read off a file's syntax tree, the questions that ask for them, and the answers' words. */
-import { beforeAll, describe, expect, it, test } from 'vitest';
+import { beforeAll, describe, expect, it, test, vi } from 'vitest';
+import { Node } from 'web-tree-sitter';
 import { factAnswer } from '../../engine/tasks/factAnswer.ts';
-import { factAsked, factQuestion } from '../../engine/tasks/factQuestion.ts';
+import { factAsked, factQuestion, PATTERN_SOURCES } from '../../engine/tasks/factQuestion.ts';
 import { SourceDocument } from '../../engine/text/sourceDocument.ts';
 import { Syntax } from '../../engine/text/syntax.ts';
 import { Grammars } from '../../engine/text/syntaxGrammars.ts';
@@ -92,7 +93,7 @@ async function answer(message: string, text: string, path: string): Promise<stri
 
 describe('TypeScript', () => {
   it.each([
-    ['Which modules does this file import?', 'This file imports `node:fs` and `./row` (lines 1–2). Inside blocks or functions it imports `./late`.'],
+    ['Which modules does this file import?', 'This file imports `node:fs` and `./row` (lines 1–2). Inside blocks or functions it imports `./late` (line 16). It exports from `./other` (line 3).'],
     ['Which classes does this file define?', 'This file defines the class `Store` (line 5).'],
     ['which functions are there in store.ts?', 'This file defines the functions `join` (line 21), `take` (line 22) and `over` (line 23). Inside others it defines `inner` (line 15).'],
     ['list all the functions', 'This file defines the functions `join` (line 21), `take` (line 22) and `over` (line 23). Inside others it defines `inner` (line 15).'],
@@ -123,9 +124,9 @@ describe('TypeScript', () => {
     ['Is there a total?', undefined],
     ['Is there a function called totalValue?', 'There is no `totalValue` in `src/store.ts`.'],
     ['Quais parâmetros `flush` recebe?', '`flush` recebe `force` e `...rest` (linha 14).'],
-    ['Quais módulos este arquivo importa?', 'Este arquivo importa `node:fs` e `./row` (linhas 1–2). Dentro de blocos ou funções importa `./late`.'],
+    ['Quais módulos este arquivo importa?', 'Este arquivo importa `node:fs` e `./row` (linhas 1–2). Dentro de blocos ou funções importa `./late` (linha 16). Exporta de `./other` (linha 3).'],
     ['qual é o tipo de retorno de flush?', '`flush` retorna `Promise<void>` (linha 14).'],
-    ['Onde está definida a constante LIMIT?', '`LIMIT` está definido na linha 30: `const LIMIT = 3;`.'],
+    ['Onde está definida a constante LIMIT?', 'A definição de `LIMIT` está na linha 30: `const LIMIT = 3;`.'],
     ['Onde está `totalValue`?', 'Não há `totalValue` em `src/store.ts`.'],
     // Not settled by the tree, or not about something that is surely meant.
     ['What is the type of `a` in `take`?', undefined],
@@ -140,7 +141,7 @@ describe('TypeScript', () => {
 
 describe('JavaScript', () => {
   it.each([
-    ['What does this file import?', 'This file imports `fs` and `path` (lines 2–3). Inside blocks or functions it imports `late`.'],
+    ['What does this file import?', 'This file imports `fs` and `path` (lines 2–3). Inside blocks or functions it imports `late` (line 5).'],
     ['What parameters does `load` take?', '`load` takes `file`, `{ deep = true }` and `done` (line 4).'],
     ['What is the default value of `now` in `drain`?', '`now` defaults to `false` (line 8).'],
     ['Which class does `drain` belong to?', '`drain` is a method of `Pool` (line 8).'],
@@ -151,8 +152,8 @@ describe('JavaScript', () => {
 
 describe('Python', () => {
   it.each([
-    ['Which modules does this file import?', 'This file imports `__future__`, `os.path`, `sys` and `typing` (lines 1–3). Inside blocks or functions it imports `json`.'],
-    ['Which methods does `Reader` have?', '`Reader` has the methods `__init__`, `name` and `make` (from line 7), besides those that it inherits.'],
+    ['Which modules does this file import?', 'This file imports `__future__`, `os.path`, `sys` and `typing` (lines 1–3). Inside blocks or functions it imports `json` (line 11).'],
+    ['Which methods does `Reader` have?', '`Reader` has the methods `__init__` and `make` and the accessor `name` (from line 7), besides those that it inherits.'],
     ['What parameters does `Reader` take?', '`Reader` takes `path`, `mode` and `**options` (line 10).'],
     ['What parameters does `name` take?', '`name` takes no parameters (line 14).'],
     ['What parameters does `make` take?', '`make` takes `cls_name` and `*args` (line 18).'],
@@ -162,7 +163,7 @@ describe('Python', () => {
     ['What is the base class of `Reader`?', '`Reader` extends `Base` (line 7).'],
     ['Qual é a classe base de `Reader`?', '`Reader` herda de `Base` (linha 7).'],
     ['Where is `p` defined?', '`p` is imported from `os.path` (line 2).'],
-    ['Onde `depth` é definido?', '`depth` está definido na linha 8: `depth: int = 3`.'],
+    ['Onde `depth` é definido?', 'A definição de `depth` está na linha 8: `depth: int = 3`.'],
   ])('%s', async (question, expected) => expect(await answer(question, PY, 'src/reader.py')).toBe(expected));
 });
 
@@ -222,7 +223,7 @@ describe('what is easily read wrongly', () => {
     ['Where is `others` defined?', '`others` is defined in line 25: `const { one, two: { three = 3 }, ...others } = obj;`.'],
     ['Where is `Geo` defined?', '`Geo` is defined in line 22: `export namespace Geo {`.'],
     ['Which class does `area` belong to?', '`area` belongs to no class: it is a function (line 23).'],
-    ['Which class does `trim` belong to?', '`trim` is a method of `helpers` (line 26).'],
+    ['Which class does `trim` belong to?', '`trim` is a method of `helpers`, which is an object and no class (line 26).'],
     ['Which class does `on` belong to?', undefined],
     ['Where is `hidden` defined?', undefined],
     ['What is the type of `title` in `default`?', undefined],
@@ -291,7 +292,7 @@ class Plain:
     ['What is the type of `**kw` in `build`?', '`**kw` of `Data.build` is declared without a type (line 21).'],
     ['Where is `rest` defined?', '`rest` is defined in line 24: `left, (right, *rest) = 1, (2, 3)`.'],
     ['Which class does `local` belong to?', undefined],
-    ['What are the imports?', 'This file imports `x` (line 5). Inside blocks or functions it imports `simplejson` and `json`.'],
+    ['What are the imports?', 'This file imports `x` (line 5). Inside blocks or functions it imports `simplejson` and `json` (lines 2–4).'],
   ])('%s', async (question, expected) => expect(await answer(question, PYTHON, 'src/data.py')).toBe(expected));
 });
 
@@ -325,7 +326,7 @@ test.each([
   ['What are the arguments of the constructor of Store?', { kind: 'parameters', name: 'constructor', owner: 'Store' }],
   ['How many parameters does foo take?', { kind: 'parameters', name: 'foo' }],
   ['show me the methods of the class Store', undefined],
-  ['What members does the class Store have?', { kind: 'members', name: 'Store' }],
+  ['What members does the class Store have?', undefined],
   ['What type does `x` have in `f`?', { kind: 'type', parameter: 'x', name: 'f' }],
   ['which type does parse() return', { kind: 'returns', name: 'parse' }],
   ['What does Store extend?', { kind: 'base', name: 'Store' }],
@@ -359,4 +360,88 @@ test('only of one file, and of the last turn', () => {
   expect(factAsked([asked], [])).toBeUndefined();
   expect(factAsked([asked, { role: 'assistant', content: 'Here.' }], [a!])).toBeUndefined();
   expect(factAsked([asked, { role: 'assistant', content: 'Here.' }, { role: 'user', content: 'Why?' }], [a!])).toBeUndefined();
+});
+
+describe('what is not there, not surely meant, or somebody else\'s', () => {
+  const TEXT = `export * from './legacy';
+import { used } from './used';
+class Store { save() {} }
+export const registry = { Store: { destroy() {} } };
+class Retry { retries = 3; constructor(retries: number, times: number) { const timeout = 5; } }
+interface Opt { timeout?: number; run: () => void }
+const typed: (a: string) => number = (a) => 1;
+`;
+  it.each([
+    ['what methods does Store have?', '`Store` has the method `save` (from line 3).'],
+    ['What is the default value of retries in Retry?', undefined],
+    ['What is the default value of times in Retry?', '`times` of `Retry` has no default value (line 5).'],
+    ['what are the parameters of load_data in utils.py', undefined],
+    ['where is load_data in utils.py defined?', undefined],
+    ['is there any TypeScript', undefined],
+    ['does this file contain GitHub', undefined],
+    ['does this file contain `GitHub`', 'There is no `GitHub` in `src/a.ts`.'],
+    ['what parameters does JSON.parse take', undefined],
+    ['what parameters does Store.parse take', 'There is no `parse` in `src/a.ts`.'],
+    ['what is the return type of typed', undefined],
+    ['where is the variable timeout', undefined],
+    ['where is timeout defined', '`timeout` is defined in line 6: `interface Opt { timeout?: number; run: () => void }`. Variables or parameters inside functions are called so, too.'],
+    ['what does this file depend on?', 'This file imports `./used` (line 2). It exports from `./legacy` (line 1).'],
+    ['which methods does Opt have?', undefined],
+    ['Which class does destroy belong to?', '`destroy` is a method of `Store`, which is an object and no class (line 4).'],
+    ['o que importa aqui?', undefined],
+    ['o que este arquivo importa?', 'Este arquivo importa `./used` (linha 2). Exporta de `./legacy` (linha 1).'],
+  ])('%s', async (question, expected) => expect(await answer(question, TEXT, 'src/a.ts')).toBe(expected));
+
+  test('no list of what a class has where brackets do not match', async () => {
+    expect(await answer('which methods does Store have?', 'class Store {\n  a() {}\n  }\n  b() {}\n}\n', 'src/a.ts')).toBeUndefined();
+  });
+
+  test('in JavaScript types may stand in comments', async () => {
+    expect(await answer('what is the return type of size?', '/** @returns {number} */\nfunction size(path) {}\n', 'src/a.js')).toBeUndefined();
+    expect(await answer('what is the return type of size?', 'function size(path) {}\n', 'src/a.js')).toBe('`size` is declared without a return type (line 1).');
+  });
+
+  test('in Python a module of the package, and a name with marks in it', async () => {
+    expect(await answer('what does this file import?', 'from . import views\n', 'src/a.py')).toBe('This file imports `.views` (line 1).');
+    expect(await answer('what parameters does tmpl take?', 'function tmpl({ a = `x` }) {}\n', 'src/a.js')).toBeUndefined();
+  });
+
+  test('what a conversation is about besides the file', () => {
+    const doc = new SourceDocument('src/a.ts', 'src/a.ts', TEXT);
+    const after = (earlier: string, question: string) => factAsked([{ role: 'user', content: 'x' }, { role: 'assistant', content: earlier }, { role: 'user', content: question }], [doc])?.question;
+    expect(after('Here:\n```ts\nfunction makeUser(name: string) {}\n```', 'what parameters does makeUser take?')).toMatchObject({ sure: false });
+    expect(after('Yes.', 'what parameters does makeUser take?')).toMatchObject({ sure: true });
+    expect(after('Yes.', 'what does it import?')).toBeUndefined();
+  });
+});
+
+test('no two groups of a pattern have one name: Node 20 refuses them', () => {
+  for (const source of PATTERN_SOURCES) {
+    const names = [...source.matchAll(/\(\?<([a-zA-Z]\w*)>/g)].map(([, name]) => name);
+    expect(new Set(names).size, source).toBe(names.length);
+  }
+});
+
+test('chains, branches and objects of any depth take one walk', async () => {
+  const texts = {
+    'chain.js': `x${".command('c', { handler(argv) {} })".repeat(2000)};\n`,
+    'branches.js': `function f(a) {\n${Array.from({ length: 1500 }, (_, i) => `if (a === ${i}) { g(() => ${i}); } else `).join('')} {}\n}\n`,
+    'deep.js': `const o = ${'{ a: '.repeat(3000)}1${' }'.repeat(3000)};\n`,
+  };
+  for (const [file, text] of Object.entries(texts)) {
+    const doc = new SourceDocument(file, file, `${text}const last = 1;\n`);
+    const syntax = new Syntax(grammars);
+    await syntax.prepare(doc);
+    let numAsked = 0;
+    // What searches from the root is never asked for.
+    const parent = vi.spyOn(Node.prototype, 'parent', 'get').mockImplementation(() => {
+      numAsked++;
+      return null;
+    });
+    const facts = syntax.facts(doc);
+    parent.mockRestore();
+    expect(facts?.definitions.map(({ name }) => name)).toContain('last');
+    expect(numAsked).toBe(0);
+    syntax.forget();
+  }
 });

@@ -37,7 +37,7 @@ test('those nearest in the folders first, the rest in the order of their tabs, f
 });
 
 test('of languages that import one another, and with something in them', () => {
-  const others = [file('/w/a.py', 'python'), file('/w/b.tsx', 'typescriptreact'), file('/w/c.js', 'javascript'), file('/w/d.json', 'json'), file('/w/empty.ts', 'typescript', '')];
+  const others = [file('/w/a.py', 'python'), file('/w/b.tsx', 'typescriptreact'), file('/w/c.js', 'javascript'), file('/w/d.json', 'json'), file('/w/empty.ts', 'typescript', ''), file('/w/data.ts', 'typescript', `${code}${'x'.repeat(200_000)}`)];
   expect(choose(file('/w/this.ts'), others)).toEqual(['/w/b.tsx', '/w/c.js']);
   expect(choose(file('/w/this.py', 'python'), others)).toEqual(['/w/a.py']);
 });

@@ -1,0 +1,63 @@
+/**
+ * Where the nodes of a syntax tree stand: in what class or object, in a function or not, among errors. One walk from the top, linear in
+ * the tree: a node that is asked for its parent searches for it from the root, which in a chain of calls or branches takes seconds. Pure.
+ */
+import type { Node, Tree } from 'web-tree-sitter';
+
+export const FUNCTIONS = /^(function_declaration|generator_function_declaration|function_signature|method_definition|method_signature|abstract_method_signature|function_definition|arrow_function|function_expression|generator_function|lambda)$/;
+export const CLASSES = /^(class|class_declaration|abstract_class_declaration|class_definition|interface_declaration)$/;
+
+export interface Place {
+  /** The class, interface or object that it is a member of, and where that begins in the text; what a prototype has begins elsewhere than its class. */
+  owner?: string;
+  ownerAt?: number | undefined;
+  /** Inside a function, or of something without a name. */
+  local: boolean;
+  inFunction: boolean;
+  inBlock: boolean;
+  /** The tree did not make out what stands here. */
+  broken: boolean;
+  /** The node right above; itself where its type is one of those visited. */
+  parentType: string;
+  parent: Node | null;
+}
+
+/** Each node of these types, what stands above before what stands below. */
+export function walk(tree: Tree, types: ReadonlySet<string>, visit: (node: Node, place: Place) => void): void {
+  const cursor = tree.walk();
+  const places: Place[] = [{ local: false, inFunction: false, inBlock: false, broken: false, parentType: '', parent: null }];
+  try {
+    for (;;) {
+      const place = places.at(-1) as Place;
+      const type = cursor.nodeType;
+      const visited = types.has(type);
+      const node = visited || CLASSES.test(type) || type === 'object' ? cursor.currentNode : null;
+      if (visited) visit(node as Node, place);
+      if (cursor.gotoFirstChild()) {
+        places.push(below(place, type, node, visited));
+        continue;
+      }
+      while (!cursor.gotoNextSibling()) {
+        if (!cursor.gotoParent()) return;
+        places.pop();
+      }
+    }
+  } finally {
+    cursor.delete();
+  }
+}
+
+function below(place: Place, type: string, node: Node | null, visited: boolean): Place {
+  const { owner, ownerAt, local, inFunction } = place;
+  const here = { inFunction, inBlock: place.inBlock || type === 'statement_block', broken: place.broken || type === 'ERROR', parentType: type, parent: visited ? node : null };
+  if (FUNCTIONS.test(type)) return { ...here, local: true, inFunction: true };
+  if (!node || !(CLASSES.test(type) || type === 'object')) return { ...here, local, ...(owner === undefined ? {} : { owner, ownerAt }) };
+  const { parent } = place;
+  const named = (node.childForFieldName('name') ?? parent?.childForFieldName('name') ?? parent?.childForFieldName('left') ?? parent?.childForFieldName('key'))?.text;
+  const name = named?.replace(/\.prototype$/, '');
+  // What a module exports in an object is the file's own.
+  if (name !== undefined && /^(module\.)?exports$/.test(name)) return { ...here, local: false };
+  // What an object without a name has, an argument for instance, is nobody's.
+  if (name === undefined || !/^[\p{L}\w$]+$/u.test(name)) return { ...here, local: true };
+  return { ...here, owner: name, ownerAt: name === named ? node.startIndex : undefined, local: inFunction };
+}
