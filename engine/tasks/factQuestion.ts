@@ -49,6 +49,7 @@ const PATTERNS: Readonly<Record<QuestionLanguage, readonly (readonly [FactKind, 
       [kind, `(?:what|which|how many) ${kind} (?:(?:does|do) )?(?:this file|the file|it) (?:defines?|declares?|has|have|contains?)(?: here)?`] as const,
       [kind, `(?:what|which|how many)(?: are)?(?: all)?(?: of)?(?: the)? ${kind}(?: are)?(?: there| defined| declared| here)*`] as const,
     ]),
+    // Members are more than methods: what is assigned in a constructor, for one.
     ['members', '(?:what|which)(?: are)?(?: all)?(?: the)? (?:methods?|member functions)(?: does| do| are there| are defined| has)? ?(?:IN )?KN(?: have| has| define| defines| contain| offer)?'],
     ['parameters', '(?:what|which|how many)(?: are)?(?: the)? PARAMS (?:does|do|can|must|should) KNO (?:take|accept|have|expect|receive|need|require|get)s?'],
     ['parameters', '(?:what|which)(?: are)?(?: all)?(?: the)?(?: names of the)? PARAMS IN KNO'],
@@ -118,13 +119,13 @@ const AROUND: Readonly<Record<QuestionLanguage, { before: RegExp; behind: RegExp
     before: /^(?:(?:please|hi|hello|hey|ok|okay|so|and|kvasir|just)[, ]+|(?:can|could|would) you (?:please )?(?:tell|show) me[, ]+|(?:please )?(?:tell|show) me[, ]+|i(?: would|'d) like to know[, ]+|do you know )+/i,
     behind: /[, ]+(?:please|exactly|again)$/i,
     file: '(?:in|of|from|inside) (?:this|the|the current|the open|the attached) (?:file|module|document|code|script)|here',
-    list: /^(?:list|show|name|give me|what about)(?: all)? (?:of )?(?:the )?(?=(?:parameters|params|arguments|args|methods|members|imports|imported|classes|functions|types)\b)/i,
+    list: /^(?:list|show|name|give me|what about)(?: all)? (?:of )?(?:the )?(?=(?:parameters|params|arguments|args|methods|imports|imported|classes|functions|types)\b)/i,
   },
   pt: {
     before: /^(?:(?:por favor|oi|olá|ei|ok|então|e|kvasir)[, ]+|(?:(?:você )?(?:pode|poderia) )?(?:me )?(?:diga|dizer|mostre|mostrar)(?: me|-me)?[, ]+|(?:você )?sabe (?:me )?(?:dizer )?)+/i,
     behind: /[, ]+(?:por favor|exatamente)$/i,
     file: '(?:neste|nesse|deste|desse|no|do) (?:arquivo|módulo|documento|código)(?: aberto| atual)?|aqui',
-    list: /^(?:liste|mostre|cite|dê)(?: tod[ao]s)? (?:[ao]s )?(?=(?:parâmetros|parametros|argumentos|métodos|metodos|membros|imports|módulos importados|classes|funções|funcoes|tipos)(?![\p{L}]))/iu,
+    list: /^(?:liste|mostre|cite|dê)(?: tod[ao]s)? (?:[ao]s )?(?=(?:parâmetros|parametros|argumentos|métodos|metodos|imports|módulos importados|classes|funções|funcoes|tipos)(?![\p{L}]))/iu,
   },
 };
 const FIRST = { en: 'which are the ', pt: 'quais são os ' };

@@ -310,7 +310,7 @@ test('other languages and longer texts have no facts', async () => {
 });
 
 test.each([
-  'What does `totalValue` return?', 'Which functions?', 'Which functions does this file call?', 'Which functions are unused?', 'Quais funções estão erradas?', 'Which classes does this file use?', 'What are the functions for?', 'Which functions does this file define and why?', 'Which functions should I test?', 'Quais funções devo testar?', 'What does this file do?', 'Where is it defined?', 'What parameters should I pass to `f` to sort it?',
+  'What does `totalValue` return?', 'Which functions?', 'What are the members of `Store`?', 'Quais são os membros de `Store`?', 'What are the imports used for?', 'Which methods does `C` inherit?', 'What functions call `f`?', 'Which function takes `p`?', 'What types does `f` take?', 'Does this file import React?', 'where is line 5', 'Which functions does this file call?', 'Which functions are unused?', 'Quais funções estão erradas?', 'Which classes does this file use?', 'What are the functions for?', 'Which functions does this file define and why?', 'Which functions should I test?', 'Quais funções devo testar?', 'What does this file do?', 'Where is it defined?', 'What parameters should I pass to `f` to sort it?',
   'Where is `foo` defined and why?', 'What is the type of `x`?', 'What does this function take?', 'Which methods does this class have?', 'Explain the parameters of `f`', 'Where is other.ts defined?',
   'Which modules does this file import from the network?', 'Where is `foo` defined? And `bar`?', 'Add a parameter to `f`', 'Qual é o tipo disso?', 'O que `f` retorna?', 'Explique a classe `C`', `Where is \`${'x'.repeat(300)}\` defined?`, '',
 ])('not a question for a fact: %s', (message) => expect(factQuestion(message, 'src/a.ts')).toBeUndefined());
@@ -327,6 +327,7 @@ test.each([
   ['How many parameters does foo take?', { kind: 'parameters', name: 'foo' }],
   ['show me the methods of the class Store', undefined],
   ['What members does the class Store have?', undefined],
+  ['What methods does the class Store have?', { kind: 'members', name: 'Store' }],
   ['What type does `x` have in `f`?', { kind: 'type', parameter: 'x', name: 'f' }],
   ['which type does parse() return', { kind: 'returns', name: 'parse' }],
   ['What does Store extend?', { kind: 'base', name: 'Store' }],
