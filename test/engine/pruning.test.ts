@@ -255,4 +255,4 @@ test('property: 10,000 operations with files that are read, edited, quiet, evict
   );
   expect(numOperations).toBe(10_000);
   expect(numPruned).toBeGreaterThan(500);
-}, 120_000);
+}, 400_000);
