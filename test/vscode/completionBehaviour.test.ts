@@ -37,8 +37,9 @@ const FILES = {
   'src/condition.ts': CONDITION.content,
   'src/off.ts': BODY.content,
   'src/language.ts': BODY.content,
-  // Set in the folder, it is changed there; the user's own settings are those of all windows.
-  '.vscode/settings.json': JSON.stringify({ 'kvasir.completion.languages': ['*'] }),
+  // Set in the folder, it is changed there; the user's own settings are those of all windows. The files are nearly one: what stands in
+  // others that are open, unfinished, would be said here.
+  '.vscode/settings.json': JSON.stringify({ 'kvasir.completion.languages': ['*'], 'kvasir.completion.snippets': false }),
   'src/left.ts': INVENTORY,
   'src/right.ts': BODY.content,
   'notes.ipynb': JSON.stringify(NOTEBOOK),

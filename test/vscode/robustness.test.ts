@@ -179,6 +179,8 @@ editorSuite('robustness', { 'src/inventory.ts': INVENTORY, 'src/shelves.ts': LON
       'kvasir.enable': 'yes', 'kvasir.completion.debounceMs': 'soon', 'kvasir.completion.maxTokens': null, 'kvasir.completion.languages': 5, 'kvasir.completion.exclude': { a: 1 },
       'kvasir.chat.maxTokens': [1], 'kvasir.summary.codeLens': 'sometimes', 'kvasir.summary.hover': 3, 'kvasir.completion.snippets': {}, 'kvasir.completion.pauseOnBattery': 'x',
     });
+    // Another one with the same text would have this one's lines said again.
+    await editor().runCommand('View: Close All Editors');
     await editor().openFile('src/inventory.ts');
     await expectWorking();
     // Where the model has something to add.
