@@ -5,6 +5,7 @@ import type { ChatMessage, PromptSize, SamplingParams, Snippet } from '../protoc
 import { type ChatPrompt, chatPrompt } from '../text/chatPrompt.ts';
 import type { Layout } from '../text/layout.ts';
 import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
+import { withoutDenial } from './denial.ts';
 import { knownGreeting } from './greeting.ts';
 import { prefillRanges } from './prefillRanges.ts';
 import { type PreparedRequest, type Shaped, answerRoom, samplingFor } from './preparedRequest.ts';
@@ -22,7 +23,13 @@ export interface ChatOptions {
 
 /** Throws `badRequest` for a model that cannot chat or messages its template refuses, `contextTooLong` for a question that does not fit. */
 export function prepareChat(layout: Layout, options: ChatOptions, sampling?: SamplingParams): PreparedRequest {
-  return prepareAnswer(layout, options, chatDefaults(layout), sampling);
+  const prepared = prepareAnswer(layout, options, chatDefaults(layout), sampling);
+  if (!layout.text.manifest.chat.facts) return prepared;
+  const given = [
+    ...options.docs.map(({ path, lf: text }) => ({ path, text, startLine: 1 })),
+    ...(options.snippets ?? []).map(({ path, text, startLine }) => ({ path: shortPath(path), text: lf(text), ...(startLine === undefined ? {} : { startLine }) })),
+  ];
+  return { ...prepared, shape: withoutDenial(prepared.shape, given) };
 }
 
 /** What `prepareChat` would make of it; throws what that throws. */

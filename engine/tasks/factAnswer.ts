@@ -2,18 +2,19 @@
  * The answer to a question for a fact (factQuestion.ts), in the question's language, from what the syntax tree says (facts.ts), with
  * the lines that say it. What the tree does not say is not said: the model is asked then. Pure.
  */
-import type { Definition, Facts, Import, Parameter } from '../text/facts.ts';
-import { type FactQuestion, isList, type ListKind, type QuestionLanguage } from './factQuestion.ts';
+import type { Import } from '../text/factImports.ts';
+import type { Definition, Facts, Parameter } from '../text/facts.ts';
+import { exportsAnswer, KIND_OF } from './factExported.ts';
+import { isExport, isList, type ListKind, type QuestionLanguage } from './factPatterns.ts';
+import { purposeAnswer } from './factPurpose.ts';
+import type { FactQuestion } from './factQuestion.ts';
+import { returnedAnswer } from './factReturned.ts';
+import { brief, CONSTRUCTOR, every, joined, MOST_IN_LINE, MOST_NAMES, qualified, quoted, WORDS } from './factWords.ts';
 
 /** More of one name are a list that nobody reads. */
 const MOST_PLACES = 8;
-/** More are a list. */
-const MOST_IN_LINE = 2;
-const MOST_NAMES = 60;
 /** Longer ones are no short answer. */
-const LONGEST_TYPE = 200;
 const LONGEST_LINE = 140;
-const CONSTRUCTOR = /^(?:constructor|construtor|__init__)$/;
 
 /** @param path as the answer names the file. Undefined where the facts do not settle it. */
 export function factAnswer(question: FactQuestion, facts: Facts, text: string, path: string): string | undefined {
@@ -22,19 +23,26 @@ export function factAnswer(question: FactQuestion, facts: Facts, text: string, p
   const name = CONSTRUCTOR.test(question.name) && !occurs(text, question.name) ? (['constructor', '__init__'].find((each) => occurs(text, each)) ?? question.name) : question.name;
   const words = WORDS[language];
   if (kind === 'imports') return facts.broken ? undefined : importsAnswer(facts, path, language);
+  if (isExport(kind)) return exportsAnswer(kind, facts, text, path, language);
   if (isList(kind)) return facts.broken ? undefined : listAnswer(kind, facts, language);
-  if (![name, ...(question.parameter === undefined || kind === 'exists' ? [] : [question.parameter])].every((each) => occurs(text, each)) || (owner !== undefined && !occurs(text, owner))) {
-    const absent = [owner, name, question.parameter].find((each) => each !== undefined && !occurs(text, each)) as string;
-    // What comes before a dot may be something of the language.
-    if (absent === owner && question.dotted) return undefined;
-    // A word without marks may be none of a program.
-    return question.sure ? missing(absent, facts, path, language) : undefined;
+  const absent = [owner, name, question.parameter].find((each) => each !== undefined && each !== '' && !occurs(text, each));
+  if (absent !== undefined) {
+    // What comes before a dot may be something of the language, and what it does or returns is known to many.
+    if (question.dotted && (absent === owner || ((kind === 'does' || kind === 'returned') && !facts.definitions.some((definition) => definition.name === owner)))) return undefined;
+    // A word without marks may be none of a program; one that is said to be a class may be written with a capital.
+    return question.sure || (question.ofKind !== undefined && writtenLike(absent, facts)) ? missing(absent, facts, path, language) : undefined;
   }
+  if (name === '') return defaultsAnswer(question, facts, text);
   const called = facts.definitions.filter((definition) => definition.name === name && (owner === undefined || definition.owner === owner));
   const from = owner === undefined ? facts.imports.filter(({ names }) => names.includes(name)) : [];
   if (called.length + from.length === 0 || called.length + from.length > MOST_PLACES || called.some(({ broken }) => broken)) return undefined;
-  if (kind === 'where' || kind === 'exists') return facts.localNames.has(name) && owner === undefined ? alsoLocal(question, called, from, name) : whereAnswer(called, from, name, language);
+  if (kind === 'where' || kind === 'exists') return facts.localNames.has(name) && owner === undefined ? alsoLocal(question, called, from, name) : foundAnswer(question, called, from, name);
   if (called.length === 0) return undefined;
+  if (kind === 'does' || kind === 'returned') {
+    // What is imported may be meant.
+    if (from.length > 0) return undefined;
+    return kind === 'does' ? purposeAnswer(called, name, text, language) : returnedAnswer(withoutSetters(called), name, text, language);
+  }
   if (kind === 'members') return membersAnswer(called, facts, language);
   if (kind === 'base') return every(called, (definition) => baseOf(definition, language));
   // Where brackets are missing, things stand in what they do not belong to.
@@ -66,8 +74,6 @@ const isMemberOf = (member: Definition, { name, at }: Definition): boolean => me
 /** By the type of what it is assigned to, or in a comment. */
 const isTypedElsewhere = (annotated: true | undefined, text: string): boolean => annotated === true || /@(?:param|arg|returns?|type|typedef)\b|# type:/.test(text);
 
-const together = (sentences: readonly string[]): string => (sentences.length <= MOST_IN_LINE ? sentences.join(' ') : sentences.map((each) => `- ${each}`).join('\n'));
-
 /** A setter returns nothing, and says so nowhere. */
 function withoutSetters(called: readonly Definition[]): readonly Definition[] {
   const others = called.filter(({ kind, parameters }) => kind !== 'accessor' || parameters?.length === 0);
@@ -76,10 +82,18 @@ function withoutSetters(called: readonly Definition[]): readonly Definition[] {
 
 const withoutOwner = ({ owner: _, ...rest }: Definition): Definition => rest;
 
-/** In one sentence each; undefined unless there is an answer for all. */
-function every(definitions: readonly Definition[], answer: (definition: Definition) => string | undefined): string | undefined {
-  const answers = definitions.map(answer);
-  return answers.every((each) => each !== undefined) ? together([...new Set(answers)]) : undefined;
+/** Of a parameter of whichever functions have one that is called so. */
+function defaultsAnswer({ parameter = '', language }: FactQuestion, { definitions }: Facts, text: string): string | undefined {
+  const words = WORDS[language];
+  const parameters = definitions.flatMap((of) => (of.parameters ?? []).map((each) => ({ ...each, of })));
+  // What is taken apart may have it inside; a variable or a field may be meant that is called so.
+  if (parameters.some(({ name }) => /^[{[(]/.test(name) && occurs(name, parameter)) || definitions.some(({ name, kind }) => name === parameter && kind === 'value')) return undefined;
+  const found = parameters.filter((each) => bareName(each) === parameter);
+  if (found.length === 0 || found.length > MOST_PLACES || found.some(({ of }) => of.broken) || !occurs(text, parameter)) return undefined;
+  return every(found, ({ name, value, of }) => {
+    const [p, n] = [quoted(name), quoted(of.owner === undefined ? of.name : `${of.owner}.${of.name}`)];
+    return value === undefined ? words.noDefault(p, n, of.line) : brief(value) ? words.defaultOf(p, n, value, of.line) : undefined;
+  });
 }
 
 function parameterAnswer({ kind, name, parameter }: FactQuestion, { parameters = [], line, owner, annotated }: Definition, language: QuestionLanguage, text: string): string | undefined {
@@ -95,8 +109,6 @@ function parameterAnswer({ kind, name, parameter }: FactQuestion, { parameters =
 }
 
 const bareName = ({ name }: Parameter): string => name.replace(/^(?:\.\.\.|\*+)/, '');
-
-const brief = (text: string | undefined): boolean => text === undefined || (text.length <= LONGEST_TYPE && !text.includes('`'));
 
 function baseOf({ bases, interfaces = [], name, kind, line }: Definition, language: QuestionLanguage): string | undefined {
   if (kind !== 'class' && bases === undefined) return undefined;
@@ -125,9 +137,9 @@ function membersAnswer(called: readonly Definition[], { definitions, broken: any
 }
 
 /** Variables and parameters are listed nowhere: that there are some of this name is said, unless one of them was asked for. */
-function alsoLocal({ language, ofKind = '' }: FactQuestion, called: readonly Definition[], from: readonly Import[], name: string): string | undefined {
-  if (/variable|constant|parameter|argument|variável|constante|parâmetro|parametro|argumento/.test(ofKind)) return undefined;
-  return `${whereAnswer(called, from, name, language)} ${WORDS[language].alsoLocal}`;
+function alsoLocal(question: FactQuestion, called: readonly Definition[], from: readonly Import[], name: string): string | undefined {
+  if (/variable|constant|parameter|argument|variável|constante|parâmetro|parametro|argumento/.test(question.ofKind ?? '')) return undefined;
+  return `${foundAnswer(question, called, from, name)} ${WORDS[question.language].alsoLocal}`;
 }
 
 function importsAnswer({ imports, reexports }: Facts, path: string, language: QuestionLanguage): string | undefined {
@@ -141,7 +153,7 @@ function importsAnswer({ imports, reexports }: Facts, path: string, language: Qu
 
 /** What stands inside a function or a class is named apart: nobody can use it from elsewhere by that name. */
 function listAnswer(kind: ListKind, { definitions }: Facts, language: QuestionLanguage): string | undefined {
-  const all = definitions.filter((definition) => definition.kind === DEFINES[kind]);
+  const all = definitions.filter((definition) => definition.kind === KIND_OF[kind]);
   const isOwn = ({ local, owner }: Definition): boolean => !local && owner === undefined;
   const firsts = (some: readonly Definition[]): Definition[] => some.filter(({ name }, i) => some.findIndex((each) => each.name === name) === i);
   const own = firsts(all.filter(isOwn));
@@ -152,8 +164,6 @@ function listAnswer(kind: ListKind, { definitions }: Facts, language: QuestionLa
   return [defines(kind, own.length, places(own)), ...(inside.length ? [within(places(inside))] : [])].join(' ');
 }
 
-const DEFINES: Readonly<Record<ListKind, Definition['kind']>> = { classes: 'class', functions: 'function', types: 'type' };
-
 function whereAnswer(called: readonly Definition[], from: readonly Import[], name: string, language: QuestionLanguage): string {
   const words = WORDS[language];
   const shown = ({ text }: Definition): string | undefined => (text.length <= LONGEST_LINE && !text.includes('`') ? text : undefined);
@@ -162,99 +172,35 @@ function whereAnswer(called: readonly Definition[], from: readonly Import[], nam
   return [...(places.length ? [sentence(places, words.defined(quoted(name)), language)] : []), ...imported].join(places.length > MOST_IN_LINE ? '\n\n' : ' ');
 }
 
+/** Where it is; to whether there is one, yes or no besides, if the kind that was said settles it. */
+function foundAnswer({ kind, language, ofKind = '' }: FactQuestion, called: readonly Definition[], from: readonly Import[], name: string): string {
+  const where = whereAnswer(called, from, name, language);
+  const behind = where.replace(/^A /, 'a ');
+  const said = OF_KIND.find(([word]) => word.test(ofKind));
+  if (kind !== 'exists' || called.length > MOST_IN_LINE || !said) return where;
+  const [, kinds, others] = said;
+  if (kinds === undefined || called.some((definition) => kinds.includes(definition.kind))) return `${WORDS[language].yes}: ${behind}`;
+  return others && from.length === 0 && called.every((definition) => others.includes(definition.kind)) ? `${WORDS[language].no}: ${behind}` : where;
+}
+
+/** By the word that was said: what is one, undefined for anything, and what is surely none. A value may be anything. */
+const OF_KIND: readonly (readonly [RegExp, (readonly Definition['kind'][])?, (readonly Definition['kind'][])?])[] = [
+  [/^$|definition|symbol|definição|símbolo/],
+  [/class/, ['class'], ['function', 'method', 'accessor', 'type']],
+  [/function|method|função|funcao|método|metodo/, ['function', 'method', 'accessor'], ['class', 'type']],
+];
+
+const writtenLike = (name: string, { definitions }: Facts): Definition | undefined => definitions.find((definition) => definition.name.toLowerCase() === name.toLowerCase());
+
 /** What is written in another case is named: it is likely meant. */
-function missing(name: string, { definitions }: Facts, path: string, language: QuestionLanguage): string {
-  const like = definitions.find((definition) => definition.name.toLowerCase() === name.toLowerCase());
+function missing(name: string, facts: Facts, path: string, language: QuestionLanguage): string {
+  const like = writtenLike(name, facts);
   return `${WORDS[language].missing(quoted(name), quoted(path))}${like ? ` ${WORDS[language].like(quoted(like.name), like.line)}` : ''}`;
 }
 
 const occurs = (text: string, name: string): boolean => new RegExp(`(?<![\\p{L}\\p{N}_$])${name.replace(/[$.[\]]/g, '\\$&')}(?![\\p{L}\\p{N}_$])`, 'u').test(text);
 
-/** What has such marks inside needs more of them. */
-const quoted = (name: string): string => (name.includes('`') ? `\`\` ${name} \`\`` : `\`${name}\``);
-
-/** With what it belongs to where that tells several apart. */
-function qualified(all: readonly Definition[], name: string, owner: string | undefined): string {
-  return quoted(owner !== undefined && new Set(all.map((each) => each.owner)).size > 1 ? `${owner}.${name}` : name);
-}
-
-function listed(names: readonly string[], language: QuestionLanguage): string {
-  return joined(names.map(quoted), language);
-}
-
-function joined(each: readonly string[], language: QuestionLanguage): string {
-  return each.length < 2 ? each.join('') : `${each.slice(0, -1).join(', ')} ${language === 'en' ? 'and' : 'e'} ${each.at(-1)}`;
-}
-
 function sentence(places: readonly string[], subject: string, language: QuestionLanguage): string {
   if (places.length > MOST_IN_LINE) return `${subject}\n\n${places.map((each) => `- ${each}`).join('\n')}`;
   return `${subject} ${places.join(language === 'en' ? ', and ' : ', e ')}.`;
 }
-
-const span = (lines: readonly number[], one: string, many: string): string => {
-  const [first, last] = [Math.min(...lines), Math.max(...lines)];
-  return first === last ? `${one} ${first}` : `${many} ${first}–${last}`;
-};
-
-const WORDS = {
-  en: {
-    line: 'line',
-    alsoLocal: 'Variables or parameters inside functions are called so, too.',
-    defines: (kind: ListKind, n: number, places: string) => {
-      const [one, many] = ({ classes: ['class', 'classes'], functions: ['function', 'functions'], types: ['type', 'types'] } as const)[kind];
-      return n === 0 ? `This file defines no ${many} at its top level.` : `This file defines the ${n === 1 ? one : many} ${places}.`;
-    },
-    inside: (places: string) => `Inside others it defines ${places}.`,
-    defined: (n: string) => `${n} is defined`,
-    where: (line: number, text?: string) => `in line ${line}${text === undefined ? '' : `: \`${text}\``}`,
-    missing: (n: string, path: string) => `There is no ${n} in ${path}.`,
-    like: (n: string, line: number) => `There is ${n} (line ${line}).`,
-    imported: (n: string, module: string, line: number) => `${n} is imported from ${module} (line ${line}).`,
-    parameters: (n: string, names: readonly string[], line: number) => `${n} takes ${names.length ? listed(names, 'en') : 'no parameters'} (line ${line}).`,
-    hasType: (p: string, type: string, line: number) => `${p} has the type \`${type}\` (line ${line}).`,
-    noType: (p: string, n: string, line: number) => `${p} of ${n} is declared without a type (line ${line}).`,
-    hasDefault: (p: string, value: string, line: number) => `${p} defaults to \`${value}\` (line ${line}).`,
-    noDefault: (p: string, n: string, line: number) => `${p} of ${n} has no default value (line ${line}).`,
-    returns: (n: string, type: string | undefined, line: number) => (type === undefined ? `${n} is declared without a return type (line ${line}).` : `${n} returns \`${type}\` (line ${line}).`),
-    base: (n: string, bases: readonly string[], interfaces: readonly string[], line: number) => `${n} ${bases.length ? `extends ${listed(bases, 'en')}` : 'has no base class'}${interfaces.length ? ` and implements ${listed(interfaces, 'en')}` : ''} (line ${line}).`,
-    owner: (n: string, isMethod: boolean, owner: string, isClass: boolean, line: number) => `${n} is a ${isMethod ? 'method' : 'member'} of ${owner}${isClass ? '' : ', which is an object and no class'} (line ${line}).`,
-    noOwner: (n: string, line: number) => `${n} belongs to no class: it is a function (line ${line}).`,
-    members: (n: string, methods: readonly string[], accessors: readonly string[], line: number, bases: readonly string[]) =>
-      `${n} has ${methods.length ? `the method${methods.length > 1 ? 's' : ''} ${listed(methods, 'en')}` : 'no methods of its own'}${accessors.length ? ` and the accessor${accessors.length > 1 ? 's' : ''} ${listed(accessors, 'en')}` : ''} (from line ${line})${bases.length ? ', besides those that it inherits' : ''}.`,
-    imports: (path: string, top: readonly string[], deeper: readonly string[], reexports: readonly string[], lines: readonly number[], deeperLines: readonly number[], exportLines: readonly number[]) => [
-      top.length ? `This file imports ${listed(top, 'en')} (${span(lines, 'line', 'lines')}).` : `There are no imports at the top level of ${path}.`,
-      ...(deeper.length ? [`Inside blocks or functions it imports ${listed(deeper, 'en')} (${span(deeperLines, 'line', 'lines')}).`] : []),
-      ...(reexports.length ? [`It exports from ${listed(reexports, 'en')} (${span(exportLines, 'line', 'lines')}).`] : []),
-    ].join(' '),
-  },
-  pt: {
-    line: 'linha',
-    alsoLocal: 'Variáveis ou parâmetros dentro de funções também se chamam assim.',
-    defines: (kind: ListKind, n: number, places: string) => {
-      const [none, one, many] = ({ classes: ['classes', 'a classe', 'as classes'], functions: ['funções', 'a função', 'as funções'], types: ['tipos', 'o tipo', 'os tipos'] } as const)[kind];
-      return n === 0 ? `Este arquivo não define ${none} no nível do arquivo.` : `Este arquivo define ${n === 1 ? one : many} ${places}.`;
-    },
-    inside: (places: string) => `Dentro de outras definições há ${places}.`,
-    defined: (n: string) => `A definição de ${n} está`,
-    where: (line: number, text?: string) => `na linha ${line}${text === undefined ? '' : `: \`${text}\``}`,
-    missing: (n: string, path: string) => `Não há ${n} em ${path}.`,
-    like: (n: string, line: number) => `Há ${n} (linha ${line}).`,
-    imported: (n: string, module: string, line: number) => `${n} é importado de ${module} (linha ${line}).`,
-    parameters: (n: string, names: readonly string[], line: number) => `${n} ${names.length ? `recebe ${listed(names, 'pt')}` : 'não recebe parâmetros'} (linha ${line}).`,
-    hasType: (p: string, type: string, line: number) => `${p} tem o tipo \`${type}\` (linha ${line}).`,
-    noType: (p: string, n: string, line: number) => `${p} de ${n} é declarado sem tipo (linha ${line}).`,
-    hasDefault: (p: string, value: string, line: number) => `O valor padrão de ${p} é \`${value}\` (linha ${line}).`,
-    noDefault: (p: string, n: string, line: number) => `${p} de ${n} não tem valor padrão (linha ${line}).`,
-    returns: (n: string, type: string | undefined, line: number) => (type === undefined ? `${n} é declarado sem tipo de retorno (linha ${line}).` : `${n} retorna \`${type}\` (linha ${line}).`),
-    base: (n: string, bases: readonly string[], interfaces: readonly string[], line: number) => `${n} ${bases.length ? `herda de ${listed(bases, 'pt')}` : 'não tem classe base'}${interfaces.length ? ` e implementa ${listed(interfaces, 'pt')}` : ''} (linha ${line}).`,
-    owner: (n: string, isMethod: boolean, owner: string, isClass: boolean, line: number) => `${n} é ${isMethod ? 'um método' : 'um membro'} de ${owner}${isClass ? '' : ', que é um objeto e não uma classe'} (linha ${line}).`,
-    noOwner: (n: string, line: number) => `${n} não pertence a nenhuma classe: é uma função (linha ${line}).`,
-    members: (n: string, methods: readonly string[], accessors: readonly string[], line: number, bases: readonly string[]) =>
-      `${n} ${methods.length ? `tem ${methods.length > 1 ? 'os métodos' : 'o método'} ${listed(methods, 'pt')}` : 'não tem métodos próprios'}${accessors.length ? ` e ${accessors.length > 1 ? 'os acessores' : 'o acessor'} ${listed(accessors, 'pt')}` : ''} (a partir da linha ${line})${bases.length ? ', além dos que herda' : ''}.`,
-    imports: (path: string, top: readonly string[], deeper: readonly string[], reexports: readonly string[], lines: readonly number[], deeperLines: readonly number[], exportLines: readonly number[]) => [
-      top.length ? `Este arquivo importa ${listed(top, 'pt')} (${span(lines, 'linha', 'linhas')}).` : `Não há importações no nível do arquivo em ${path}.`,
-      ...(deeper.length ? [`Dentro de blocos ou funções importa ${listed(deeper, 'pt')} (${span(deeperLines, 'linha', 'linhas')}).`] : []),
-      ...(reexports.length ? [`Exporta de ${listed(reexports, 'pt')} (${span(exportLines, 'linha', 'linhas')}).`] : []),
-    ].join(' '),
-  },
-} as const;

@@ -20,7 +20,21 @@ export interface Place {
   /** The node right above; itself where its type is one of those visited. */
   parentType: string;
   parent: Node | null;
+  /** Where the innermost function around begins in the text. */
+  functionAt?: number | undefined;
+  /** Where the statement begins that is this node alone, with `export`, `const` or decorators before it; undefined for what is none. */
+  head?: Start | undefined;
 }
+
+interface Start {
+  /** From 0. */
+  row: number;
+  /** In the text. */
+  at: number;
+}
+
+/** What may stand before a definition. */
+const STATEMENTS = /^(export_statement|lexical_declaration|variable_declaration|ambient_declaration|expression_statement|decorated_definition)$/;
 
 /** Each node of these types, what stands above before what stands below. */
 export function walk(tree: Tree, types: ReadonlySet<string>, visit: (node: Node, place: Place) => void): void {
@@ -33,8 +47,9 @@ export function walk(tree: Tree, types: ReadonlySet<string>, visit: (node: Node,
       const visited = types.has(type);
       const node = visited || CLASSES.test(type) || type === 'object' ? cursor.currentNode : null;
       if (visited) visit(node as Node, place);
+      const start = FUNCTIONS.test(type) || STATEMENTS.test(type) ? { row: cursor.startPosition.row, at: cursor.startIndex } : undefined;
       if (cursor.gotoFirstChild()) {
-        places.push(below(place, type, node, visited));
+        places.push(below(place, type, node, visited, start));
         continue;
       }
       while (!cursor.gotoNextSibling()) {
@@ -47,10 +62,12 @@ export function walk(tree: Tree, types: ReadonlySet<string>, visit: (node: Node,
   }
 }
 
-function below(place: Place, type: string, node: Node | null, visited: boolean): Place {
-  const { owner, ownerAt, local, inFunction } = place;
-  const here = { inFunction, inBlock: place.inBlock || type === 'statement_block', broken: place.broken || type === 'ERROR', parentType: type, parent: visited ? node : null };
-  if (FUNCTIONS.test(type)) return { ...here, local: true, inFunction: true };
+/** @param start of functions and of what may stand before a definition */
+function below(place: Place, type: string, node: Node | null, visited: boolean, start?: Start): Place {
+  const { owner, ownerAt, local, inFunction, functionAt } = place;
+  const here = { inFunction, functionAt, inBlock: place.inBlock || type === 'statement_block', broken: place.broken || type === 'ERROR', parentType: type, parent: visited ? node : null };
+  if (FUNCTIONS.test(type)) return { ...here, local: true, inFunction: true, functionAt: start?.at };
+  if (STATEMENTS.test(type)) return { ...here, local, head: place.head ?? start, ...(owner === undefined ? {} : { owner, ownerAt }) };
   if (!node || !(CLASSES.test(type) || type === 'object')) return { ...here, local, ...(owner === undefined ? {} : { owner, ownerAt }) };
   const { parent } = place;
   const named = (node.childForFieldName('name') ?? parent?.childForFieldName('name') ?? parent?.childForFieldName('left') ?? parent?.childForFieldName('key'))?.text;

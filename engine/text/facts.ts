@@ -3,7 +3,12 @@
  * TypeScript, JavaScript and Python; other languages have no facts. What a tree with errors may have got wrong is marked, not guessed. Pure.
  */
 import type { Node, Tree } from 'web-tree-sitter';
+import { Comments, type Doc, docstringOf } from './factDocs.ts';
+import { type Exports, ExportStatements } from './factExports.ts';
+import { type Import, isRequire, pythonImports, required, scriptImport } from './factImports.ts';
+import { namesIn, oneLine, PATTERNS, present, typeText } from './factNodes.ts';
 import { CLASSES, FUNCTIONS, type Place, walk } from './factPlaces.ts';
+import { type Returns, ReturnStatements } from './factReturns.ts';
 
 export interface Parameter {
   /** With the dots or stars of one that takes the rest; a pattern as it stands for one that is taken apart. */
@@ -29,6 +34,10 @@ export interface Definition {
   parameters?: Parameter[];
   /** As it is written; undefined where nothing is. */
   returns?: string;
+  /** What its statements give; undefined where there is no body to tell. */
+  given?: Returns | undefined;
+  /** The comment above it, or its docstring. */
+  doc?: Doc | undefined;
   /** Of classes. */
   bases?: string[];
   interfaces?: string[];
@@ -43,20 +52,12 @@ export interface Definition {
   annotated?: true;
 }
 
-export interface Import {
-  module: string;
-  line: number;
-  /** As they are called here. */
-  names: string[];
-  /** On the file's own level. */
-  top: boolean;
-}
-
 export interface Facts {
   imports: Import[];
   /** Modules that something is exported from without being imported. */
   reexports: Import[];
   definitions: Definition[];
+  exports: Exports;
   /** Of variables and parameters in functions. */
   localNames: Set<string>;
   /** The tree has errors somewhere: lists of all that the file has may be short of something. */
@@ -68,8 +69,9 @@ const MEMBERS = /^(method_definition|method_signature|abstract_method_signature|
 const SCRIPT_TYPES = [
   'function_declaration', 'generator_function_declaration', 'function_signature', 'method_definition', 'method_signature', 'abstract_method_signature', 'class_declaration',
   'abstract_class_declaration', 'interface_declaration', 'type_alias_declaration', 'enum_declaration', 'variable_declarator', 'public_field_definition', 'field_definition', 'property_signature', 'pair', 'assignment_expression', 'internal_module', 'module', 'export_statement',
+  'comment', 'decorator', 'return_statement', 'yield_expression',
 ];
-const PYTHON_TYPES = ['function_definition', 'class_definition', 'assignment', 'decorated_definition'];
+const PYTHON_TYPES = ['function_definition', 'class_definition', 'assignment', 'decorated_definition', 'comment', 'return_statement', 'yield'];
 const SCRIPT_IMPORTS = ['import_statement', 'call_expression'];
 const PYTHON_IMPORTS = ['import_statement', 'import_from_statement', 'future_import_statement'];
 
@@ -78,14 +80,22 @@ export function factsOf(tree: Tree, grammar: string, text: string): Facts | unde
   const isPython = grammar === 'python';
   if (!isPython && !SCRIPT.includes(grammar)) return undefined;
   const lines = text.split('\n');
-  const facts: Facts = { imports: [], reexports: [], definitions: [], localNames: new Set(), broken: tree.rootNode.hasError };
-  walk(tree, new Set(isPython ? [...PYTHON_TYPES, ...PYTHON_IMPORTS] : [...SCRIPT_TYPES, ...SCRIPT_IMPORTS]), (node, place) => {
-    if (isPython && PYTHON_IMPORTS.includes(node.type)) facts.imports.push(...pythonImports(node, place));
-    else if (node.type === 'import_statement') facts.imports.push(...scriptImport(node, place));
-    else if (node.type === 'call_expression') facts.imports.push(...required(node, place));
+  const reading: Reading = { lines, comments: new Comments(lines), returns: new ReturnStatements() };
+  const exports = new ExportStatements(text, isPython);
+  const facts: Facts = { imports: [], reexports: [], definitions: [], exports: exports.found, localNames: new Set(), broken: tree.rootNode.hasError };
+  const types = new Set([...(isPython ? [...PYTHON_TYPES, ...PYTHON_IMPORTS] : [...SCRIPT_TYPES, ...SCRIPT_IMPORTS]), ...exports.types]);
+  walk(tree, types, (node, place) => {
+    const { type } = node;
+    if (type === 'comment' || type === 'decorator') return reading.comments.add(node);
+    if (/^(return_statement|yield|yield_expression)$/.test(type)) return reading.returns.add(node, place);
+    exports.read(node, place);
+    if (exports.types.includes(type)) return;
+    if (isPython && PYTHON_IMPORTS.includes(type)) facts.imports.push(...pythonImports(node, place));
+    else if (type === 'import_statement') facts.imports.push(...scriptImport(node, place));
+    else if (type === 'call_expression') facts.imports.push(...required(node, place));
     else {
-      if (node.type === 'export_statement') facts.reexports.push(...scriptImport(node, place));
-      const found = definitionsAt(node, place, lines);
+      if (type === 'export_statement') facts.reexports.push(...scriptImport(node, place));
+      const found = definitionsAt(node, place, reading);
       facts.definitions.push(...found);
       for (const name of localsAt(node, place)) facts.localNames.add(name);
       for (const { name } of found.flatMap(({ parameters = [] }) => parameters)) facts.localNames.add(name.replace(/^(?:\.\.\.|\*+)/, ''));
@@ -95,6 +105,13 @@ export function factsOf(tree: Tree, grammar: string, text: string): Facts | unde
   return facts;
 }
 
+/** What a walk has come by so far. */
+interface Reading {
+  lines: readonly string[];
+  comments: Comments;
+  returns: ReturnStatements;
+}
+
 /** Names of variables inside a function. */
 function localsAt(node: Node, place: Place): string[] {
   if (!place.local || !/^(variable_declarator|assignment)$/.test(node.type)) return [];
@@ -102,32 +119,30 @@ function localsAt(node: Node, place: Place): string[] {
   return name ? (PATTERNS.test(name.type) ? namesIn(name) : name.type === 'identifier' ? [name] : []).map((part) => part.text) : [];
 }
 
-function definitionsAt(node: Node, place: Place, lines: readonly string[]): Definition[] {
-  if (node.type === 'export_statement') return unnamed(node, place, lines);
+function definitionsAt(node: Node, place: Place, reading: Reading): Definition[] {
+  if (node.type === 'export_statement') return unnamed(node, place, reading);
   if (node.type === 'decorated_definition') return [];
   const name = node.childForFieldName('name') ?? node.childForFieldName('property') ?? node.childForFieldName('key') ?? node.childForFieldName('left');
   // `const { a } = require('a')` imports.
   if (!name || name.isMissing || (node.type === 'variable_declarator' && isRequire(node.childForFieldName('value')))) return [];
-  if (!PATTERNS.test(name.type)) return [definition(node, name, place, lines)].filter((found) => found !== undefined);
+  if (!PATTERNS.test(name.type)) return [definition(node, name, place, reading)].filter((found) => found !== undefined);
   if (!/^(variable_declarator|assignment)$/.test(node.type) || place.local) return [];
-  return namesIn(name).map((part) => ({ kind: 'value', name: part.text, local: false, ...whereIs(part, lines), broken: isBroken(place, [name]), brokenInside: node.hasError }));
+  return namesIn(name).map((part) => ({ kind: 'value', name: part.text, local: false, ...whereIs(part, reading.lines), broken: isBroken(place, [name]), brokenInside: node.hasError, doc: docOf(node, place, reading) }));
 }
 
 const whereIs = (name: Node, lines: readonly string[]) => ({ line: name.startPosition.row + 1, text: (lines[name.startPosition.row] ?? '').trim() });
 
 const isBroken = ({ broken }: Place, parts: readonly (Node | null)[]): boolean => broken || parts.some((part) => part?.hasError);
 
-const PATTERNS = /^(object_pattern|array_pattern|pattern_list|tuple_pattern|list_pattern)$/;
-
-/** What a pattern gives names to. */
-function namesIn(pattern: Node): Node[] {
-  if (/^(identifier|shorthand_property_identifier_pattern)$/.test(pattern.type)) return [pattern];
-  const part = pattern.type === 'pair_pattern' ? pattern.childForFieldName('value') : /assignment_pattern$/.test(pattern.type) ? pattern.childForFieldName('left') : undefined;
-  if (part) return namesIn(part);
-  return PATTERNS.test(pattern.type) || /^(rest_pattern|list_splat_pattern)$/.test(pattern.type) ? present(pattern.namedChildren).flatMap(namesIn) : [];
+/** A docstring goes before comments: they are about how it is written. */
+function docOf(node: Node, { head }: Place, { comments }: Reading): Doc | undefined {
+  const { row } = node.startPosition;
+  // `const a = 1,` may have more below it.
+  const start = head && (node.type !== 'variable_declarator' || head.row === row) ? head : { row, at: node.startIndex };
+  return (/^(function|class)_definition$/.test(node.type) ? docstringOf(node) : undefined) ?? comments.above(start.row, start.at);
 }
 
-function definition(node: Node, name: Node, place: Place, lines: readonly string[]): Definition | undefined {
+function definition(node: Node, name: Node, place: Place, reading: Reading): Definition | undefined {
   const [called, on] = nameOf(name);
   if (called === undefined) return undefined;
   const value = node.childForFieldName('value') ?? node.childForFieldName('right');
@@ -138,25 +153,29 @@ function definition(node: Node, name: Node, place: Place, lines: readonly string
   const kind = isProperty(place) ? 'accessor' : kindOf(about, owner !== undefined || (place.local && MEMBERS.test(node.type)));
   if (kind === 'value' && (place.local || !/^(variable_declarator|public_field_definition|field_definition|property_signature|assignment)$/.test(node.type))) return undefined;
   const parts = [name, ...['parameters', 'parameter', 'return_type'].map((field) => about.childForFieldName(field))];
-  const found: Definition = { kind, name: called, local: place.local, ...whereIs(name, lines), broken: isBroken(place, parts), brokenInside: node.hasError, at: about.startIndex };
+  const found: Definition = { kind, name: called, local: place.local, ...whereIs(name, reading.lines), broken: isBroken(place, parts), brokenInside: node.hasError, at: about.startIndex, doc: docOf(node, place, reading) };
   if (owner !== undefined) found.owner = owner;
   if (on === undefined && place.ownerAt !== undefined) found.ownerAt = place.ownerAt;
   if (about !== node && node.childForFieldName('type')) found.annotated = true;
-  return described(found, about);
+  return described(found, about, place, reading);
 }
 
 /** `export default function () {}` is called `default`. */
-function unnamed(node: Node, place: Place, lines: readonly string[]): Definition[] {
+function unnamed(node: Node, place: Place, reading: Reading): Definition[] {
   const value = node.childForFieldName('value');
   if (!value || !(FUNCTIONS.test(value.type) || CLASSES.test(value.type)) || value.childForFieldName('name')) return [];
   const parts = ['parameters', 'parameter', 'return_type'].map((field) => value.childForFieldName(field));
-  return [described({ kind: kindOf(value, false), name: 'default', local: false, ...whereIs(node, lines), broken: isBroken(place, parts), brokenInside: node.hasError, at: value.startIndex }, value)];
+  const found: Definition = { kind: kindOf(value, false), name: 'default', local: false, ...whereIs(node, reading.lines), broken: isBroken(place, parts), brokenInside: node.hasError, at: value.startIndex, doc: docOf(node, place, reading) };
+  return [described(found, value, place, reading)];
 }
 
 /** With what follows a function's or a class's name. */
-function described(found: Definition, about: Node): Definition {
+function described(found: Definition, about: Node, place: Place, { returns: statements }: Reading): Definition {
   const callable = FUNCTIONS.test(about.type);
-  if (callable) found.parameters = parametersOf(about, found.owner !== undefined);
+  if (callable) {
+    found.parameters = parametersOf(about, found.owner !== undefined);
+    found.given = statements.of(about, place);
+  }
   const returns = typeText(about.childForFieldName('return_type'));
   if (callable && returns !== undefined) found.returns = returns;
   if (CLASSES.test(about.type)) {
@@ -214,52 +233,3 @@ function heritageOf(node: Node): { bases: string[]; interfaces: string[]; broken
   const interfaces = clauses.filter(({ type }) => type === 'implements_clause').flatMap((clause) => present(clause.namedChildren));
   return { bases: bases.map(({ text }) => oneLine(text)), interfaces: interfaces.map(({ text }) => oneLine(text)), broken: clauses.some((clause) => clause.hasError) };
 }
-
-/** An import, or an export from another module. */
-function scriptImport(node: Node, { parentType }: Place): Import[] {
-  const source = node.childForFieldName('source') ?? present(node.namedChildren).find(({ type }) => type === 'import_require_clause')?.childForFieldName('source');
-  if (source?.type !== 'string') return [];
-  const specifiers = present(node.descendantsOfType(['import_specifier']));
-  const taken = new Set(specifiers.flatMap((part) => present(part.namedChildren)).map(({ id }) => id));
-  const names = [
-    ...specifiers.map((part) => (part.childForFieldName('alias') ?? part.childForFieldName('name'))?.text ?? ''),
-    ...present(node.descendantsOfType(['identifier'])).filter(({ id }) => !taken.has(id)).map(({ text }) => text),
-  ];
-  return [{ module: source.text.slice(1, -1), line: node.startPosition.row + 1, names, top: parentType === 'program' }];
-}
-
-/** `require('…')` and `import('…')`. */
-function required(node: Node, { parent, local, inBlock }: Place): Import[] {
-  const argument = moduleOf(node);
-  if (!argument) return [];
-  const name = parent?.type === 'variable_declarator' ? parent.childForFieldName('name') : undefined;
-  const names = name ? present(name.descendantsOfType(['identifier', 'shorthand_property_identifier_pattern'])).map(({ text }) => text) : [];
-  return [{ module: argument.text.slice(1, -1), line: node.startPosition.row + 1, names, top: !local && !inBlock }];
-}
-
-function moduleOf(call: Node): Node | undefined {
-  const argument = call.childForFieldName('arguments')?.firstNamedChild;
-  return /^(require|import)$/.test(call.childForFieldName('function')?.text ?? '') && argument?.type === 'string' ? argument : undefined;
-}
-
-const isRequire = (value: Node | null): boolean => value?.type === 'call_expression' && value.childForFieldName('function')?.text === 'require' && moduleOf(value) !== undefined;
-
-function pythonImports(node: Node, { parentType }: Place): Import[] {
-  const line = node.startPosition.row + 1;
-  const top = parentType === 'module';
-  const parts = present(node.childrenForFieldName('name'));
-  const nameIn = (part: Node): string => (part.childForFieldName('alias') ?? part).text;
-  if (node.type === 'import_statement') return parts.map((part) => ({ module: (part.type === 'aliased_import' ? (part.childForFieldName('name') ?? part) : part).text, line, names: [nameIn(part)], top }));
-  const module = node.type === 'future_import_statement' ? '__future__' : node.childForFieldName('module_name')?.text;
-  if (module === undefined) return [];
-  // `from . import views` is about a module of the package.
-  if (/^\.+$/.test(module) && parts.length > 0) return parts.map((part) => ({ module: `${module}${(part.childForFieldName('name') ?? part).text}`, line, names: [nameIn(part)], top }));
-  return [{ module, line, names: parts.map(nameIn), top }];
-}
-
-const present = (nodes: readonly (Node | null)[] | undefined): Node[] => (nodes ?? []).filter((node) => node !== null);
-
-const oneLine = (text: string): string => text.replace(/\s+/g, ' ');
-
-/** Without the colon that an annotation begins with. */
-const typeText = (node: Node | null): string | undefined => (node ? oneLine(node.text.replace(/^:\s*/, '')) : undefined);

@@ -39,7 +39,7 @@ export const PLAN: PlanStep[] = [
   { lines: ['const connection = this.#connection;', "this.#setState({ kind: 'stopped' });"], undo: true },
   { open: 'engine/text.ts' },
   { lines: ['let value = map.get(key);', 'return value;'] },
-  { ask: 'What does `entry` return?' },
+  { ask: 'What is this file for?' },
   { open: 'engine/cache.ts' },
   { line: 'const node = newNode(parent, tokenIds, endIndex(parent));', rest: 'newNode' },
   { summarize: true },

@@ -1,14 +1,13 @@
 /** Facts read off a file's syntax tree, the questions that ask for them, and the answers' words. */
 import { beforeAll, describe, expect, it, test, vi } from 'vitest';
 import { Node } from 'web-tree-sitter';
-import { factAnswer } from '../../engine/tasks/factAnswer.ts';
-import { factAsked, factQuestion, PATTERN_SOURCES } from '../../engine/tasks/factQuestion.ts';
+import { PATTERN_SOURCES } from '../../engine/tasks/factPatterns.ts';
+import { factAsked, factQuestion } from '../../engine/tasks/factQuestion.ts';
 import { SourceDocument } from '../../engine/text/sourceDocument.ts';
 import { Syntax } from '../../engine/text/syntax.ts';
-import { Grammars } from '../../engine/text/syntaxGrammars.ts';
+import { askFact, grammars, loadGrammars } from './askFact.ts';
 
-const grammars = new Grammars();
-beforeAll(() => Promise.all(['typescript', 'tsx', 'javascript', 'python'].map((name) => grammars.load(name))), 60_000);
+beforeAll(loadGrammars, 60_000);
 
 const TS = `import { open } from 'node:fs';
 import type { Row as Line } from './row';
@@ -81,16 +80,6 @@ async def fetch(url: str, timeout: float = 5.0) -> "Any":
 LIMIT = 3
 `;
 
-async function answer(message: string, text: string, path: string): Promise<string | undefined> {
-  const doc = new SourceDocument(path, path, text);
-  const syntax = new Syntax(grammars);
-  const asked = factAsked([{ role: 'user', content: message }], [doc]);
-  await syntax.prepare(doc);
-  const facts = syntax.facts(doc);
-  syntax.forget();
-  return asked && facts && factAnswer(asked.question, facts, doc.lf, doc.path);
-}
-
 describe('TypeScript', () => {
   it.each([
     ['Which modules does this file import?', 'This file imports `node:fs` and `./row` (lines 1–2). Inside blocks or functions it imports `./late` (line 16). It exports from `./other` (line 3).'],
@@ -136,7 +125,7 @@ describe('TypeScript', () => {
     ['What is the base class of `flush`?', undefined],
     ['Where is `rest` defined?', undefined],
     ['Where is totalling defined?', undefined],
-  ])('%s', async (question, expected) => expect(await answer(question, TS, 'src/store.ts')).toBe(expected));
+  ])('%s', async (question, expected) => expect(await askFact(question, TS, 'src/store.ts')).toBe(expected));
 });
 
 describe('JavaScript', () => {
@@ -147,7 +136,7 @@ describe('JavaScript', () => {
     ['Which class does `drain` belong to?', '`drain` is a method of `Pool` (line 8).'],
     ['Where is `read` defined?', '`read` is imported from `fs` (line 2).'],
     ['What is the type of `now` in `drain`?', '`now` of `Pool.drain` is declared without a type (line 8).'],
-  ])('%s', async (question, expected) => expect(await answer(question, JS, 'lib/pool.js')).toBe(expected));
+  ])('%s', async (question, expected) => expect(await askFact(question, JS, 'lib/pool.js')).toBe(expected));
 });
 
 describe('Python', () => {
@@ -164,7 +153,7 @@ describe('Python', () => {
     ['Qual é a classe base de `Reader`?', '`Reader` herda de `Base` (linha 7).'],
     ['Where is `p` defined?', '`p` is imported from `os.path` (line 2).'],
     ['Onde `depth` é definido?', 'A definição de `depth` está na linha 8: `depth: int = 3`.'],
-  ])('%s', async (question, expected) => expect(await answer(question, PY, 'src/reader.py')).toBe(expected));
+  ])('%s', async (question, expected) => expect(await askFact(question, PY, 'src/reader.py')).toBe(expected));
 });
 
 const HARD = `import React, { type FC } from 'react';
@@ -237,7 +226,7 @@ describe('what is easily read wrongly', () => {
     ['Where is the value?', undefined],
     ['Does this file have helpers?', undefined],
     ['Where is helpers defined?', '`helpers` is defined in line 26: `const helpers = { trim(s: string) {} };`.'],
-  ])('%s', async (question, expected) => expect(await answer(question, HARD, 'src/service.tsx')).toBe(expected));
+  ])('%s', async (question, expected) => expect(await askFact(question, HARD, 'src/service.tsx')).toBe(expected));
 
   const MODULE = `const fs = require('node:fs'), path = require('path');
 function Legacy(a) {}
@@ -249,7 +238,7 @@ module.exports = { load (file) {}, each: (item) => item };
     ['Which class does `flush` belong to?', '`flush` is a method of `Legacy` (line 3).'],
     ['Which class does `load` belong to?', '`load` belongs to no class: it is a function (line 4).'],
     ['What parameters does `each` take?', '`each` takes `item` (line 4).'],
-  ])('%s', async (question, expected) => expect(await answer(question, MODULE, 'lib/legacy.js')).toBe(expected));
+  ])('%s', async (question, expected) => expect(await askFact(question, MODULE, 'lib/legacy.js')).toBe(expected));
 
   const PYTHON = `try:
     import simplejson as json
@@ -293,26 +282,26 @@ class Plain:
     ['Where is `rest` defined?', '`rest` is defined in line 24: `left, (right, *rest) = 1, (2, 3)`.'],
     ['Which class does `local` belong to?', undefined],
     ['What are the imports?', 'This file imports `x` (line 5). Inside blocks or functions it imports `simplejson` and `json` (lines 2–4).'],
-  ])('%s', async (question, expected) => expect(await answer(question, PYTHON, 'src/data.py')).toBe(expected));
+  ])('%s', async (question, expected) => expect(await askFact(question, PYTHON, 'src/data.py')).toBe(expected));
 });
 
 test('what errors may have spoilt is left to the model', async () => {
   const broken = `import a from 'a';\nfunction right(x) {\n  return x +;\n}\nfunction wrong(x, = {\n}\nclass Half {\n  one() {}\n  two( {\n`;
-  expect(await answer('Which modules does this file import?', broken, 'a.ts')).toBeUndefined();
-  expect(await answer('Which methods does `Half` have?', broken, 'a.ts')).toBeUndefined();
-  expect(await answer('What parameters does `wrong` take?', broken, 'a.ts')).toBeUndefined();
-  expect(await answer('What parameters does `right` take?', broken, 'a.ts')).toBe('`right` takes `x` (line 2).');
+  expect(await askFact('Which modules does this file import?', broken, 'a.ts')).toBeUndefined();
+  expect(await askFact('Which methods does `Half` have?', broken, 'a.ts')).toBeUndefined();
+  expect(await askFact('What parameters does `wrong` take?', broken, 'a.ts')).toBeUndefined();
+  expect(await askFact('What parameters does `right` take?', broken, 'a.ts')).toBe('`right` takes `x` (line 2).');
 });
 
 test('other languages and longer texts have no facts', async () => {
-  expect(await answer('Where is `main` defined?', 'fn main() {}\n', 'src/main.rs')).toBeUndefined();
-  expect(await answer('Where is `main` defined?', `function main() {}\n${'// x\n'.repeat(120_000)}`, 'src/main.ts')).toBeUndefined();
+  expect(await askFact('Where is `main` defined?', 'fn main() {}\n', 'src/main.rs')).toBeUndefined();
+  expect(await askFact('Where is `main` defined?', `function main() {}\n${'// x\n'.repeat(120_000)}`, 'src/main.ts')).toBeUndefined();
 });
 
 test.each([
-  'What does `totalValue` return?', 'Which functions?', 'What are the members of `Store`?', 'Quais são os membros de `Store`?', 'What are the imports used for?', 'Which methods does `C` inherit?', 'What functions call `f`?', 'Which function takes `p`?', 'What types does `f` take?', 'Does this file import React?', 'where is line 5', 'Which functions does this file call?', 'Which functions are unused?', 'Quais funções estão erradas?', 'Which classes does this file use?', 'What are the functions for?', 'Which functions does this file define and why?', 'Which functions should I test?', 'Quais funções devo testar?', 'What does this file do?', 'Where is it defined?', 'What parameters should I pass to `f` to sort it?',
+  'Which functions?', 'What are the members of `Store`?', 'Quais são os membros de `Store`?', 'What are the imports used for?', 'Which methods does `C` inherit?', 'What functions call `f`?', 'Which function takes `p`?', 'What types does `f` take?', 'Does this file import React?', 'where is line 5', 'Which functions does this file call?', 'Which functions are unused?', 'Quais funções estão erradas?', 'Which classes does this file use?', 'What are the functions for?', 'Which functions does this file define and why?', 'Which functions should I test?', 'Quais funções devo testar?', 'What does this file do?', 'Where is it defined?', 'What parameters should I pass to `f` to sort it?',
   'Where is `foo` defined and why?', 'What is the type of `x`?', 'What does this function take?', 'Which methods does this class have?', 'Explain the parameters of `f`', 'Where is other.ts defined?',
-  'Which modules does this file import from the network?', 'Where is `foo` defined? And `bar`?', 'Add a parameter to `f`', 'Qual é o tipo disso?', 'O que `f` retorna?', 'Explique a classe `C`', `Where is \`${'x'.repeat(300)}\` defined?`, '',
+  'Which modules does this file import from the network?', 'Where is `foo` defined? And `bar`?', 'Add a parameter to `f`', 'Qual é o tipo disso?', `Where is \`${'x'.repeat(300)}\` defined?`, '',
 ])('not a question for a fact: %s', (message) => expect(factQuestion(message, 'src/a.ts')).toBeUndefined());
 
 test.each([
@@ -391,20 +380,20 @@ const typed: (a: string) => number = (a) => 1;
     ['Which class does destroy belong to?', '`destroy` is a method of `Store`, which is an object and no class (line 4).'],
     ['o que importa aqui?', undefined],
     ['o que este arquivo importa?', 'Este arquivo importa `./used` (linha 2). Exporta de `./legacy` (linha 1).'],
-  ])('%s', async (question, expected) => expect(await answer(question, TEXT, 'src/a.ts')).toBe(expected));
+  ])('%s', async (question, expected) => expect(await askFact(question, TEXT, 'src/a.ts')).toBe(expected));
 
   test('no list of what a class has where brackets do not match', async () => {
-    expect(await answer('which methods does Store have?', 'class Store {\n  a() {}\n  }\n  b() {}\n}\n', 'src/a.ts')).toBeUndefined();
+    expect(await askFact('which methods does Store have?', 'class Store {\n  a() {}\n  }\n  b() {}\n}\n', 'src/a.ts')).toBeUndefined();
   });
 
   test('in JavaScript types may stand in comments', async () => {
-    expect(await answer('what is the return type of size?', '/** @returns {number} */\nfunction size(path) {}\n', 'src/a.js')).toBeUndefined();
-    expect(await answer('what is the return type of size?', 'function size(path) {}\n', 'src/a.js')).toBe('`size` is declared without a return type (line 1).');
+    expect(await askFact('what is the return type of size?', '/** @returns {number} */\nfunction size(path) {}\n', 'src/a.js')).toBeUndefined();
+    expect(await askFact('what is the return type of size?', 'function size(path) {}\n', 'src/a.js')).toBe('`size` is declared without a return type (line 1).');
   });
 
   test('in Python a module of the package, and a name with marks in it', async () => {
-    expect(await answer('what does this file import?', 'from . import views\n', 'src/a.py')).toBe('This file imports `.views` (line 1).');
-    expect(await answer('what parameters does tmpl take?', 'function tmpl({ a = `x` }) {}\n', 'src/a.js')).toBeUndefined();
+    expect(await askFact('what does this file import?', 'from . import views\n', 'src/a.py')).toBe('This file imports `.views` (line 1).');
+    expect(await askFact('what parameters does tmpl take?', 'function tmpl({ a = `x` }) {}\n', 'src/a.js')).toBeUndefined();
   });
 
   test('what a conversation is about besides the file', () => {

@@ -69,7 +69,7 @@ editorSuite('chat', FILES, (editor) => {
     expect(await meter().count()).toBe(0);
     await editor().screenshot('chat-empty');
     await input().focus();
-    await window.type('What does `OutOfStockError` do?');
+    await window.type('What is this file for?');
     await window.press('Enter');
     await chat().getByRole('button', { name: 'Stop' }).waitFor();
     await window.press('Escape');
@@ -84,7 +84,7 @@ editorSuite('chat', FILES, (editor) => {
     expect(await questions().count()).toBe(1);
   });
 
-  test.each(['/summarize', 'What does `totalValue` return?'])('the meter says what the answer then takes: %s', async (question) => {
+  test.each(['/summarize', 'How are articles counted?'])('the meter says what the answer then takes: %s', async (question) => {
     const tokensOf = (text: string | null) => /([\d,]+)(?: of [\d,]+ tokens$| tokens reused)/.exec(text ?? '')?.[1];
     // The last answer is counted, too, by then.
     const answered = tokensOf(await lastAnswer().locator('[data-part="footer"]').textContent());
@@ -128,18 +128,19 @@ editorSuite('chat', FILES, (editor) => {
     expect(await editing.evaluate((area) => area.clientHeight >= area.scrollHeight - 2), 'as high as its text').toBe(true);
     await window.screenshot('chat-edit-again');
     await editing.press('Escape');
-    await poll(() => questions().first().innerText()).toContain('OutOfStockError');
+    await poll(() => questions().first().innerText()).toContain('What is this file for');
     await window.press('Control+Shift+E');
     await window.page.locator('iframe.webview').waitFor({ state: 'detached' });
     await showByIcon();
-    await poll(() => questions().first().innerText()).toContain('OutOfStockError');
+    await poll(() => questions().first().innerText()).toContain('What is this file for');
     expect(await editing.count(), 'cancelled is cancelled').toBe(0);
   });
 
   test('copy an answer', async () => {
+    await askToTheEnd('What does `totalValue` return?');
     await lastAnswer().hover();
     await lastAnswer().getByRole('button', { name: 'Copy the answer' }).click();
-    await poll(() => editor().page.evaluate('navigator.clipboard.readText()')).toBe('`totalValue` returns `number`.');
+    await poll(() => editor().page.evaluate('navigator.clipboard.readText()')).toBe(`\`totalValue\` returns \`number\` (line ${INVENTORY.split('\n').findIndex((text) => text.includes('totalValue(')) + 1}).`);
   });
 
   test('Up edits the last question; an earlier one asked again drops what follows', async () => {
@@ -150,7 +151,7 @@ editorSuite('chat', FILES, (editor) => {
     await editor().screenshot('chat-edit');
     await editing.fill('What does `count` return?');
     await editing.press('Enter');
-    await poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('What does OutOfStockError do'), expect.stringContaining('/summarize'), expect.stringContaining('What does count return?')]);
+    await poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('What is this file for?'), expect.stringContaining('/summarize'), expect.stringContaining('How are articles counted?'), expect.stringContaining('What does count return?')]);
     await ended(lastAnswer());
     await questions().first().hover();
     await questions().first().getByRole('button', { name: 'Edit and ask again' }).click();

@@ -49,7 +49,7 @@ editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
       await input.press('Enter');
     };
     await window.runCommand('Kvasir: Open Chat');
-    await ask('What does totalValue return?');
+    await ask('What is this file for?');
     await expect.poll(about, { timeout: 2 * PATIENCE }).toMatch(/kvasir-starter · int8/);
     await expect.poll(async () => (await cell('tokens').textContent()) ?? '', { timeout: PATIENCE }).toMatch(/^[\d,]{3,}$/);
     await cell('tokens').scrollIntoViewIfNeeded();
@@ -59,7 +59,7 @@ editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
     // As when a file is changed on disk: nothing is asked for before the question.
     writeFileSync(window.file('src/inventory.ts'), INVENTORY.replace('export interface StockEntry', '// What is there.\nexport interface StockEntry'));
     await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('What is there.');
-    await ask('What does count return?');
+    await ask('How are articles counted?');
     // For a second or more: idle time computes them.
     await cell('tokens').filter({ hasText: /^[\d,]+ \+ ≈[\d,]+$/ }).waitFor({ timeout: PATIENCE });
     const title = await cell('tokens').getAttribute('title');
@@ -104,7 +104,7 @@ editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LO
     await window.openFile('src/long.ts');
     await window.runCommand('Kvasir: Open Chat');
     const input = chat().getByRole('textbox', { name: 'Ask Kvasir' });
-    await input.fill('What does totalValue return?');
+    await input.fill('What is this file for?');
     await input.press('Enter');
     await chat().locator('[data-role="assistant"] footer', { hasText: 'read in parts' }).waitFor({ timeout: 2 * PATIENCE });
     await expect.poll(() => cell('src/long.ts', 'codec').textContent(), { timeout: PATIENCE }).toBe('sketch');

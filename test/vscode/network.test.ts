@@ -19,7 +19,7 @@ editorSuite('network', { 'src/inventory.ts': INVENTORY }, (editor) => {
       await window.goTo(37, 1);
       await window.runCommand('Kvasir: Trigger Completion');
       await window.runCommand('Kvasir: Open Chat');
-      const answer = await window.ask('What does add do?');
+      const answer = await window.ask('What is this file for?');
       await expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
     } finally {
       clearInterval(watch);

@@ -1,0 +1,83 @@
+/**
+ * An answer that denies what the model was given, in the words of its training: "There is no `flush` in src/store.ts." Small models overlook
+ * names, and say so with confidence. Such a sentence is held back until it is known whom it denies, and where the name does stand in what
+ * was given, the line is shown in its place. Pure.
+ */
+import { t } from '@vscode/l10n';
+import type { Shaped } from './preparedRequest.ts';
+
+/** What the model was given to read. */
+export interface GivenText {
+  path: string;
+  /** LF line ends. */
+  text: string;
+  /** Of its first line, from 1; undefined where that is not known. */
+  startLine?: number;
+}
+
+type Shape = (rawText: string, finished: boolean) => Shaped;
+
+const DENIALS = [
+  { opening: 'there is no `', behind: ' in', pt: false },
+  { opening: 'não existe `', behind: ' em', pt: true },
+  { opening: 'não há `', behind: ' em', pt: true },
+] as const;
+/** Longer lines are not shown. */
+const LONGEST_LINE = 140;
+
+/** `shape` without sentences that deny a name of `given`. */
+export function withoutDenial(shape: Shape, given: readonly GivenText[]): Shape {
+  return (rawText, finished) => {
+    const shaped = shape(rawText, finished);
+    const denied = deniedIn(shaped.text, finished || shaped.stop);
+    if (denied === 'open') return { ...shaped, text: '' };
+    const place = denied && placeOf(denied.name, given);
+    if (!place) return shaped;
+    const { name, path } = place;
+    return { text: sentence(place, denied.pt), stop: true, note: t('`{0}` does occur in {1}: the model overlooks things', name, path) };
+  };
+}
+
+/** `open`: it may still become such a sentence. */
+function deniedIn(text: string, finished: boolean): { name: string; pt: boolean } | 'open' | undefined {
+  for (const { opening, behind, pt } of DENIALS) {
+    const start = text.slice(0, opening.length).toLowerCase();
+    if (!finished && start !== '' && start.length < opening.length && opening.startsWith(start)) return 'open';
+    if (start !== opening) continue;
+    const [, name, rest] = /^([\p{L}\w$.#]*)(?:\(\)?)?(?:`([\s\S]*))?$/u.exec(text.slice(opening.length)) ?? [];
+    if (name === undefined) return undefined;
+    if (rest === undefined) return finished ? undefined : 'open';
+    if (name === '') return undefined;
+    if (/^[.,;]/.test(rest) || rest.startsWith(behind) || (finished && rest === '')) return { name, pt };
+    return !finished && behind.startsWith(rest) ? 'open' : undefined;
+  }
+  return undefined;
+}
+
+interface Place {
+  name: string;
+  path: string;
+  line: number | undefined;
+  /** That line. */
+  text: string;
+}
+
+/** Of `Store.flush` only the last part stands where it is defined. */
+function placeOf(denied: string, given: readonly GivenText[]): Place | undefined {
+  const name = denied.split(/[.#]/).filter((part) => part !== '').at(-1);
+  if (name === undefined) return undefined;
+  const pattern = new RegExp(`(?<![\\p{L}\\p{N}_$])${name.replaceAll('$', '\\$')}(?![\\p{L}\\p{N}_$])`, 'u');
+  for (const { path, text, startLine } of given) {
+    const at = pattern.exec(text)?.index;
+    if (at === undefined) continue;
+    const row = text.slice(0, at).split('\n').length - 1;
+    return { name, path, line: startLine === undefined ? undefined : startLine + row, text: (text.split('\n')[row] ?? '').trim() };
+  }
+  return undefined;
+}
+
+function sentence({ name, path, line, text }: Place, pt: boolean): string {
+  const shown = text.length <= LONGEST_LINE && !text.includes('`') ? `: \`${text}\`` : '';
+  const where = line === undefined ? '' : ` (${pt ? 'linha' : 'line'} ${line}${shown})`;
+  return pt ? `\`${name}\` está em ${path}${where}. Mais do que isso o modelo não soube dizer.` : `\`${name}\` stands in ${path}${where}. The model could not say more about it.`;
+}

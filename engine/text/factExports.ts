@@ -1,0 +1,163 @@
+/**
+ * What a file gives others: of TypeScript and JavaScript what its `export` statements and assignments to `module.exports` say, of Python
+ * what `__all__` lists. What is exported in other ways, at run time for instance, makes the list unclear. Pure.
+ */
+import type { Node } from 'web-tree-sitter';
+import { namesIn, PATTERNS, present, stringText } from './factNodes.ts';
+import { FUNCTIONS, type Place } from './factPlaces.ts';
+
+export interface Exported {
+  /** As others import it; '' for what is exported without a name. */
+  name: string;
+  /** As it is called here, where that is known. */
+  local?: string;
+  /** From 1. */
+  line: number;
+  module?: string;
+  /** The default, or all that the module is. */
+  as?: 'default' | 'whole';
+  /** Where it can be told without its name. */
+  kind?: 'function' | 'class';
+}
+
+export interface Exports {
+  named: Exported[];
+  /** All of another module's. */
+  passedOn: { module: string; line: number }[];
+  /** Of Python; from 1, of `__all__`. undefined: whatever has a public name. */
+  listLine?: number | undefined;
+  isPython: boolean;
+  /** There may be more. */
+  unclear: boolean;
+}
+
+/** `exports` or `module.exports`; the text of longer ones, which may be any, is not asked for. */
+const isExports = (node: Node | null | undefined): boolean => !!node && /^(identifier|member_expression)$/.test(node.type) && node.endIndex - node.startIndex <= 'module.exports'.length && /^(?:module\.)?exports$/.test(node.text);
+
+export class ExportStatements {
+  readonly found: Exports;
+  /** Types of nodes that have to be read, besides those that define something. */
+  readonly types: readonly string[];
+  /** Whether the text has any of what is read besides statements: most have none, and calls need not be looked at then. */
+  readonly #assigned: boolean;
+
+  constructor(text: string, isPython: boolean) {
+    this.#assigned = isPython ? text.includes('__all__') : /\bexports\b/.test(text);
+    this.found = { named: [], passedOn: [], isPython, unclear: false };
+    this.types = isPython && this.#assigned ? ['augmented_assignment', 'call'] : [];
+  }
+
+  /** Any node that may export something. */
+  read(node: Node, place: Place): void {
+    if (node.type === 'export_statement') {
+      if (place.parentType === 'program') this.#statement(node);
+    } else if (!this.#assigned) return;
+    else if (this.found.isPython) this.#listed(node, place);
+    else if (node.type === 'assignment_expression') this.#assignment(node, place);
+    else if (node.type === 'call_expression') this.#call(node);
+    else if (node.type === 'variable_declarator') this.#alias(node);
+  }
+
+  #statement(node: Node): void {
+    const line = node.startPosition.row + 1;
+    const source = stringText(node.childForFieldName('source'));
+    const parts = present(node.children);
+    const from = source === undefined ? {} : { module: source };
+    const clause = parts.find(({ type }) => type === 'export_clause');
+    const namespace = parts.find(({ type }) => type === 'namespace_export')?.firstNamedChild?.text;
+    const declaration = node.childForFieldName('declaration');
+    const value = node.childForFieldName('value');
+    if (clause) {
+      for (const specifier of present(clause.namedChildren).filter(({ type }) => type === 'export_specifier')) {
+        const local = specifier.childForFieldName('name')?.text ?? '';
+        this.#add({ name: specifier.childForFieldName('alias')?.text ?? local, local, line: specifier.startPosition.row + 1, ...from });
+      }
+    } else if (namespace !== undefined) this.#add({ name: namespace, line, ...from });
+    else if (source !== undefined) this.found.passedOn.push({ module: source, line });
+    else if (parts.some(({ type }) => type === 'default')) this.#add({ name: 'default', line, ...this.#valueOf(declaration ?? value) });
+    else if (declaration) for (const part of declaredBy(declaration)) this.#add({ name: part.text, local: part.text, line: part.startPosition.row + 1 });
+    else if (parts.some(({ type }) => type === '=') && parts.some(({ type }) => type === 'identifier')) this.#whole(parts.find(({ type }) => type === 'identifier') as Node, line);
+    else this.found.unclear = true;
+  }
+
+  /** `module.exports = …` and `exports.name = …`. */
+  #assignment(node: Node, { inFunction }: Place): void {
+    const [left, right] = [node.childForFieldName('left'), node.childForFieldName('right')];
+    const isMember = isExports(left?.childForFieldName('object'));
+    const isWhole = left?.type === 'member_expression' && isExports(left);
+    if (!right || !(isMember || isWhole)) return;
+    const name = left?.childForFieldName('property')?.text;
+    const line = node.startPosition.row + 1;
+    if (inFunction || (isMember && name === undefined)) this.found.unclear = true;
+    else if (isMember) {
+      if (name !== undefined && name !== '__esModule') this.#add({ name, line, ...this.#valueOf(right) });
+    } else if (right.type === 'object') for (const member of present(right.namedChildren)) this.#member(member);
+    else this.#whole(right, line);
+  }
+
+  #whole(value: Node, line: number): void {
+    const read = this.#valueOf(value);
+    if (read.local === undefined && read.kind === undefined) this.found.unclear = true;
+    else this.#add({ name: '', line, ...read, as: 'whole' });
+  }
+
+  /** Of an object that is exported. */
+  #member(node: Node): void {
+    const key = node.type === 'shorthand_property_identifier' ? node : (node.childForFieldName('key') ?? node.childForFieldName('name'));
+    const name = key && /^(shorthand_property_identifier|property_identifier)$/.test(key.type) ? key.text : stringText(key);
+    const line = node.startPosition.row + 1;
+    if (node.type === 'comment') return;
+    if (name === undefined) this.found.unclear = true;
+    else if (node.type === 'shorthand_property_identifier') this.#add({ name, local: name, line });
+    else this.#add({ name, line, ...this.#valueOf(node.childForFieldName('value') ?? node) });
+  }
+
+  #valueOf(node: Node | null): Pick<Exported, 'local' | 'kind'> {
+    if (node?.type === 'identifier') return { local: node.text };
+    const kind = node && FUNCTIONS.test(node.type) ? 'function' : node && /^(abstract_)?class(_declaration)?$/.test(node.type) ? 'class' : undefined;
+    // A method's name is another one's.
+    const local = kind || node?.type.endsWith('_declaration') ? node?.childForFieldName('name') : null;
+    return { ...(local && node?.type !== 'method_definition' ? { local: local.text } : {}), ...(kind ? { kind } : {}) };
+  }
+
+  /** `Object.assign(exports, …)` and the like. */
+  #call(node: Node): void {
+    const given = present(node.childForFieldName('arguments')?.namedChildren);
+    if (given.some(isExports) && stringText(given[1]) !== '__esModule') this.found.unclear = true;
+  }
+
+  /** `const app = exports = module.exports = {}`: what it is given later is exported. */
+  #alias(node: Node): void {
+    let value = node.childForFieldName('value');
+    if (value?.type === 'assignment_expression') value = value.childForFieldName('left');
+    if (isExports(value)) this.found.unclear = true;
+  }
+
+  #listed(node: Node, { inFunction, owner }: Place): void {
+    const object = node.type === 'call' ? node.childForFieldName('function')?.childForFieldName('object') : node.childForFieldName('left');
+    if (object?.type !== 'identifier' || object.text !== '__all__' || inFunction || owner !== undefined) return;
+    this.found.listLine ??= node.startPosition.row + 1;
+    const [first, ...others] = node.type === 'call' ? present(node.childForFieldName('arguments')?.namedChildren) : present([node.childForFieldName('right')]);
+    const method = node.type === 'call' ? node.childForFieldName('function')?.childForFieldName('attribute')?.text : 'extend';
+    const items = method === 'append' && first ? [first] : method === 'extend' && /^(list|tuple)$/.test(first?.type ?? '') ? present(first?.namedChildren).filter(({ type }) => type !== 'comment') : [undefined];
+    for (const item of others.length > 0 ? [undefined] : items) {
+      const name = stringText(item);
+      if (name === undefined) this.found.unclear = true;
+      else this.#add({ name, local: name, line: (item as Node).startPosition.row + 1 });
+    }
+  }
+
+  /** Overloads are one. */
+  #add(exported: Exported): void {
+    const { named } = this.found;
+    if (exported.name === 'default') exported.as ??= 'default';
+    if (!named.some(({ name, as }) => name === exported.name && as === exported.as)) named.push(exported);
+  }
+}
+
+/** The names that a declaration gives. */
+function declaredBy(declaration: Node): Node[] {
+  if (/^(lexical_declaration|variable_declaration|ambient_declaration)$/.test(declaration.type)) return present(declaration.namedChildren).flatMap(declaredBy);
+  const name = declaration.childForFieldName('name') ?? (declaration.type === 'import_alias' ? declaration.firstNamedChild : null);
+  return name ? (PATTERNS.test(name.type) ? namesIn(name) : [name]) : [];
+}

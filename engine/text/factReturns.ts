@@ -1,0 +1,68 @@
+/** What the functions of a file give: the values of their own `return` and `yield`, as they are written. Pure. */
+import type { Node } from 'web-tree-sitter';
+import { firstCode, present } from './factNodes.ts';
+import type { Place } from './factPlaces.ts';
+
+/** A value, as it stands in the text. */
+export interface Given {
+  /** From 1. */
+  line: number;
+  from: number;
+  to: number;
+}
+
+export interface Returns {
+  /** A generator: `values` are those that it yields. */
+  generator: boolean;
+  async: boolean;
+  values: Given[];
+}
+
+const ABSTRACT = /^@(?:[\w.]*\.)?(?:abstract\w*|overload)\b/;
+
+/** By where the functions begin. Each has to come before what stands inside it. */
+export class ReturnStatements {
+  readonly #functions = new Map<number, Returns & { returned: Given[]; yielded: Given[] }>();
+
+  /** What a function gives, complete when all of it has been read; undefined for one that has no body, or one that others are to fill in. */
+  of(about: Node, { parent }: Place): Returns | undefined {
+    const body = about.childForFieldName('body');
+    if (!body || isStub(body) || (parent?.type === 'decorated_definition' && present(parent.namedChildren).some(({ type, text }) => type === 'decorator' && ABSTRACT.test(text)))) return undefined;
+    const returned: Given[] = [];
+    const yielded: Given[] = [];
+    const words = present(about.children).filter(({ isNamed }) => !isNamed).map(({ type }) => type);
+    const generator = words.includes('*');
+    const found = { generator, async: words.includes('async'), values: generator ? yielded : returned, returned, yielded };
+    if (!/^(statement_block|block)$/.test(body.type)) returned.push(given(body));
+    this.#functions.set(about.startIndex, found);
+    return found;
+  }
+
+  /** A `return` or `yield` of the function around it. */
+  add(node: Node, { functionAt }: Place): void {
+    const found = functionAt === undefined ? undefined : this.#functions.get(functionAt);
+    if (!found || !node.isNamed) return;
+    const value = firstCode(node);
+    if (node.type === 'return_statement') {
+      if (value) found.returned.push(given(value));
+      return;
+    }
+    Object.assign(found, { generator: true, values: found.yielded });
+    // `yield* each` gives all that `each` has.
+    if (value) found.yielded.push(node.children.some((child) => child?.type === '*' || child?.type === 'from') ? given(node) : given(value));
+  }
+}
+
+/** In brackets of its own or not. */
+function given(value: Node): Given {
+  const inside = value.type === 'parenthesized_expression' && value.namedChildCount === 1 ? value.namedChild(0) : null;
+  const { startIndex, endIndex, startPosition } = inside ?? value;
+  return { line: startPosition.row + 1, from: startIndex, to: endIndex };
+}
+
+/** In Python: nothing but `...`, or an error that says that it is to be written. */
+function isStub(body: Node): boolean {
+  if (body.type !== 'block' || body.namedChildCount > 4) return false;
+  const code = present(body.namedChildren).filter((child) => child.type !== 'comment' && !(child.type === 'expression_statement' && child.namedChild(0)?.type === 'string'));
+  return code.length === 1 && (code[0]?.text === '...' || /^raise NotImplementedError\b/.test(code[0]?.text ?? ''));
+}

@@ -1,0 +1,193 @@
+/** What a definition is for, as the comment above it or its docstring says, and whether there is one of a name. */
+import { beforeAll, describe, expect, it } from 'vitest';
+import { factAsked } from '../../engine/tasks/factQuestion.ts';
+import { SourceDocument } from '../../engine/text/sourceDocument.ts';
+import { askFact, loadGrammars } from './askFact.ts';
+
+beforeAll(loadGrammars, 60_000);
+
+const TS = `import { read } from './read';
+/**
+ * Keeps orders until they are sent.
+ * Two lines of it, see {@link Basket.send} and {@link read | reading}.
+ *
+ * More that is not quoted.
+ * @example new Basket()
+ */
+@Injectable()
+export class Basket {
+  /** How many. */
+  @Input()
+  count = 0;
+
+  // Sends what is there,
+  // all of it.
+  @Log('send')
+  async send(to: string) {}
+  @Input() label = '';
+  plain() {} // Beside it.
+  other() {}
+}
+
+/* Adds two numbers. */
+export const add = (left: number, right = 1) => left + right;
+
+// eslint-disable-next-line no-unused-vars
+function bare(x) {}
+// ---- Helpers ----
+function section() {}
+/** What is kept of one. */
+// prettier-ignore
+export interface Row { id: string }
+/** @description Reads all of it. @param none */
+function described() {}
+/** @param to whom */
+function tagged(to) {}
+// TODO: write this
+function unwritten() {}
+// const old = 1;
+function replaced() {}
+/* Copyright of somebody. */
+function licensed() {}
+
+// Apart from it.
+
+function apart() {}
+/** Of one. */ export const one = 1, two = 2;
+const three = 3,
+  // Of four.
+  four = 4;
+/**
+ ${'A sentence of it. '.repeat(60)}
+ */
+function long() {}
+/** As text. */
+function over(a: string): void;
+/** As a number. */
+function over(a: number): void;
+function over(a: unknown) {}
+`;
+
+describe('TypeScript', () => {
+  it.each([
+    ['What does Basket do?', 'The comment of `Basket` (line 10) says:\n\n> Keeps orders until they are sent. Two lines of it, see Basket.send and reading.'],
+    ['what is the class Basket for?', 'The comment of `Basket` (line 10) says:\n\n> Keeps orders until they are sent. Two lines of it, see Basket.send and reading.'],
+    ['Explain count', 'The comment of `count` (line 13) says:\n\n> How many.'],
+    ['explain `Basket.send`', 'The comment of `send` (line 18) says:\n\n> Sends what is there, all of it.'],
+    ['what does add() do?', 'The comment of `add` (line 25) says:\n\n> Adds two numbers.'],
+    ['What is the purpose of Row?', 'The comment of `Row` (line 33) says:\n\n> What is kept of one.'],
+    ['can you explain what described does?', 'The comment of `described` (line 35) says:\n\n> Reads all of it.'],
+    ['what is one for?', 'The comment of `one` (line 48) says:\n\n> Of one.'],
+    ['describe `four`', 'The comment of `four` (line 51) says:\n\n> Of four.'],
+    ['what does long do', /^The comment of `long` \(line 55\) says:\n\n> (?:A sentence of it\. ){20,40}…$/],
+    ['what does over do', 'The comment of `over` (line 57) says:\n\n> As text.\n\nThe comment of `over` (line 59) says:\n\n> As a number.'],
+    ['O que faz Basket?', 'O comentário de `Basket` (linha 10) diz:\n\n> Keeps orders until they are sent. Two lines of it, see Basket.send and reading.'],
+    ['para que serve a classe Basket?', 'O comentário de `Basket` (linha 10) diz:\n\n> Keeps orders until they are sent. Two lines of it, see Basket.send and reading.'],
+    ['explique `add`', 'O comentário de `add` (linha 25) diz:\n\n> Adds two numbers.'],
+    // No comment, or none that says it.
+    ...['label', 'plain', 'other', 'bare', 'section', 'tagged', 'unwritten', 'replaced', 'licensed', 'apart', 'three', 'read'].map((name) => [`What does \`${name}\` do?`, undefined] as const),
+    ['What does `gone` do?', 'There is no `gone` in `src/basket.ts`.'],
+    ['What does gone do?', undefined],
+    ['What does TypeScript do?', undefined],
+    ['What does `Array.from` do?', undefined],
+    ['Explain imports', undefined],
+  ])('%s', async (question, expected) => {
+    const answer = await askFact(question, TS, 'src/basket.ts');
+    if (expected instanceof RegExp) expect(answer).toMatch(expected);
+    else expect(answer).toBe(expected);
+  });
+});
+
+describe('JavaScript', () => {
+  const TEXT = "'use strict';\n/**\n * Reads a file.\n * @param {string} file\n */\nexports.read = function (file) {};\n\nmodule.exports.pool = {\n  // Lends one.\n  lend() {},\n};\n/// Doubles it.\nexport default (n) => n * 2;\n";
+  it.each([
+    ['what does read do', 'The comment of `read` (line 6) says:\n\n> Reads a file.'],
+    ['what does lend do', 'The comment of `lend` (line 10) says:\n\n> Lends one.'],
+    ['what does `default` do', 'The comment of `default` (line 13) says:\n\n> Doubles it.'],
+  ])('%s', async (question, expected) => expect(await askFact(question, TEXT, 'lib/a.js')).toBe(expected));
+});
+
+describe('Python', () => {
+  const TEXT = `"""Orders."""
+# How many there may be.
+LIMIT = 3
+
+
+class Store(Base):
+    """Keeps orders,
+    and more.
+
+    Not quoted.
+    """
+
+    # About how it is written.
+    @property
+    def size(self):
+        r'''How many; see \`LIMIT\`.
+        :returns: a number
+        '''
+
+    # Writes all.
+    @retry
+    def flush(self): pass
+
+    def bare(self):
+        return """Not one."""
+
+
+def load(path):
+    """:param path: where"""
+`;
+  it.each([
+    ['What does Store do?', 'The docstring of `Store` (line 6) says:\n\n> Keeps orders, and more.'],
+    ['What does size do?', 'The docstring of `size` (line 15) says:\n\n> How many; see `LIMIT`.'],
+    ['What does flush do?', 'The comment of `flush` (line 22) says:\n\n> Writes all.'],
+    ['What is LIMIT for?', 'The comment of `LIMIT` (line 3) says:\n\n> How many there may be.'],
+    ['Explica Store', 'A docstring de `Store` (linha 6) diz:\n\n> Keeps orders, and more.'],
+    ['What does bare do?', undefined],
+    ['What does load do?', undefined],
+  ])('%s', async (question, expected) => expect(await askFact(question, TEXT, 'src/store.py')).toBe(expected));
+});
+
+describe('whether there is one', () => {
+  it.each([
+    ['Is there a class Basket?', 'Yes: `Basket` is defined in line 10: `export class Basket {`.'],
+    ['Is there a class called Basket in this file?', 'Yes: `Basket` is defined in line 10: `export class Basket {`.'],
+    ['is there a class basket?', 'There is no `basket` in `src/basket.ts`. There is `Basket` (line 10).'],
+    ['Is there a function Basket?', 'No: `Basket` is defined in line 10: `export class Basket {`.'],
+    ['Is there a class named `add`?', 'No: `add` is defined in line 25: `export const add = (left: number, right = 1) => left + right;`.'],
+    ['is there a function bare', 'Yes: `bare` is defined in line 28: `function bare(x) {}`.'],
+    ['Does this file define Basket?', 'Yes: `Basket` is defined in line 10: `export class Basket {`.'],
+    ['does this file define apart?', 'Yes: `apart` is defined in line 47: `function apart() {}`.'],
+    ['Is there an interface Row?', '`Row` is defined in line 33: `export interface Row { id: string }`.'],
+    ['Is there a `read`?', 'Yes: `read` is imported from `./read` (line 1).'],
+    ['Is there a class Wallet?', 'There is no `Wallet` in `src/basket.ts`.'],
+    ['Does this file define Wallet?', 'There is no `Wallet` in `src/basket.ts`.'],
+    ['Existe uma classe Basket?', 'Sim: a definição de `Basket` está na linha 10: `export class Basket {`.'],
+    ['Existe a classe Wallet?', 'Não há `Wallet` em `src/basket.ts`.'],
+    ['Este arquivo define Basket?', 'Sim: a definição de `Basket` está na linha 10: `export class Basket {`.'],
+    // Not surely names.
+    ['Is there a function total?', undefined],
+    ['Is there a type error?', undefined],
+    ['Is There A Class Diagram?', undefined],
+    ['Is there a class diagram?', undefined],
+    ['Does this file define types?', undefined],
+    ['Does this file define totals?', undefined],
+    ['Does this file contain Wallet?', undefined],
+    ['Há erros?', undefined],
+  ])('%s', async (question, expected) => expect(await askFact(question, TS, 'src/basket.ts')).toBe(expected));
+});
+
+describe('for the model', () => {
+  it.each([
+    'What does this file do?', 'What is this file for?', 'What does it do?', 'what does this function do', 'What does the function do?', 'What does `f` do when `x` is null?', 'Why does `f` do that?', 'What does `f` do? And `g`?', 'How does `f` work?', 'Explain this', 'Explain the code', 'explain why', 'Explain `f` step by step',
+    'Explain `f` and its parameters', 'Explain the difference', 'explain what this does', 'What does `f` do?\n```ts\nfunction f() {}\n```', 'What does line 5 do?', 'What can `f` do?', 'What is `f` used for in the loop?', 'explain the error', 'What does the cache do?', 'What do you do?', 'Is there a bug?', 'Is there any reason for `f`?', 'Explain functions',
+    'O que faz este arquivo?', 'O que este arquivo faz?', 'Para que serve isso?', 'o que a função faz', 'O que `f` faz quando `x` é nulo?', 'Por que `f` faz isso?', 'Explique o código', 'Explique `f` passo a passo', 'O que faz a linha 5?', 'Explique a diferença',
+  ])('%s', async (message) => expect(await askFact(message, `${TS}/** Documented. */\nfunction f(x) {}\n`, 'src/basket.ts')).toBeUndefined());
+
+  it('what was said before may be meant', () => {
+    const doc = new SourceDocument('src/a.ts', 'src/a.ts', TS);
+    const before = [{ role: 'user', content: 'Write `gone`' }, { role: 'assistant', content: '```ts\nfunction gone() {}\n```' }] as const;
+    expect(factAsked([...before, { role: 'user', content: 'What does `gone` do?' }], [doc])?.question).toMatchObject({ sure: false });
+  });
+});
