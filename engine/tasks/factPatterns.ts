@@ -6,7 +6,7 @@
 export const LANGUAGES = ['en', 'pt'] as const;
 export type QuestionLanguage = (typeof LANGUAGES)[number];
 
-export const LIST_KINDS = ['classes', 'functions', 'types'] as const;
+const LIST_KINDS = ['classes', 'functions', 'types'] as const;
 /** Of what one file defines, or exports. */
 export type ListKind = (typeof LIST_KINDS)[number];
 export type ExportKind = 'exports' | `exported ${ListKind | 'default'}`;

@@ -36,26 +36,33 @@ const isExports = (node: Node | null | undefined): boolean => !!node && /^(ident
 
 export class ExportStatements {
   readonly found: Exports;
+  /** What assignments export. In a file with export statements `exports` is any variable. */
+  readonly #assigned: Pick<Exports, 'named' | 'unclear'> = { named: [], unclear: false };
   /** Types of nodes that have to be read, besides those that define something. */
   readonly types: readonly string[];
   /** Whether the text has any of what is read besides statements: most have none, and calls need not be looked at then. */
-  readonly #assigned: boolean;
+  readonly #mayAssign: boolean;
 
   constructor(text: string, isPython: boolean) {
-    this.#assigned = isPython ? text.includes('__all__') : /\bexports\b/.test(text);
+    this.#mayAssign = isPython ? text.includes('__all__') : /\bexports\b/.test(text);
     this.found = { named: [], passedOn: [], isPython, unclear: false };
-    this.types = isPython && this.#assigned ? ['augmented_assignment', 'call'] : [];
+    this.types = isPython && this.#mayAssign ? ['augmented_assignment', 'call'] : [];
   }
 
   /** Any node that may export something. */
   read(node: Node, place: Place): void {
     if (node.type === 'export_statement') {
       if (place.parentType === 'program') this.#statement(node);
-    } else if (!this.#assigned) return;
+    } else if (!this.#mayAssign) return;
     else if (this.found.isPython) this.#listed(node, place);
     else if (node.type === 'assignment_expression') this.#assignment(node, place);
     else if (node.type === 'call_expression') this.#call(node);
     else if (node.type === 'variable_declarator') this.#alias(node);
+  }
+
+  /** Behind the last node. */
+  end(): void {
+    if (this.found.named.length + this.found.passedOn.length === 0 && !this.found.unclear) Object.assign(this.found, this.#assigned);
   }
 
   #statement(node: Node): void {
@@ -70,13 +77,13 @@ export class ExportStatements {
     if (clause) {
       for (const specifier of present(clause.namedChildren).filter(({ type }) => type === 'export_specifier')) {
         const local = specifier.childForFieldName('name')?.text ?? '';
-        this.#add({ name: specifier.childForFieldName('alias')?.text ?? local, local, line: specifier.startPosition.row + 1, ...from });
+        this.#add(this.found, { name: specifier.childForFieldName('alias')?.text ?? local, local, line: specifier.startPosition.row + 1, ...from });
       }
-    } else if (namespace !== undefined) this.#add({ name: namespace, line, ...from });
+    } else if (namespace !== undefined) this.#add(this.found, { name: namespace, line, ...from });
     else if (source !== undefined) this.found.passedOn.push({ module: source, line });
-    else if (parts.some(({ type }) => type === 'default')) this.#add({ name: 'default', line, ...this.#valueOf(declaration ?? value) });
-    else if (declaration) for (const part of declaredBy(declaration)) this.#add({ name: part.text, local: part.text, line: part.startPosition.row + 1 });
-    else if (parts.some(({ type }) => type === '=') && parts.some(({ type }) => type === 'identifier')) this.#whole(parts.find(({ type }) => type === 'identifier') as Node, line);
+    else if (parts.some(({ type }) => type === 'default')) this.#add(this.found, { name: 'default', line, ...this.#valueOf(declaration ?? value) });
+    else if (declaration) for (const part of declaredBy(declaration)) this.#add(this.found, { name: part.text, local: part.text, line: part.startPosition.row + 1 });
+    else if (parts.some(({ type }) => type === '=') && parts.some(({ type }) => type === 'identifier')) this.#whole(parts.find(({ type }) => type === 'identifier') as Node, line, this.found);
     else this.found.unclear = true;
   }
 
@@ -88,17 +95,17 @@ export class ExportStatements {
     if (!right || !(isMember || isWhole)) return;
     const name = left?.childForFieldName('property')?.text;
     const line = node.startPosition.row + 1;
-    if (inFunction || (isMember && name === undefined)) this.found.unclear = true;
+    if (inFunction || (isMember && name === undefined)) this.#assigned.unclear = true;
     else if (isMember) {
-      if (name !== undefined && name !== '__esModule') this.#add({ name, line, ...this.#valueOf(right) });
+      if (name !== undefined && name !== '__esModule') this.#add(this.#assigned, { name, line, ...this.#valueOf(right) });
     } else if (right.type === 'object') for (const member of present(right.namedChildren)) this.#member(member);
     else this.#whole(right, line);
   }
 
-  #whole(value: Node, line: number): void {
+  #whole(value: Node, line: number, into = this.#assigned): void {
     const read = this.#valueOf(value);
-    if (read.local === undefined && read.kind === undefined) this.found.unclear = true;
-    else this.#add({ name: '', line, ...read, as: 'whole' });
+    if (read.local === undefined && read.kind === undefined) into.unclear = true;
+    else this.#add(into, { name: '', line, ...read, as: 'whole' });
   }
 
   /** Of an object that is exported. */
@@ -107,9 +114,9 @@ export class ExportStatements {
     const name = key && /^(shorthand_property_identifier|property_identifier)$/.test(key.type) ? key.text : stringText(key);
     const line = node.startPosition.row + 1;
     if (node.type === 'comment') return;
-    if (name === undefined) this.found.unclear = true;
-    else if (node.type === 'shorthand_property_identifier') this.#add({ name, local: name, line });
-    else this.#add({ name, line, ...this.#valueOf(node.childForFieldName('value') ?? node) });
+    if (name === undefined) this.#assigned.unclear = true;
+    else if (node.type === 'shorthand_property_identifier') this.#add(this.#assigned, { name, local: name, line });
+    else this.#add(this.#assigned, { name, line, ...this.#valueOf(node.childForFieldName('value') ?? node) });
   }
 
   #valueOf(node: Node | null): Pick<Exported, 'local' | 'kind'> {
@@ -123,14 +130,14 @@ export class ExportStatements {
   /** `Object.assign(exports, …)` and the like. */
   #call(node: Node): void {
     const given = present(node.childForFieldName('arguments')?.namedChildren);
-    if (given.some(isExports) && stringText(given[1]) !== '__esModule') this.found.unclear = true;
+    if (given.some(isExports) && stringText(given[1]) !== '__esModule') this.#assigned.unclear = true;
   }
 
   /** `const app = exports = module.exports = {}`: what it is given later is exported. */
   #alias(node: Node): void {
     let value = node.childForFieldName('value');
     if (value?.type === 'assignment_expression') value = value.childForFieldName('left');
-    if (isExports(value)) this.found.unclear = true;
+    if (isExports(value)) this.#assigned.unclear = true;
   }
 
   #listed(node: Node, { inFunction, owner }: Place): void {
@@ -143,13 +150,12 @@ export class ExportStatements {
     for (const item of others.length > 0 ? [undefined] : items) {
       const name = stringText(item);
       if (name === undefined) this.found.unclear = true;
-      else this.#add({ name, local: name, line: (item as Node).startPosition.row + 1 });
+      else this.#add(this.found, { name, local: name, line: (item as Node).startPosition.row + 1 });
     }
   }
 
   /** Overloads are one. */
-  #add(exported: Exported): void {
-    const { named } = this.found;
+  #add({ named }: Pick<Exports, 'named'>, exported: Exported): void {
     if (exported.name === 'default') exported.as ??= 'default';
     if (!named.some(({ name, as }) => name === exported.name && as === exported.as)) named.push(exported);
   }

@@ -101,6 +101,7 @@ export function factsOf(tree: Tree, grammar: string, text: string): Facts | unde
       for (const { name } of found.flatMap(({ parameters = [] }) => parameters)) facts.localNames.add(name.replace(/^(?:\.\.\.|\*+)/, ''));
     }
   });
+  exports.end();
   facts.imports.sort((a, b) => a.line - b.line);
   return facts;
 }

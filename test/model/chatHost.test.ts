@@ -130,7 +130,7 @@ test('/explain asks about the definition at the cursor, /fix is refused, and tri
   await chat.ask('/explain');
   expect(chat.current.turns.at(-2)).toMatchObject({ text: '/explain', prompt: 'What does `totalValue` do?', context: [{ kind: 'file' }, { kind: 'selection', name: 'totalValue' }] });
   // Its comment says it: no model is asked.
-  expect(lastOf(chat)).toMatchObject({ text: expect.stringMatching(/^The comment of `totalValue` \(line \d+\) says:\n\n> The value of everything in stock\.$/), linesOf: { path: 'src/inventory.ts' } });
+  expect(lastOf(chat)).toMatchObject({ text: expect.stringMatching(/^The comment of `totalValue` \(line \d+\) says:\n\n> The value of everything in stock\.$/), linesOf: { uri: '/w/src/inventory.ts' } });
   expect(lastOf(chat).footer).toBeUndefined();
   await chat.ask('/fix');
   expect(lastOf(chat)).toMatchObject({ refused: 'kvasir-starter', text: '' });

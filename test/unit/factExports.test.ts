@@ -44,6 +44,7 @@ describe('TypeScript', () => {
     ["export { default } from './m';", 'This file exports a default from `./m` (line 1).'],
     ["export * from './a';\nexport * from './b';", 'It passes on all exports of `./a` and `./b` (lines 1–2).'],
     ['const x = 1;', 'There is no export in `src/a.ts`.'],
+    ['export const a = 1;\nconst { b } = exports;\nexports.c = 2;', 'This file exports `a` (line 1).'],
     ['export = thing;', 'What it exports as a whole is `thing` (line 1).'],
     // What errors may have spoilt, and what is more than a list.
     ['export const a = ;\nexport function b( {', undefined],

@@ -69,7 +69,7 @@ function over(a: unknown) {}
 `;
 
 describe('TypeScript', () => {
-  it.each([
+  it.each<[string, string | RegExp | undefined]>([
     ['What does Basket do?', 'The comment of `Basket` (line 10) says:\n\n> Keeps orders until they are sent. Two lines of it, see Basket.send and reading.'],
     ['what is the class Basket for?', 'The comment of `Basket` (line 10) says:\n\n> Keeps orders until they are sent. Two lines of it, see Basket.send and reading.'],
     ['Explain count', 'The comment of `count` (line 13) says:\n\n> How many.'],
@@ -85,7 +85,7 @@ describe('TypeScript', () => {
     ['para que serve a classe Basket?', 'O comentário de `Basket` (linha 10) diz:\n\n> Keeps orders until they are sent. Two lines of it, see Basket.send and reading.'],
     ['explique `add`', 'O comentário de `add` (linha 25) diz:\n\n> Adds two numbers.'],
     // No comment, or none that says it.
-    ...['label', 'plain', 'other', 'bare', 'section', 'tagged', 'unwritten', 'replaced', 'licensed', 'apart', 'three', 'read'].map((name) => [`What does \`${name}\` do?`, undefined] as const),
+    ...['label', 'plain', 'other', 'bare', 'section', 'tagged', 'unwritten', 'replaced', 'licensed', 'apart', 'three', 'read'].map((name): [string, undefined] => [`What does \`${name}\` do?`, undefined]),
     ['What does `gone` do?', 'There is no `gone` in `src/basket.ts`.'],
     ['What does gone do?', undefined],
     ['What does TypeScript do?', undefined],

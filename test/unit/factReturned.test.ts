@@ -51,6 +51,9 @@ const loaded = () => read(1);
 const long = () => [${Array.from({ length: 60 }, (_, i) => i).join(', ')}];
 `;
 
+/** A template, as it is quoted. */
+const ONE = `\`\` \`one \${x}\` \`\``;
+
 describe('TypeScript', () => {
   it.each([
     ['What does `send` return?', '`send` is `async`: awaited, it returns `null` (line 4) or `{ to, list }` (line 6).'],
@@ -62,7 +65,7 @@ describe('TypeScript', () => {
     ['what does later return?', '`later` is an asynchronous generator and yields nothing: no `yield` in it has a value (line 22).'],
     ['What is returned by add?', '`add` returns `left + right` (line 25).'],
     ['What is the return value of twice?', '`twice` returns `{ n: n * 2 }` (line 26).'],
-    ['what does choose return', '`choose` returns `` `one ${x}` `` (line 29), `\'two\'` (line 30), `null` (line 31) or what 2 other `return`s give (lines 33–34).'],
+    ['what does choose return', `\`choose\` returns ${ONE} (line 29), \`'two'\` (line 30), \`null\` (line 31) or what 2 other \`return\`s give (lines 33–34).`],
     ['what does calling many return?', '`many` returns nothing: no `return` in it has a value (line 38).'],
     ['what does typed return', '`typed` returns `1` (line 42).'],
     ['what does loaded return', '`loaded` returns `read(1)` (line 43).'],
@@ -70,7 +73,7 @@ describe('TypeScript', () => {
     ['what does long return', /^`long` returns `\[0, 1, 2, .*[\d,] …` \(line 44\)\.$/],
     ['O que send retorna?', '`send` é `async`: com `await`, retorna `null` (linha 4) ou `{ to, list }` (linha 6).'],
     ['o que a função reset devolve?', '`reset` não retorna nada: nenhum `return` ali tem valor (linha 13).'],
-    ['Qual é o retorno de choose?', '`choose` retorna `` `one ${x}` `` (linha 29), `\'two\'` (linha 30), `null` (linha 31) ou o que outros 2 `return` dão (linhas 33–34).'],
+    ['Qual é o retorno de choose?', `\`choose\` retorna ${ONE} (linha 29), \`'two'\` (linha 30), \`null\` (linha 31) ou o que outros 2 \`return\` dão (linhas 33–34).`],
     ['o que retorna walk?', '`walk` é um gerador e produz `1` (linha 18) e `yield* this.items` (linha 19).'],
     ['o que later retorna?', '`later` é um gerador assíncrono e não produz nada: nenhum `yield` ali tem valor (linha 22).'],
     // A class, a constructor, nothing to read, what is imported.
