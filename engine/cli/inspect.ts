@@ -32,7 +32,7 @@ export async function inspect(line: CommandLine): Promise<number> {
 }
 
 function reachText({ budgetBytes, windowTokens, longestContext, sketchedTokens, diskBytes, codecs }: CacheReach, contextTokens: number): string {
-  const limit = windowTokens >= contextTokens ? `all that the model reads; there is room for ${count(windowTokens)}` : `of the ${count(contextTokens)} that the model reads`;
+  const limit = windowTokens >= contextTokens ? 'all that the model reads' : `of the ${count(contextTokens)} that the model reads`;
   return [
     `The cache has ${bytes(budgetBytes)} on this machine now, if the settings name no other figure: 60% of what is available, at most 2 GB.`,
     `The longest context in it has ${count(longestContext)} tokens, ${limit}.`,

@@ -2,8 +2,9 @@
 import { rename, rm, stat, writeFile } from 'node:fs/promises';
 import { RequestError } from '../errors.ts';
 import { type Chunk, Client, type GenerateOptions } from './client.ts';
-import { FileError, whyNot } from './files.ts';
-import { type CommandLine, loadOptionsOf, samplingOf, text } from './options.ts';
+import { makeFolders } from '../makeFolders.ts';
+import { FileError, readTextFile, whyNot } from './files.ts';
+import { type CommandLine, loadOptionsOf, samplingOf, text, texts } from './options.ts';
 import { doneLine, footer, log, printJson } from './output.ts';
 import { withRemedy } from './remedy.ts';
 import type { LoadOptions, ModelInfo, Task } from '../protocol.ts';
@@ -14,7 +15,10 @@ export async function withClient<T>(line: CommandLine, work: (client: Client, mo
   try {
     const options = loadOptionsOf(line);
     const [metrics, trace] = [text(line, 'metrics'), text(line, 'trace')];
-    // Not found out when all the work is done.
+    // Not found out when the model is loaded, nor when all the work is done.
+    for (const file of [text(line, 'file'), ...texts(line, 'file'), ...texts(line, 'beside')]) if (file !== undefined) await readTextFile(file);
+    await checkFolder('--cache-dir', options.cacheDir);
+    if (options.disk) await checkFolder('--keep', options.disk.dir, 0o700);
     for (const file of [metrics, trace]) if (file !== undefined) await checkWritable(file);
     const model = await client.load(options, (stage, fraction) => {
       // A large model takes minutes to import: say so, at most every second.
@@ -38,6 +42,27 @@ function tellLimits(line: CommandLine, options: LoadOptions, { name, contextToke
   if (options.contextTokens !== undefined && options.contextTokens > contextTokens) log(`note: --context ${options.contextTokens}: ${name} reads at most ${contextTokens} tokens`);
   const maxTokens = samplingOf(line).maxTokens ?? 0;
   if (maxTokens > contextTokens) log(`note: --max-tokens ${maxTokens}: prompt and answer together have at most ${contextTokens} tokens`);
+}
+
+/** Makes it where it is missing. */
+async function checkFolder(option: string, dir: string, mode?: number): Promise<void> {
+  try {
+    await makeFolders(dir, mode);
+  } catch (error) {
+    throw new RequestError('badRequest', `${option} ${dir}: ${whyNoFolder(error)}; name another folder`);
+  }
+}
+
+function whyNoFolder(error: unknown): string {
+  switch ((error as NodeJS.ErrnoException).code) {
+    case 'EEXIST':
+    case 'ENOTDIR':
+      return 'there is a file where a folder is needed';
+    case 'ENOENT':
+      return 'the file system takes no new folder there';
+    default:
+      return whyNot(error);
+  }
 }
 
 async function checkWritable(file: string): Promise<void> {

@@ -217,6 +217,10 @@ describe('the program', () => {
       [['generate', '--prompt', 'x', '--metrics', temporary], 'is a folder; a file is needed'],
       [['generate', '--prompt', 'word '.repeat(900), '--max-bytes', '1000000'], 'The limit is --max-bytes: with about 3.9 MB of it a text of up to 2,048 tokens is read whole; with --keep DIR and about 2.0 MB it is answered from the parts of it that matter.'],
       [['complete', '--file', 'no/such.ts', '--line', '1', '--column', '1'], 'no/such.ts: no such file'],
+      [['demo', '--file', 'no/such.ts'], 'no/such.ts: no such file'],
+      [['complete', '--file', 'package.json', '--line', '1', '--column', '1', '--beside', temporary], 'is a folder; a file is needed'],
+      [['chat', '--message', 'x', '--keep', 'package.json'], '--keep package.json: there is a file where a folder is needed; name another folder'],
+      [['chat', '--message', 'x', '--keep', join('package.json', 'kept')], 'there is a file where a folder is needed; name another folder'],
       [['summarize', 'package.json', '--symbol', 'zebra'], 'no definition of "zebra"'],
     ] as const) {
       const { status, stdout, stderr } = run(...args);
@@ -233,6 +237,12 @@ describe('the program', () => {
     expect(stdout).toContain('--max-tokens');
     expect(stdout).not.toContain('kvasir chat');
     expect(spawnSync(process.execPath, [cli, '--version'], { encoding: 'utf8' }).stdout).toBe(`${JSON.parse(readFileSync('package.json', 'utf8')).version}\n`);
+  });
+
+  // The tests run on the Node that npm ci brings; whoever types `node dist/cli.js` has the one that npm runs on, 20.19 at the oldest.
+  test.runIf(process.env.npm_node_execpath)('it runs on the Node of npm, too', () => {
+    const { status, stdout, stderr } = spawnSync(process.env.npm_node_execpath!, [cli, 'chat', '--cache-dir', temporary, '--model', 'model', '--file', 'engine/cache/slots.ts', '--message', 'Which classes does this file define?'], { encoding: 'utf8', timeout: 60_000 });
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: expect.stringContaining('SlotAllocator'), stderr: 'no model was asked\n' });
   });
 
   test('a value may begin with a dash; what is more than the model can do is said', () => {
