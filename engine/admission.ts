@@ -6,7 +6,8 @@
  *   stay in the tree; it waits and resumes where it was. The sequence of the highest standing always gets through.
  */
 import type { KvCache } from './cache/kvCache.ts';
-import { type Lease, numComputed, numLeased } from './cache/lease.ts';
+import type { Match } from './cache/prefixTree.ts';
+import { type Lease, numComputed, numHeld, numLeased } from './cache/lease.ts';
 import type { Policies } from './policies/policies.ts';
 import { byStanding, rank } from './policies/priorities.ts';
 import { isDecode, reusable } from './schedule.ts';
@@ -85,13 +86,14 @@ export class Admission {
   admit(sequence: Sequence, sparse = false): Lease | null {
     const numTokens = sequence.tokenIds.length;
     for (;;) {
-      const { numTokens: numCached, numFree } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
+      const { numTokens: numCached, numFree, path } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
       if (this.#batch.computesFor(sequence, numCached)) return null;
       const room = sparse ? this.#cache.availableBeside(numTokens) : this.#cache.available;
-      const fits = room - this.#reserved() >= (sparse ? this.#cache.sparse.room.slotsFor(numTokens) : numTokens - numFree);
+      const wanted = sparse ? this.#cache.sparse.room.slotsFor(numTokens) : numTokens - numFree;
+      const fits = room - this.#reserved(this.running) >= wanted;
       if (fits && this.running.size < MAX_RUNNING) break;
       const victim = this.lowest();
-      if (!victim || !this.#givesWay(victim, sequence)) return null;
+      if (!victim || !this.#givesWay(victim, sequence) || !this.#fitsWithout(sequence, { wanted, room, path })) return null;
       this.preempt(victim);
     }
     if (sparse) this.#cache.setAside(numTokens, this.#batch.newSlots());
@@ -123,10 +125,18 @@ export class Admission {
     return rank(victim, this.#policies) > rank(sequence, this.#policies);
   }
 
-  /** Slots that the running sequences need to get to their next token; idle ones give way. */
-  #reserved(): number {
+  /** Whether a sequence that wants so many slots beside what is held of its path would run if all gave way that do: none is to for nothing. `room`: with all of them. */
+  #fitsWithout(sequence: Sequence, { wanted, room, path }: { wanted: number; room: number; path: Match }): boolean {
+    const staying = [...this.running].filter(([other]) => !this.#givesWay(other, sequence));
+    const inFlight = staying.reduce((sum, [other]) => sum + (this.#batch.get(other)?.newSlots.length ?? 0), 0);
+    const freed = this.#cache.numReferenced - numHeld(staying.map(([, lease]) => lease), path) - inFlight;
+    return staying.length < MAX_RUNNING && room + freed - this.#reserved(staying) >= wanted;
+  }
+
+  /** Slots that these need to get to their next token; idle ones give way. */
+  #reserved(sequences: Iterable<readonly [Sequence, Lease]>): number {
     let reserved = 0;
-    for (const [sequence, lease] of this.running) {
+    for (const [sequence, lease] of sequences) {
       if (sequence.priority === 'idle') continue;
       if (lease.sparse) {
         reserved += Math.max(0, this.#cache.sparse.room.slotsWith(lease.sparse.mostChosen) - numLeased(lease));

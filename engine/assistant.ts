@@ -147,14 +147,17 @@ export class Assistant {
         this.#requests.start(message, this.#loaded(), () => this.#wake());
         return this.#wake();
       case 'abort':
-        return this.#model ? this.#requests.abort(message.requestId, this.#model) : undefined;
+        if (this.#model) this.#requests.abort(message.requestId, this.#model);
+        // One that waits for the disk ends without a step.
+        return this.#wake();
       case 'prioritise':
         return this.#model ? this.#requests.prioritise(message.requestId, message.priority, this.#model) : undefined;
       case 'documentChanged':
         if ('text' in message) this.#documents.open(message.docId, message.version, message.path, message.text, message.language);
         else this.#documents.edit(message.docId, message.version, message.edits);
         this.#files.changed(message.docId, { secret: 'text' in message && message.secret, unsaved: message.unsaved });
-        this.#idle.stop(this.#model, message.docId);
+        // Whoever types is not away, whatever file is being read.
+        this.#idle.stop(this.#model);
         this.#model?.engine.typed();
         return this.#wake();
       case 'documentSaved':

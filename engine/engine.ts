@@ -196,7 +196,7 @@ export class Engine {
 
   /** ms that the next step should wait, for requests that are about to arrive; 0 most of the time. Ask again after an arrival. */
   pauseMs(): number {
-    return this.#planner.pauseMs(this.#sequences.values());
+    return this.#planner.pauseMs(this.#sequences.values(), (sequence) => this.#scheduler.missing(sequence));
   }
 
   /** One step: schedule, run, sample, emit. Nothing to do is no error. Must not be called again before it has settled. */

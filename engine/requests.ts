@@ -24,9 +24,10 @@ import type { SourceDocument } from './text/sourceDocument.ts';
 import type { Syntax } from './text/syntax.ts';
 
 type Generate = Extract<HostMessage, { type: 'generate' }>;
+type Asker = Pick<Generate, 'requestId' | 'clientId'>;
 
 interface Live {
-  requestId: string;
+  clientId: string;
   request: Request;
   /** Sequences of this request that have not ended. */
   sequenceIds: Set<string>;
@@ -71,17 +72,17 @@ export class Requests {
    * @throws RequestError for a task that cannot be prepared; nothing has been started then.
    */
   start(message: Generate, model: LoadedModel, onReady: () => void): void {
-    const { requestId, task, priority, sampling } = message;
-    if (task.kind === 'summarizeFolder') return void this.#folder(requestId, task, priority, sampling, model);
+    const { task, priority, sampling } = message;
+    if (task.kind === 'summarizeFolder') return void this.#folder(message, task, priority, sampling, model);
     if (task.kind === 'chat' && this.#startFact(message, task, model, onReady)) return;
-    if (task.kind !== 'complete') return this.#begin(requestId, this.#prepare(task, sampling, model), priority, model);
+    if (task.kind !== 'complete') return this.#begin(message, this.#prepare(task, sampling, model), priority, model);
     const { document, offset } = completedDocument(this.#documents.get(task.docId), task);
     const copyFrom = task.copyFrom?.flatMap((docId) => (docId === task.docId ? [] : (this.#documents.find(docId) ?? [])));
     const prepare = (doc: SourceDocument) => prepareComplete(model.layout, doc, { offset, multiline: task.multiline, snippets: task.snippets, copyFrom, unsure: task.unsure }, sampling, this.#syntax);
     this.#files.cursorAt(task.docId, task.offset);
     this.#parsing.whenParsed(message, document, onReady, (doc, waiting) => {
-      this.#begin(requestId, prepare(doc), waiting.priority, model);
-      if (waiting.aborted) this.abort(requestId, model);
+      this.#begin(message, prepare(doc), waiting.priority, model);
+      if (waiting.aborted) this.abort(message.requestId, model);
     });
   }
 
@@ -98,11 +99,11 @@ export class Requests {
       const facts = waiting.aborted ? undefined : this.#syntax.facts(doc);
       const answer = facts && factAnswer(asked.question, facts, doc.lf, doc.path);
       if (answer === undefined) {
-        this.#begin(requestId, prepareChat(model.layout, options, sampling), waiting.priority, model);
+        this.#begin(message, prepareChat(model.layout, options, sampling), waiting.priority, model);
         if (waiting.aborted) this.abort(requestId, model);
         return;
       }
-      const { request } = this.#open(requestId, { shape: (text) => ({ text, stop: false }), notes: [t('read off the syntax tree of {0}, not written by the model', doc.path)], withAlternatives: false, fact: true });
+      const { request } = this.#open(message, { shape: (text) => ({ text, stop: false }), notes: [t('read off the syntax tree of {0}, not written by the model', doc.path)], withAlternatives: false, fact: true });
       request.addText(answer);
       const timings = { queueMs: 0, ttftMs: performance.now() - startMs, tpotMs: 0 };
       this.#close(requestId, () => request.finish({ finishReason: 'stop', usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0, blockTokens: 0 }, timings }));
@@ -130,8 +131,9 @@ export class Requests {
     this.#emit({ type: 'error', requestId, code, message });
   }
 
-  #begin(requestId: string, prepared: PreparedRequest, priority: Priority, model: LoadedModel): void {
-    const live = this.#open(requestId, { ...prepared, withAlternatives: prepared.sampling.topLogprobs > 0 });
+  #begin(asker: Asker, prepared: PreparedRequest, priority: Priority, model: LoadedModel): void {
+    const { requestId } = asker;
+    const live = this.#open(asker, { ...prepared, withAlternatives: prepared.sampling.topLogprobs > 0 });
     this.#run(live, requestId, prepared, priority, model).then(
       (outcome) => this.#close(requestId, (request) => request.finish(outcome)),
       (error: unknown) => this.#close(requestId, (request) => request.fail(toRequestError(error))),
@@ -165,8 +167,8 @@ export class Requests {
     return { messages, docs: docIds.map((id) => this.#documents.get(id)), ...(snippets ? { snippets } : {}), ...(cursor === undefined ? {} : { cursor }) };
   }
 
-  #open(requestId: string, presentation: Presentation): Live {
-    const live = { requestId, request: new Request(requestId, presentation, this.#emit), sequenceIds: new Set<string>() };
+  #open({ requestId, clientId = requestId }: Asker, presentation: Presentation): Live {
+    const live = { clientId, request: new Request(requestId, presentation, this.#emit), sequenceIds: new Set<string>() };
     this.#live.set(requestId, live);
     return live;
   }
@@ -187,7 +189,7 @@ export class Requests {
     return new Promise<Outcome>((resolve, reject) => {
       const sequence = new Sequence({
         id: sequenceId,
-        clientId: live.requestId,
+        clientId: live.clientId,
         priority,
         promptIds: prepared.promptIds,
         prefill: prepared.prefill,
@@ -232,9 +234,10 @@ export class Requests {
   }
 
   /** Summaries of all files together, batched by the engine; a file that fails is named and the others go on. */
-  async #folder(requestId: string, task: Extract<Task, { kind: 'summarizeFolder' }>, priority: Priority, sampling: SamplingParams | undefined, model: LoadedModel): Promise<void> {
+  async #folder(asker: Asker, task: Extract<Task, { kind: 'summarizeFolder' }>, priority: Priority, sampling: SamplingParams | undefined, model: LoadedModel): Promise<void> {
     const notes: string[] = [];
-    const live = this.#open(requestId, { shape: (rawText) => ({ text: rawText, stop: false }), notes, withAlternatives: false });
+    const { requestId } = asker;
+    const live = this.#open(asker, { shape: (rawText) => ({ text: rawText, stop: false }), notes, withAlternatives: false });
     const parts: Outcome[] = [];
     /** Until something of it could be shown. */
     let ttftMs = 0;

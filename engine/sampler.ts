@@ -14,6 +14,9 @@ import type { SamplingParams, TokenLogprob } from './protocol.ts';
 
 export type SamplerParams = Required<Pick<SamplingParams, 'temperature' | 'topP' | 'topK' | 'minP' | 'repetitionPenalty' | 'logprobs' | 'topLogprobs' | 'seed'>>;
 
+/** Below it the best token has all the probability that float32 scores can tell apart, and their quotients overflow. */
+const LEAST_TEMPERATURE = 1e-6;
+
 export interface Sampled {
   tokenId: number;
   /** null where neither it nor alternatives were asked for. */
@@ -39,7 +42,7 @@ export function sample(logits: Float32Array, params: SamplerParams, previous: re
   const logZ = params.logprobs || numTop > 0 ? logSum(scores, max) : null;
   // What must not come is no alternative.
   const top = numTop > 0 ? highest(scores, numTop).filter((id) => scores[id]! > Number.NEGATIVE_INFINITY) : [];
-  const choose = (best: number): number => (temperature === 0 ? indexOfMax(scores, best) : draw(scores, best, params, uniform(params.seed, tokenIndex)));
+  const choose = (best: number): number => (temperature < LEAST_TEMPERATURE ? indexOfMax(scores, best) : draw(scores, best, params, uniform(params.seed, tokenIndex)));
   let tokenId: number;
   if (repetitionPenalty === 1) tokenId = choose(max);
   else {

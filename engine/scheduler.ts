@@ -76,9 +76,14 @@ export class Scheduler {
     for (const sequence of this.sequences()) {
       if (sequence.priority !== 'completion') continue;
       if (prompts.some((other) => hasSamePrompt(sequence, other))) continue;
-      if (prompts.push(sequence) > 1) numTokens += Math.max(0, sequence.tokenIds.length - this.#admission.lookUp(sequence));
+      if (prompts.push(sequence) > 1) numTokens += this.missing(sequence);
     }
     return numTokens;
+  }
+
+  /** Tokens of a sequence that it has still to compute, as things are. */
+  missing(sequence: Sequence): number {
+    return Math.max(0, sequence.tokenIds.length - this.#admission.lookUp(sequence));
   }
 
   /** Lets a sequence go; its computed tokens stay cached. */

@@ -80,7 +80,8 @@ export class StepBuilder {
   /** When a prompt has gone on last by a part that others had to wait for. */
   #partAt = Number.NEGATIVE_INFINITY;
   // Of the step under way:
-  #admits = true;
+  /** Place of the highest class of which one that waits has found no room: none of it, or of lower ones, gets any. */
+  #refused = 0;
   /** A prompt is in the prefill lane, whose scratch holds one. */
   #prefilling = false;
 
@@ -108,7 +109,7 @@ export class StepBuilder {
     // Without grouping each step is reckoned to attend to all that runs.
     batch.begin(this.#policies.grouping ? [] : admission.running.values());
     this.#aside = new Set();
-    this.#admits = admits;
+    this.#refused = admits ? Number.POSITIVE_INFINITY : 0;
     this.#prefilling = false;
     const turn = this.#turn(frame);
     if (turn) this.#serve(turn, frame);
@@ -271,7 +272,8 @@ export class StepBuilder {
   }
 
   #admit(sequence: Sequence, budget: TokenBudget): Lease | null {
-    if (!joins(sequence, budget, { cache: this.#cache, policies: this.#policies, running: this.#admission.running }) || !this.#admits) return null;
+    const place = rank(sequence, this.#policies);
+    if (place >= this.#refused || !joins(sequence, budget, { cache: this.#cache, policies: this.#policies, running: this.#admission.running })) return null;
     const isLong = this.#admission.isLong(sequence);
     if (isLong && (sequence.priority === 'idle' || sequence.tokenIds.length > this.#cache.sparse.room.capacity)) {
       this.#end(sequence, sequence.numGenerated > 0 ? 'length' : tooLarge(sequence.tokenIds.length, this.#cache));
@@ -284,8 +286,8 @@ export class StepBuilder {
     if (lease) {
       if (!isLong) this.#shifted?.plan(sequence);
     }
-    // What does not fit now must not be overtaken for ever by smaller ones.
-    else if (!this.#batch.computesFor(sequence, this.#admission.lookUp(sequence))) this.#admits = false;
+    // What does not fit now must not be overtaken for ever by smaller ones of its class.
+    else if (!this.#batch.computesFor(sequence, this.#admission.lookUp(sequence))) this.#refused = place;
     return lease;
   }
 

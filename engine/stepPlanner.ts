@@ -49,15 +49,16 @@ export class StepPlanner {
     else if (sequence.priority !== 'idle') this.#arrivals = arrived(this.#arrivals, this.#clock(), wasIdle);
   }
 
-  /** ms that the next step should wait for requests that are about to arrive. */
-  pauseMs(sequences: Iterable<Sequence>): number {
+  /** ms that the next step should wait for requests that are about to arrive. `missing`: tokens of a sequence that are still to compute. */
+  pauseMs(sequences: Iterable<Sequence>, missing: (sequence: Sequence) => number): number {
     if (!this.#microBatch || !this.cost.known) return 0;
     const requests = [...sequences].filter((s) => s.priority !== 'idle');
     if (requests.length === 0) return 0;
+    const numTokens = requests.reduce((sum, sequence) => sum + missing(sequence), 0);
     return waitMs(this.#arrivals, this.#clock(), {
       completion: requests.some((s) => s.priority === 'completion'),
       started: requests.some((s) => s.status === 'running'),
-      stepMs: this.#target(requests, 0).ms,
+      stepMs: Math.min(this.#target(requests, 0).ms, this.cost.predict(numTokens, BACKLOG_COLUMNS)),
     });
   }
 

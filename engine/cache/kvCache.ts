@@ -15,7 +15,7 @@ import { addPages, slotsOf } from './leaseSlots.ts';
 import { type Block, outline } from './outline.ts';
 import { Pins } from './pins.ts';
 import { describePrefix, evictPrefix } from './prefixRuns.ts';
-import { endIndex, lengths, numRows, pathTo, type TreeNode } from './prefixTree.ts';
+import { endIndex, lengths, type Match, numRows, pathTo, type TreeNode } from './prefixTree.ts';
 import { ShiftedRuns } from './shiftedRuns.ts';
 import { SparseLeases } from './sparseLeases.ts';
 import type { Eviction } from './eviction/eviction.ts';
@@ -119,14 +119,14 @@ export class KvCache {
   }
 
   /** Longest cached prefix of tokenIds[0 .. limit): its length, how much of it has no rows any more, and how much takes no further slots, for that reason or because running sequences hold it in place. */
-  lookUp(tokenIds: readonly number[], limit: number): { numTokens: number; numPruned: number; numFree: number } {
+  lookUp(tokenIds: readonly number[], limit: number): { numTokens: number; numPruned: number; numFree: number; path: Match } {
     const match = this.#memory.tree.match(tokenIds, limit);
     let [numPruned, numFree] = [0, 0];
     for (const [node, length] of lengths(match)) {
       numPruned += prunedTokens(node);
       numFree += node.refCount > 0 ? length : prunedTokens(node);
     }
-    return { numTokens: match.numTokens, numPruned, numFree };
+    return { numTokens: match.numTokens, numPruned, numFree, path: match };
   }
 
   /** An empty lease. It must be given back by `release`. `tag` is what the monitor calls what it adds; `quiet`: see Lease; `sparse`: a sparse lease for so many tokens. */

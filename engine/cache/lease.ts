@@ -1,7 +1,7 @@
 /** What a running sequence holds of the cache. */
 import type { LostRows } from './disk/spillFile.ts';
 import type { Lack } from './heldRuns.ts';
-import { endIndex, type TreeNode } from './prefixTree.ts';
+import { endIndex, lengths, type Match, type TreeNode } from './prefixTree.ts';
 import type { StoredBlock } from './storedBlocks.ts';
 
 /** A block of a sparse lease that is in the window. */
@@ -60,6 +60,23 @@ export function lastSlot({ tail, node }: Lease): number {
 /** Rows of a lease: as its tokens, but for those that were let go. */
 export function numLeased(lease: Lease): number {
   return numComputed(lease) - lease.numPruned;
+}
+
+/** Window slots that these leases hold, and those of a path that any lease holds; of common runs once. */
+export function numHeld(leases: Iterable<Lease>, path: Match): number {
+  const runs = new Set<TreeNode>();
+  let numSlots = 0;
+  for (const lease of leases) {
+    for (const slots of ownSlots(lease)) numSlots += slots.length;
+    // Of its path one that attends to parts of it holds what it has chosen.
+    if (lease.sparse) continue;
+    for (let node: TreeNode | null = lease.node; node && !runs.has(node); node = node.parent) {
+      runs.add(node);
+      numSlots += node.slots?.length ?? 0;
+    }
+  }
+  for (const [node, length] of lengths(path)) if (node.refCount > 0 && !runs.has(node)) numSlots += Math.min(length, node.slots?.length ?? 0);
+  return numSlots;
 }
 
 /** Computed tokens of a lease. */

@@ -1,7 +1,7 @@
 /**
  * Fairness among equals, by virtual token counters ("Fairness in Serving Large Language Models", Sheng et al., 2024): of
- * two clients at the same level, the one that has been served fewer tokens goes first. A client is a request, so that
- * the twelve files of a folder do not push out the one question that came after them. The counter of a new client is
+ * two clients at the same level, the one that has been served fewer tokens goes first. A client is a request, or
+ * the requests of one folder, so that its twelve files do not push out the one summary that came after them. The counter of a new client is
  * lifted to the least of those of its class that are present: who was away has saved nothing up, who comes late has nothing to catch
  * up with, and what a lower class has been kept waiting for is no measure of it.
  */

@@ -44,9 +44,14 @@ export interface FolderOptions {
 /** Files whose summaries are made together. */
 const AT_ONCE = 4;
 
+/** Until now: the requests of one are one client of the engine's. */
+let numRuns = 0;
+type Run = FolderOptions & { clientId: string };
+
 /** Undefined when cancelled; what was made until then is in the cache. Rejects when the engine can summarise none of them. */
 export async function summarizeFolder(options: FolderOptions): Promise<FolderResult | undefined> {
   const { files, cache, signal, onProgress } = options;
+  const run: Run = { ...options, clientId: `folder ${++numRuns}` };
   const result: FolderResult = { overview: '', files: [], skipped: [], numComputed: 0, notes: [] };
   const summaries = new Map<FolderFile, KnownSummary>();
   const failures: unknown[] = [];
@@ -55,7 +60,7 @@ export async function summarizeFolder(options: FolderOptions): Promise<FolderRes
   const work = async () => {
     for (let file = files[next++]; file && !signal.aborted; file = files[next++]) {
       try {
-        const summary = await summaryOf(file, options, result);
+        const summary = await summaryOf(file, run, result);
         if (summary !== undefined) summaries.set(file, summary);
       } catch (error) {
         failures.push(error);
@@ -73,14 +78,14 @@ export async function summarizeFolder(options: FolderOptions): Promise<FolderRes
       return known ? [{ path: file.path, summary: known.text, notes: known.notes }] : [];
     });
     if (!result.files.length && failures.length) throw failures[0];
-    if (result.files.length) await reduce(options, result);
+    if (result.files.length) await reduce(run, result);
     return signal.aborted ? undefined : result;
   } finally {
     await cache.save();
   }
 }
 
-async function summaryOf(file: FolderFile, { client, cache, maxTokens, signal }: FolderOptions, result: FolderResult): Promise<KnownSummary | undefined> {
+async function summaryOf(file: FolderFile, { client, clientId, cache, maxTokens, signal }: Run, result: FolderResult): Promise<KnownSummary | undefined> {
   const source = await file.read();
   if ('skipped' in source) {
     result.skipped.push({ path: file.path, reason: source.skipped });
@@ -93,6 +98,7 @@ async function summaryOf(file: FolderFile, { client, cache, maxTokens, signal }:
     const done = await client.generate({
       task: () => ({ kind: 'summarize', docId: file.open(source.text) }),
       priority: 'summary',
+      clientId,
       ...(maxTokens ? { sampling: { maxTokens } } : {}),
       signal,
     });
@@ -116,7 +122,7 @@ interface Summary {
 }
 
 /** One text about all files. What fails here costs the overview only. */
-async function reduce(options: FolderOptions, result: FolderResult): Promise<void> {
+async function reduce(options: Run, result: FolderResult): Promise<void> {
   const { cache, folder } = options;
   const summaries = result.files.map(({ path, summary }) => ({ path, text: summary }));
   const question = ['folder', folder];
@@ -138,12 +144,13 @@ async function reduce(options: FolderOptions, result: FolderResult): Promise<voi
 }
 
 /** In two halves where all together are too long for the model. Empty for one that makes a list only; undefined when cancelled. */
-async function joined(options: FolderOptions, summaries: readonly Summary[], result: FolderResult): Promise<string | undefined> {
-  const { client, folder, maxTokens, signal } = options;
+async function joined(options: Run, summaries: readonly Summary[], result: FolderResult): Promise<string | undefined> {
+  const { client, clientId, folder, maxTokens, signal } = options;
   try {
     const done = await client.generate({
       task: () => ({ kind: 'summarizeFolder', path: folder, docIds: [], summaries: [...summaries] }),
       priority: 'summary',
+      clientId,
       ...(maxTokens ? { sampling: { maxTokens } } : {}),
       signal,
     });

@@ -171,6 +171,28 @@ test('a step waits for the next of a burst where bursts have been seen, and a co
   expect(engine.pauseMs()).toBe(0);
 });
 
+test('a step that is shorter than the wait is worth waits for nobody, however long it might be', async () => {
+  const { engine, clock, runner } = harness({ slots: 8192, tokenBudget: undefined });
+  runner.beforeRun = (batch) => {
+    clock.now += 2 + batch.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0) / 2;
+  };
+  for (let i = 0; i < 2; i++) {
+    ask(engine, tokens(200, 2 * i), { priority: 'summary', maxTokens: 1 });
+    clock.now += 2;
+    ask(engine, tokens(200, 2 * i + 1), { priority: 'summary', maxTokens: 1 });
+    await drain(engine);
+    clock.now += 1000;
+  }
+  ask(engine, tokens(200, 30), { priority: 'summary', maxTokens: 1 });
+  expect(engine.pauseMs()).toBeGreaterThan(0);
+  await drain(engine);
+  clock.now += 1000;
+  // All but two tokens of it are cached.
+  ask(engine, [...tokens(200, 30).slice(0, 198), 1, 2], { priority: 'summary', maxTokens: 1 });
+  expect(engine.pauseMs()).toBe(0);
+  await drain(engine);
+});
+
 test('a higher class leads: the lower one waits for the shared prefix, then hops', async () => {
   const { engine, runner } = harness({ slots: 2048, tokenBudget: 64 });
   const prefix = tokens(128);
@@ -265,6 +287,35 @@ test('property: aborts in every order leave no reference behind', async () => {
     }),
     { seed: 5, numRuns: 60 },
   );
+});
+
+test('one that finds no room does not hold up a higher class', async () => {
+  const { engine, clock } = harness({ slots: 320, tokenBudget: 256, policies: { grouping: false } });
+  const running = ask(engine, tokens(150, 1), { priority: 'summary', maxTokens: 100 });
+  await engine.step();
+  const waiting = ask(engine, tokens(200, 2), { priority: 'summary', maxTokens: 1 });
+  // By now it stands before a chat that has just come.
+  clock.now += 5000;
+  const chat = ask(engine, tokens(30, 3), { maxTokens: 3 });
+  for (let i = 0; i < 6; i++) await engine.step();
+  expect([chat, running, waiting].map(({ ended }) => ended)).toEqual(['length', null, null]);
+  await drain(engine);
+  expect([running, waiting].map(({ ended }) => ended)).toEqual(['length', 'length']);
+});
+
+test.each([0, 100])('nobody gives way to one that finds no room all the same (%i tokens in common)', async (numCommon) => {
+  const { engine } = harness({ slots: 1000, tokenBudget: 1024 });
+  const common = tokens(numCommon, 9);
+  const answer = ask(engine, tokens(600, 1), { maxTokens: 60 });
+  await engine.step();
+  const summary = ask(engine, [...common, ...tokens(150 - numCommon, 2)], { priority: 'summary', maxTokens: 20 });
+  await engine.step();
+  const next = ask(engine, [...common, ...tokens(450 - numCommon, 3)], { maxTokens: 1 });
+  for (let i = 0; i < 30; i++) await engine.step();
+  expect([answer, summary, next].map(({ ended }) => ended)).toEqual([null, 'length', null]);
+  expect(engine.stats().events.preemptions).toBe(0);
+  await drain(engine);
+  expect(next.ended).toBe('length');
 });
 
 test('preemption keeps the work done: who gives up its place computes nothing twice', async () => {

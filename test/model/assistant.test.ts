@@ -7,6 +7,7 @@ import { build } from 'esbuild';
 import { afterAll, expect, test, vi } from 'vitest';
 import { Assistant } from '../../engine/assistant.ts';
 import { type LoadedModel, loadModel } from '../../engine/loadedModel.ts';
+import { IdleWork } from '../../engine/idleWork.ts';
 import type { Machine } from '../../engine/machine.ts';
 import { type ChatTask, type EngineMessage, type EngineStats, type HostMessage, PROTOCOL_VERSION, type Task } from '../../engine/protocol.ts';
 import { Request } from '../../engine/request.ts';
@@ -112,6 +113,18 @@ test('the ceiling follows the machine’s memory while an answer is written, dow
 });
 
 /** Loads the real model, then makes the n-th steps named fail, counted over all loads. */
+/** `inStep` is called in each step. */
+const watched = (inStep: () => void): typeof loadModel => (options, progress) =>
+  loadModel(options, progress).then((model) => {
+    const step = model.engine.step.bind(model.engine);
+    model.engine.step = () => {
+      const stepping = step();
+      inStep();
+      return stepping;
+    };
+    return model;
+  });
+
 const failingAt = (...steps: number[]): typeof loadModel => {
   let count = 0;
   return (options, progress) => loadModel(options, progress).then(failing);
@@ -326,6 +339,21 @@ test('idle work stops when it is switched off, and what waits behind a load canc
   expect((await bye).type).toBe('reply');
 });
 
+test('whoever types in one file ends the reading of another, which goes on a second later', async () => {
+  const begun: number[] = [];
+  const talk = inThread(
+    watched(() => {
+      if (begun.push(performance.now()) === 1) talk.post({ type: 'documentChanged', docId: 'e', version: 1, path: 'src/e.ts', text: '' });
+    }),
+    { onBattery: async () => false } as unknown as Machine,
+  );
+  await talk.ask(LOAD);
+  talk.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
+  await expect.poll(() => begun.length, { timeout: 120_000 }).toBeGreaterThan(1);
+  expect(begun[1]! - begun[0]!).toBeGreaterThan(IdleWork.DELAY_MS - 50);
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
+});
+
 test('a model that cannot be loaded is one error, and another can be loaded after it', async () => {
   const talk = inThread();
   expect(await talk.ask({ ...LOAD, requestId: 'bad', modelDir: 'test/fixtures/bad/st_truncated' })).toMatchObject({ type: 'error', code: 'modelInvalid', message: expect.stringContaining('model.safetensors') });
@@ -336,17 +364,7 @@ test('a model that cannot be loaded is one error, and another can be loaded afte
 
 test('a bug in showing text that was held back to the end is an error of that request alone', async () => {
   let inStep = () => {};
-  const talk = inThread((options, progress) =>
-    loadModel(options, progress).then((model) => {
-      const step = model.engine.step.bind(model.engine);
-      model.engine.step = () => {
-        const stepping = step();
-        inStep();
-        return stepping;
-      };
-      return model;
-    }),
-  );
+  const talk = inThread(watched(() => inStep()));
   talk.post(LOAD);
   const task: Task = { kind: 'raw', prompt: [300, 301, 302] };
   const { text } = done(await talk.generate('whole', task, { maxTokens: 400, ignoreEos: true }));

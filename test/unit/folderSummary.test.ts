@@ -25,6 +25,7 @@ function memory() {
 function folderOf(texts: Record<string, string | null>, { cache = new SummaryCache(memory() as never, () => 'model'), fail = (_: Task) => undefined as string | Error | undefined, answer = (_: Task) => undefined as { text: string; diagnostics: string[] } | undefined, onFile = (_: AbortController) => {} } = {}) {
   const abort = new AbortController();
   const asked: Task[] = [];
+  const clientIds = new Set<string>();
   const open = new Map<string, string>();
   let mostOpen = 0;
   const files: FolderFile[] = Object.entries(texts).map(([name, text]) => ({
@@ -39,8 +40,9 @@ function folderOf(texts: Record<string, string | null>, { cache = new SummaryCac
   }));
   const client = {
     disposed: false,
-    generate: async ({ task, signal, priority }: { task: () => Task; signal?: AbortSignal; priority: string }) => {
+    generate: async ({ task, signal, priority, clientId }: { task: () => Task; signal?: AbortSignal; priority: string; clientId: string }) => {
       expect(priority).toBe('summary');
+      clientIds.add(clientId);
       const built = task();
       asked.push(built);
       await new Promise((resolve) => setTimeout(resolve, 1));
@@ -53,14 +55,19 @@ function folderOf(texts: Record<string, string | null>, { cache = new SummaryCac
   };
   const progress: string[] = [];
   const run = () => summarizeFolder({ client: client as never, cache, folder: 'src', files, maxTokens: 0, signal: abort.signal, onProgress: (numDone, numTotal) => progress.push(`${numDone}/${numTotal}`) });
-  return { run, asked, progress, open, mostOpen: () => mostOpen, cache };
+  return { run, asked, clientIds, progress, open, mostOpen: () => mostOpen, cache };
 }
 
 describe('a folder', () => {
   test('is asked file by file, a few at a time, and then as a whole', async () => {
     const texts = Object.fromEntries(Array.from({ length: 10 }, (_, i) => [`f${i}.ts`, `text ${i}`]));
-    const { run, asked, progress, open, mostOpen } = folderOf(texts);
+    const { run, asked, clientIds, progress, open, mostOpen } = folderOf(texts);
     const result = await run();
+    // One client of the engine's: beside another summary it has half, not a part for each file.
+    expect([...clientIds]).toEqual([expect.any(String)]);
+    const other = folderOf({ a: 'A' });
+    await other.run();
+    expect(other.clientIds).not.toEqual(clientIds);
     expect(result?.files.map(({ summary }) => summary)).toEqual(Array.from({ length: 10 }, (_, i) => `About text ${i}.`));
     expect(result).toMatchObject({ overview: 'All of it.', numComputed: 10, skipped: [] });
     expect(asked.at(-1)).toEqual({ kind: 'summarizeFolder', path: 'src', docIds: [], summaries: result?.files.map(({ path: of, summary }) => ({ path: of, text: summary })) });

@@ -36,6 +36,11 @@ test('greedy takes the best token, the lower one of two, with its log-probabilit
   expect(topLogprobs[2]!.logprob).toBeCloseTo(1 - logZ, 6);
 });
 
+test('a temperature next to nothing takes the best token, as none does', () => {
+  const logits = Float32Array.of(1, 3, 2, -1);
+  for (const temperature of [0, Number.MIN_VALUE, 1e-310, 1e-12, 1e-7]) expect(sample(logits, { ...GREEDY, temperature, topP: 0.9 }, [], 0).tokenId).toBe(1);
+});
+
 test('log-probabilities are those of the model, whatever the temperature and the penalty', () => {
   const logits = Float32Array.from([1, 3, -2, 2]);
   const plain = sample(logits, { ...GREEDY, topLogprobs: 4 }, [], 0);
