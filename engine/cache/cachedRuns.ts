@@ -40,9 +40,10 @@ export class CachedRuns {
   /** What runs are coded with where memory is as short as now; null: with nothing, however old. */
   get coding(): Coding | null {
     const { rungs = [], only = null } = this.#compression ?? {};
-    if (only !== null || !rungs.some((rung) => this.fullness >= rung.fullness)) return null;
+    const { fullness } = this;
+    if (only !== null || !rungs.some((rung) => fullness >= rung.fullness)) return null;
     const now = this.#clock();
-    return (node) => (node.pruned ? null : (rungFor(rungs, now - node.lastUse, this.fullness)?.codec ?? null));
+    return (node) => (node.pruned ? null : (rungFor(rungs, now - node.lastUse, fullness)?.codec ?? null));
   }
 
   /**

@@ -12,7 +12,7 @@ import { codedBytes } from './toCode.ts';
 export type Coding = (node: TreeNode) => KvCodec | null;
 
 /** The end of a run of the window that is about to go to the store, and what it is coded with on its way. */
-export interface Leaving {
+interface Leaving {
   readonly node: TreeNode;
   readonly length: number;
   readonly codec: KvCodec | null;

@@ -265,7 +265,7 @@ export class KvCache {
     this.#memory.setAside(numTokens === 0 ? 0 : this.sparse.room.storeBytes(numTokens), [...this.#tails(), ...inFlight]);
   }
 
-  /** For moments without work: gives back memory that is not needed. `codes`: where memory is short, codes a page of a window that the store has no room for; true where it has, and there may be others. Slots move. */
+  /** For moments without work: gives back memory that is not needed. `codes`: where memory is short, about a page's worth of rows leaves the window, coded where the store has no room for them as they are; true where some have left, and others may be next. Slots move. */
   shrink({ codes = false } = {}): boolean {
     return this.#memory.shrink([...this.#tails()], codes ? this.runs.coding : null);
   }

@@ -15,6 +15,7 @@ import { type Match, numRows, pathTo, PrefixTree, type TreeNode } from './prefix
 import { LostRuns } from './lostRuns.ts';
 import { SlotPlaces, type Tail } from './slotPlaces.ts';
 import { SlotAllocator } from './slots.ts';
+import { StaleRuns } from './staleRuns.ts';
 import type { SpillFile } from './disk/spillFile.ts';
 import { StoreRoom } from './storeRoom.ts';
 import { KvStore } from './store.ts';
@@ -49,6 +50,7 @@ export class KvMemory {
   readonly lost: LostRuns;
   readonly #storeRoom: StoreRoom;
   readonly #windowRoom: WindowRoom;
+  readonly #staleRuns: StaleRuns;
   /** Slots of runs that nobody references. */
   #evictable = 0;
 
@@ -64,7 +66,8 @@ export class KvMemory {
     this.places = new SlotPlaces(window, this.#slots, this.tree);
     this.ceiling = new Ceiling({ maxBytes, bytesPerSlot: kvBytesPerToken(window.shape), softSlots, reserve: codingReserve(compression, window.shape) });
     const demoted = (node: TreeNode): void => this.#demoted(node);
-    this.#windowRoom = new WindowRoom({ window, store: this.store, tree: this.tree, ceiling: this.ceiling, slots: this.#slots, places: this.places, storeRoom: this.#storeRoom, clock, order: () => this.order(), drop, demoted });
+    this.#windowRoom = new WindowRoom({ window, store: this.store, tree: this.tree, ceiling: this.ceiling, slots: this.#slots, places: this.places, storeRoom: this.#storeRoom, order: () => this.order(), drop, demoted });
+    this.#staleRuns = new StaleRuns({ window, store: this.store, tree: this.tree, ceiling: this.ceiling, slots: this.#slots, storeRoom: this.#storeRoom, windowRoom: this.#windowRoom, clock, order: () => this.order(), demoted });
   }
 
   get bytes(): number {
@@ -271,9 +274,9 @@ export class KvMemory {
     this.ceiling.maxBytes = maxBytes;
   }
 
-  /** For quiet moments: see WindowRoom. */
+  /** For quiet moments: see StaleRuns. */
   shrink(tails: readonly Tail[], coding: Coding | null = null): boolean {
-    return this.#windowRoom.shrink(tails, coding);
+    return this.#staleRuns.shrink(tails, coding);
   }
 
   /** Who goes before whom, as things are now. */

@@ -41,23 +41,26 @@ export class KvStore {
     return this.add(this.#blocksIn(window, slots).map((block) => plainBlock(block.rows())));
   }
 
-  /** The same of rows as they were computed, coded on their way as `compress` would have done it here, and which of them are lossy then; takes what codedBytes says. */
-  putCoded(window: KvWindow, slots: Int32Array, codec: KvCodec, place: RunPlace): Coded {
-    const blocks = this.#blocksIn(window, slots);
-    const run: StoredBlock[] = [];
-    const lossy: Lossy[number][] = [];
+  /**
+   * Copies the rows of `slots` out of the window, coded on their way as `compress` would have done it here; they take what codedBytes says, once
+   * they are added. `lossy`: of the rows, before and after.
+   */
+  codedFrom(window: KvWindow, slots: Int32Array, codec: KvCodec, place: RunPlace, lossy: Lossy): { blocks: StoredBlock[]; lossy: Lossy } {
+    const rows = this.#blocksIn(window, slots);
+    const blocks: StoredBlock[] = [];
+    const coded: Lossy[number][] = [];
     let rest = 0;
-    for (const range of toCode(this.#shape, blocks, codec, place, [])) {
-      const coded = this.#coded(blocks, range, codec, place);
-      run.push(...blocks.slice(rest, range.first).map((block) => plainBlock(block.rows())), coded.block);
-      lossy.push(coded.lossy);
+    for (const range of toCode(this.#shape, rows, codec, place, lossy)) {
+      const next = this.#coded(rows, range, codec, place);
+      blocks.push(...rows.slice(rest, range.first).map((block) => plainBlock(block.rows())), next.block);
+      coded.push(next.lossy);
       rest = range.end;
     }
-    run.push(...blocks.slice(rest).map((block) => plainBlock(block.rows())));
-    return { run: this.add(run), lossy: joinLossy([], lossy) };
+    blocks.push(...rows.slice(rest).map((block) => plainBlock(block.rows())));
+    return { blocks, lossy: joinLossy(lossy, coded) };
   }
 
-  /** Takes blocks over that come from elsewhere. */
+  /** Takes blocks over that are not the store's yet. */
   add(blocks: readonly StoredBlock[]): StoredRun {
     const run = runOf(blocks);
     this.bytes += run.bytes;

@@ -1,6 +1,6 @@
 /**
  * PURE: which blocks of a run one of a lossy codec may take the place of, what the run takes then, and what is kept free for that.
- * The same for a run that the store has and for one on its way there (KvStore.compress, KvStore.putCoded).
+ * The same for a run that the store has and for one on its way there (KvStore.compress, KvStore.codedFrom).
  */
 import type { RunPlace } from './codecs/codecFormat.ts';
 import type { KvCodec } from './codecs/kvCodec.ts';

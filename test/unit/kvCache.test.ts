@@ -13,6 +13,7 @@ import { type KvRows, kvBytesPerToken, newKvRows, sliceRows } from '../../engine
 import { KvWindow } from '../../engine/cache/window.ts';
 import type { KvPrecision } from '../../engine/protocol.ts';
 import { fakeShape } from '../engine/fakeRunner.ts';
+import { watched } from './watchedBytes.ts';
 
 const BYTES = kvBytesPerToken(fakeShape());
 
@@ -66,30 +67,6 @@ test.each([{ numOld: 760, least: 760 }, { numOld: 1000, least: 700 }])('what a q
   expect(cache.describe(young)).toMatchObject({ tokens: 1024, tier: 'store' });
   expect(cache.describe(old).tokens).toBeGreaterThanOrEqual(least);
 });
-
-/** The most bytes that window and store have had together, also within an operation: whatever changes them, here one or the other is read or resized. */
-function watched({ cache, window }: { cache: KvCache; window: KvWindow }): { most: number } {
-  const seen = { most: 0 };
-  const look = (): void => {
-    seen.most = Math.max(seen.most, cache.windowBytes + cache.storeBytes);
-  };
-  const { read, resize, exchange } = window;
-  window.read = (slots) => {
-    look();
-    return read.call(window, slots);
-  };
-  window.resize = (...sizes) => {
-    // What has left the window since is in the store by now.
-    look();
-    resize.apply(window, sizes);
-    look();
-  };
-  window.exchange = (from, to) => {
-    look();
-    exchange.call(window, from, to);
-  };
-  return seen;
-}
 
 test.each([0, 100])('what a long context has set aside leaves a full window a page at a time: no byte is too many meanwhile, and less than a page is lost, with %i slots of room', (room) => {
   const spillFile = new SpillFile(tmpdir(), 1e9, () => {});

@@ -21,7 +21,7 @@ export function laddered({ slots = 1536, mild = 'int4', only = null }: { slots?:
   const cache = new KvCache({ window, maxBytes: slots * kvBytesPerToken(SHAPE) + reserve, softSlots: 2000, clock: () => clock.now, compression });
   const run = (seed: number, n: number): number[] => Array.from({ length: n }, (_, i) => 1000 * seed + i);
   return {
-    cache, run, clock, reserve,
+    cache, window, run, clock, reserve,
     /** Computes what is missing of these tokens. */
     compute(ids: readonly number[]): void {
       const lease = cache.open();
