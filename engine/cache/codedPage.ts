@@ -1,42 +1,81 @@
 /**
- * PURE: which runs leave a full window together, coded on their way, so that a page of it is given back. What leaves takes less than
+ * PURE: which runs leave a full window together, coded on their way, so that a page of it is given back. What leaves takes no more than
  * the page did, and for the moment in which there is both, bytes are kept free (see codingReserve): so nothing has to go for it.
  */
 import type { KvCodec } from './codecs/kvCodec.ts';
 import type { KvShape } from './kvRows.ts';
-import { isExact } from './lossyRows.ts';
-import { placeOf, type TreeNode } from './prefixTree.ts';
-import { codedBytes } from './toCode.ts';
+import { lossyWithin } from './lossyRows.ts';
+import { deepestEnd, endIndex, type TreeNode } from './prefixTree.ts';
+import { codedBytes, firstToCode } from './toCode.ts';
 
 /** What a run is coded with while memory is short; null: with nothing, it is too young. */
 export type Coding = (node: TreeNode) => KvCodec | null;
 
-/** The end of a run of the window that is about to go to the store, and what it is coded with on its way. */
+/** The end of a run of the window that is about to leave it, and what it is coded with, as far as that makes it smaller; null: with nothing, the store has it. */
 interface Leaving {
   readonly node: TreeNode;
   readonly length: number;
   readonly codec: KvCodec | null;
 }
 
-/** So many rows at the ends of `runs`, first to go first; none where they are too few, or take more than `room` bytes in the store. */
+/** A run that can leave with all that goes on from it in the window. */
+interface Free {
+  /** As in Leaving. */
+  readonly codec: KvCodec | null;
+  /** Where the longest context that goes on from it ends. */
+  readonly contextEnd: number;
+}
+
+/**
+ * So many rows at the ends of `runs`; none where they are too few, or take more than `room` bytes in the store. `runs`: first to go
+ * first, each after what goes on from it. Takes time in proportion to them.
+ */
 export function codedPage(runs: readonly TreeNode[], numRows: number, room: number, coding: Coding, shape: KvShape): Leaving[] {
+  if (numRows <= 0) return [];
+  const free = freeRuns(runs, coding);
+  const firstRows = worthLeaving(free, shape);
   const page: Leaving[] = [];
   let [missing, bytes] = [numRows, 0];
-  for (const node of runs) {
+  for (const [node, { codec, contextEnd }] of free) {
     if (missing <= 0) break;
-    const codec = coding(node);
+    const first = firstRows.get(node);
+    if (first === undefined) continue;
     const all = node.slots!.length;
-    const length = Math.min(missing, all);
-    // What is coded already, and has come back, would take as much as it does.
-    if (!codec || node.stored || !isLast(node, page) || !isExact(node.lossy, all - length, all)) continue;
+    const length = codec ? Math.min(missing, all - first) : all;
     page.push({ node, length, codec });
     missing -= length;
-    bytes += codedBytes(shape, length, codec, placeOf(node, length));
+    if (codec) bytes += codedBytes(shape, length, codec, { startIndex: endIndex(node) - length, contextEnd }, lossyWithin(node.lossy, all - length));
   }
   return missing <= 0 && bytes <= room ? page : [];
 }
 
 /** Whether nothing in the window goes on from a run, but for what leaves before it. */
-export function isLast({ children }: TreeNode, leaving: readonly Leaving[] = []): boolean {
-  return ![...children.values()].some((child) => child.slots && !leaving.some(({ node }) => node === child));
+export function isLast({ children }: TreeNode, leaving?: ReadonlyMap<TreeNode, unknown>): boolean {
+  for (const child of children.values()) if (child.slots && !leaving?.has(child)) return false;
+  return true;
+}
+
+/** In the order of `runs`. */
+function freeRuns(runs: readonly TreeNode[], coding: Coding): ReadonlyMap<TreeNode, Free> {
+  const free = new Map<TreeNode, Free>();
+  const endOf = (child: TreeNode): number | undefined => free.get(child)?.contextEnd;
+  for (const node of runs) {
+    const codec = node.stored ? null : coding(node);
+    if ((node.stored || codec) && isLast(node, free)) free.set(node, { codec, contextEnd: deepestEnd(node, endOf) });
+  }
+  return free;
+}
+
+/**
+ * From which row on runs are worth leaving, others are not: from the first that gets smaller, as what is coded already, and has come back,
+ * and what a codec keeps exactly do not; and from the first of all where only then one that they go on from can leave, and is worth it.
+ */
+function worthLeaving(free: ReadonlyMap<TreeNode, Free>, shape: KvShape): ReadonlyMap<TreeNode, number> {
+  const firstRows = new Map<TreeNode, number>();
+  for (const [node, { codec, contextEnd }] of [...free].reverse()) {
+    const opensAnother = node.parent !== null && firstRows.has(node.parent);
+    const first = !codec || opensAnother ? 0 : firstToCode(shape, node.slots!.length, codec, { startIndex: node.startIndex, contextEnd }, node.lossy);
+    if (first !== null) firstRows.set(node, first);
+  }
+  return firstRows;
 }

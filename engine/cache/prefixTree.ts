@@ -235,10 +235,10 @@ export function placeOf(node: TreeNode, length = node.tokenIds.length): RunPlace
   return { startIndex: endIndex(node) - length, contextEnd: deepestEnd(node) };
 }
 
-/** Where the longest context that goes on from this run ends. */
-function deepestEnd(node: TreeNode): number {
+/** Where the longest context that goes on from this run ends. `known`: the same of runs for which it has been found already. */
+export function deepestEnd(node: TreeNode, known: (node: TreeNode) => number | undefined = () => undefined): number {
   let end = endIndex(node);
-  for (const child of node.children.values()) end = Math.max(end, deepestEnd(child));
+  for (const child of node.children.values()) end = Math.max(end, known(child) ?? deepestEnd(child, known));
   return end;
 }
 

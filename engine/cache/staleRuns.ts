@@ -147,10 +147,8 @@ export class StaleRuns {
 
   /** What frees a page leaves the window coded; false where it has no room. All of it is coded before any of it leaves: where that fails, everything is as it was. */
   #leaveCoded(runs: readonly TreeNode[], coding: Coding): boolean {
-    const { maxBytes, limit, bytesPerSlot } = this.#ceiling;
-    const { numToPage } = this.#room;
-    const bytesFree = Math.min(maxBytes - this.#window.bytes, limit - (this.#slots.numHeld - numToPage) * bytesPerSlot) - this.#store.bytes;
-    const page = codedPage(runs, numToPage, bytesFree, coding, this.#window.shape);
+    const bytesFree = this.#ceiling.maxBytes - this.#window.bytes - this.#store.bytes;
+    const page = codedPage(runs, this.#room.numToPage, bytesFree, coding, this.#window.shape);
     const coded = page.map(({ node, length, codec }) => {
       const from = node.tokenIds.length - length;
       return codec && this.#store.codedFrom(this.#window, node.slots!.subarray(from), codec, placeOf(node, length), lossyWithin(node.lossy, from));

@@ -2,6 +2,7 @@
  * PURE: which blocks of a run one of a lossy codec may take the place of, what the run takes then, and what is kept free for that.
  * The same for a run that the store has and for one on its way there (KvStore.compress, KvStore.codedFrom).
  */
+import type { Reserve } from './ceiling.ts';
 import type { RunPlace } from './codecs/codecFormat.ts';
 import type { KvCodec } from './codecs/kvCodec.ts';
 import type { Compression } from './compression.ts';
@@ -19,7 +20,7 @@ export interface BlockRange {
 }
 
 /** What is asked of a block here. */
-type Sized = Pick<StoredRun['blocks'][number], 'numRows' | 'positions' | 'codec' | 'sketch' | 'bytes'>;
+type Sized = Pick<StoredRun['blocks'][number], 'numRows' | 'positions' | 'codec' | 'sketch'>;
 
 /**
  * Those that one block of `codec` each may take the place of, first to last: none of their rows is lossy, and it would be smaller. What
@@ -44,23 +45,32 @@ export function nextToCode(shape: KvShape, { blocks }: StoredRun, codec: KvCodec
   return toCode(shape, blocks, codec, place, lossy).next().value ?? null;
 }
 
-/** Bytes of a run, all of it as it was computed, that comes into the store coded. */
-export function codedBytes(shape: KvShape, numRows: number, codec: KvCodec, place: RunPlace): number {
+/** The first row of a run of the window that `codec` makes smaller on its way into the store; null: there is none. `lossy`: of the run. */
+export function firstToCode(shape: KvShape, numRows: number, codec: KvCodec, place: RunPlace, lossy: Lossy): number | null {
+  return toCode(shape, plainSizes(numRows), codec, place, lossy).next().value?.from ?? null;
+}
+
+/** Bytes of a run that comes out of the window into the store coded. `lossy`: of the run; what has been coded takes as much as it did. */
+export function codedBytes(shape: KvShape, numRows: number, codec: KvCodec, place: RunPlace, lossy: Lossy): number {
   const rowBytes = exactBytesPerToken(shape);
-  const blocks = Array.from({ length: Math.ceil(numRows / BLOCK_TOKENS) }, (_, i): Sized => {
-    const length = Math.min(BLOCK_TOKENS, numRows - i * BLOCK_TOKENS);
-    return { numRows: length, positions: null, codec: null, bytes: length * rowBytes };
-  });
   let bytes = numRows * rowBytes;
-  for (const { from, to } of toCode(shape, blocks, codec, place, [])) bytes += codec.encodedBytes(to - from, { ...place, startIndex: place.startIndex + from }) - (to - from) * rowBytes;
+  for (const { from, to } of toCode(shape, plainSizes(numRows), codec, place, lossy)) bytes += codec.encodedBytes(to - from, { ...place, startIndex: place.startIndex + from }) - (to - from) * rowBytes;
   return bytes;
 }
 
+/** Of the blocks that so many rows of the window would be in the store. */
+function plainSizes(numRows: number): Sized[] {
+  return Array.from({ length: Math.ceil(numRows / BLOCK_TOKENS) }, (_, i) => ({ numRows: Math.min(BLOCK_TOKENS, numRows - i * BLOCK_TOKENS), positions: null, codec: null }));
+}
+
 /**
- * Bytes that are kept free where blocks of all rows are compressed: for a page of the window that is coded before it is given back,
- * also where a context begins and ends in it, and for what splitting a block may take beyond what it took; both of the codec that takes most.
+ * Bytes that are kept free where blocks of all rows are compressed: for a page of the window that is coded before it is given back, which
+ * takes no more than its rows, whatever contexts begin and end in it; and for what splitting a block may take beyond what it took. `least`:
+ * for splitting alone, where there is no page to be given back.
  */
-export function codingReserve(compression: Compression | null, shape: KvShape): number {
-  if (!compression || compression.only !== null) return 0;
-  return Math.max(...compression.rungs.flatMap(({ codec }) => [codec.format.blockTokens * exactBytesPerToken(shape), codedBytes(shape, PAGE_SLOTS, codec, { startIndex: 0, contextEnd: PAGE_SLOTS })]));
+export function codingReserve(compression: Compression | null, shape: KvShape): Reserve {
+  if (!compression || compression.only !== null) return { most: 0, least: 0 };
+  const rowBytes = exactBytesPerToken(shape);
+  const largest = Math.max(...compression.rungs.map(({ codec }) => codec.format.blockTokens));
+  return { most: Math.max(PAGE_SLOTS, largest) * rowBytes, least: largest * rowBytes };
 }

@@ -1,6 +1,7 @@
 /** Compressing the store: what comes back is what the codec makes of it, the bytes are exact, and what runs stays as it was. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { Ceiling } from '../../engine/cache/ceiling.ts';
 import type { KvCodec } from '../../engine/cache/codecs/kvCodec.ts';
 import type { CodecName } from '../../engine/cache/codecs/registry.ts';
 import { codecNames, compressionOf, rungFor } from '../../engine/cache/compression.ts';
@@ -66,7 +67,7 @@ test('only what is long out of use is compressed, and only when memory is short 
   const window = new KvWindow(SHAPE, 0);
   const bytes = kvBytesPerToken(SHAPE);
   const compression = { rungs: [{ codec: codec('int4'), idleMs: 1000, fullness: 0.75 }], only: null };
-  const cache = new KvCache({ window, maxBytes: 750 * bytes + codingReserve(compression, SHAPE), softSlots: 256, clock: () => clock.now, compression });
+  const cache = new KvCache({ window, maxBytes: 750 * bytes + codingReserve(compression, SHAPE).most, softSlots: 256, clock: () => clock.now, compression });
   const run = (seed: number): number[] => Array.from({ length: 200 }, (_, i) => 1000 * seed + i);
   const compute = (seed: number): void => {
     const lease = cache.open();
@@ -130,9 +131,15 @@ test('a ladder has the rungs whose codecs may be used; a codec that is asked for
   expect(names('auto', [])).toBeNull();
   expect([codecNames('kvquant3'), names('kvquant3', [quant])]).toEqual([['kvquant3'], [['kvquant3', 1, 0]]]);
   expect([names('int8', [codec('int8')]), compressionOf('auto', [kivi])!.only, codecNames('kvzip'), compressionOf('kvzip', [codec('int4')])!.only]).toEqual([null, null, ['int4'], 'kept']);
-  // Kept free: what a page takes, the four tokens at its beginning and the last 128 exactly, or halves of the largest block.
-  const reserve = (codecs: KvCodec[]): number => codingReserve(compressionOf('auto', codecs), SHAPE) / exactBytesPerToken(SHAPE);
-  expect([reserve([kivi]), reserve([kivi, quant]), reserve([quant]), reserve([])]).toEqual([192.6, 192.6, 128, 0]);
+});
+
+test('what is kept free is a page of rows, for a codec may keep all of them exactly; where there are no two pages beside it, what splitting a block takes', () => {
+  const reserve = (names: CodecName[]): ReturnType<typeof codingReserve> => codingReserve(compressionOf('auto', names.map(codec)), SHAPE);
+  const rows = (n: number): number => n * exactBytesPerToken(SHAPE);
+  expect([['int4-kivi'], ['int4-kivi', 'kvquant3'], ['kvquant3'], []].map((names) => reserve(names as CodecName[]))).toEqual([{ most: rows(256), least: rows(32) }, { most: rows(256), least: rows(128) }, { most: rows(256), least: rows(128) }, { most: 0, least: 0 }]);
+  const bytesPerSlot = kvBytesPerToken(SHAPE);
+  const kept = (maxBytes: number): number => maxBytes - new Ceiling({ maxBytes, bytesPerSlot, softSlots: 2000, reserve: reserve(['kvquant3']) }).limit;
+  expect([0, rows(200), 512 * bytesPerSlot + rows(100), 512 * bytesPerSlot + rows(200), 512 * bytesPerSlot + rows(256), 1e9].map(kept)).toEqual([128, 128, 128, 200, 256, 256].map(rows));
 });
 
 test('rows that have been through a codec and came back by way of the window are not coded again', () => {

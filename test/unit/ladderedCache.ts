@@ -12,12 +12,12 @@ export const codec = (name: CodecName) => codecNamed(name, SHAPE, rope(16));
 export const contents = ({ keys, keyScales, values, valueScales }: KvRows): unknown[] => [keys, keyScales, values, valueScales];
 export const minutes = (n: number): number => n * 60_000;
 
-/** `mild` from a second on, kvquant3 from half an hour on, however much room there is; `slots` of the window, or as much in the store. */
-export function laddered({ slots = 1536, mild = 'int4', only = null }: { slots?: number; mild?: CodecName; only?: Compression['only'] } = {}) {
+/** `mild` from a second on, `hard` from half an hour on, however much room there is; `slots` of the window, or as much in the store. */
+export function laddered({ slots = 1536, mild = 'int4', hard = 'kvquant3', only = null }: { slots?: number; mild?: CodecName; hard?: CodecName; only?: Compression['only'] } = {}) {
   const clock = { now: 0 };
   const window = new KvWindow(SHAPE, 0);
-  const compression = { rungs: [{ codec: codec(mild), idleMs: 1000, fullness: 0 }, { codec: codec('kvquant3'), idleMs: minutes(30), fullness: 0 }], only };
-  const reserve = codingReserve(compression, SHAPE);
+  const compression = { rungs: [{ codec: codec(mild), idleMs: 1000, fullness: 0 }, { codec: codec(hard), idleMs: minutes(30), fullness: 0 }], only };
+  const reserve = codingReserve(compression, SHAPE).most;
   const cache = new KvCache({ window, maxBytes: slots * kvBytesPerToken(SHAPE) + reserve, softSlots: 2000, clock: () => clock.now, compression });
   const run = (seed: number, n: number): number[] => Array.from({ length: n }, (_, i) => 1000 * seed + i);
   return {
