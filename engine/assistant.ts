@@ -298,7 +298,7 @@ export class Assistant {
   /** For quiet moments: what can wait even longer than file blocks, a little at a time. */
   #tidyIn(ms: number): void {
     clearTimeout(this.#idleTimer);
-    if (!this.#model?.engine.tidies || ms > LAST_TIDY_MS) return;
+    if (!this.#model || ms > LAST_TIDY_MS) return;
     const timer = setTimeout(async () => {
       const model = this.#model;
       if (!model || (await this.#machine.onBattery()) || this.#idleTimer !== timer || this.#stepping) return;
@@ -380,7 +380,7 @@ export class Assistant {
     await this.#tidying;
     if (!model) return;
     model.engine.close();
-    const blocks = model.engine.tidies ? this.#blocks(model) : [];
+    const blocks = this.#blocks(model);
     for (const until = performance.now() + SAVE_MS; performance.now() < until && (await model.engine.save(blocks)); );
     await model.dispose();
   }

@@ -84,7 +84,6 @@ export class Engine {
   readonly #shifted: ShiftedReuse | null;
   readonly #snapshots: Snapshots | null;
   readonly #onReady: () => void;
-  readonly #compresses: boolean;
   readonly #pruning: Pruning | null;
   readonly #policies: Policies;
   readonly #maxContext: number;
@@ -126,7 +125,6 @@ export class Engine {
     this.#cache.sparse.room.prefillTokens = this.#mostPrefill;
     this.#cache.toldBytes = options.maxBytes;
     this.#snapshots = options.snapshots ? new Snapshots(options.snapshots, this.#cache, this.#clock) : null;
-    this.#compresses = (options.compression ?? null) !== null;
     this.#pruning = options.pruning ? new Pruning(options.pruning, { cache: this.#cache, runner: this.#runner, shape: window.shape, maxContext: this.#maxContext, clock: this.#clock }) : null;
     this.#onReady = options.onReady ?? (() => {});
     this.#policies = { ...ALL_POLICIES, ...options.policies };
@@ -227,7 +225,6 @@ export class Engine {
       this.#stepping = false;
     }
     this.#endStep();
-    if (!this.hasWork()) this.#cache.shrink();
   }
 
   /** What the ceiling is for: bytes of window, store, scratch, the disk tier's buffers and the codecs' kernels, as they are now. */
@@ -262,13 +259,8 @@ export class Engine {
     if (await this.save(blocks, QUIET_MS)) return true;
     if (this.#stepping || this.hasWork() || mustEnd()) return false;
     // Only outside the window rows are coded, and since the last step more has been out of use for long.
-    if (this.#cache.runs.coding && this.#cache.shrink({ codes: true })) return true;
+    if (this.#cache.shrink()) return true;
     return this.#cache.runs.compress() || this.#prune([...blocks, ...secret], mustEnd);
-  }
-
-  /** Whether quiet moments ever have something to do. */
-  get tidies(): boolean {
-    return this.#compresses || this.#pruning !== null || this.#snapshots !== null;
   }
 
   async #prune(blocks: readonly (readonly number[])[], mustEnd: () => boolean): Promise<boolean> {
@@ -281,8 +273,7 @@ export class Engine {
       const more = await work;
       if (more || isOver()) return more;
       // It has grown the window, and what is left takes less. What leaves the window for it can be coded.
-      this.#cache.shrink();
-      return this.#cache.runs.compress();
+      return this.#cache.shrink() || this.#cache.runs.compress();
     } finally {
       this.#quietWork = null;
       this.#stepping = false;

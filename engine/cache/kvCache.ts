@@ -265,9 +265,9 @@ export class KvCache {
     this.#memory.setAside(numTokens === 0 ? 0 : this.sparse.room.storeBytes(numTokens), [...this.#tails(), ...inFlight]);
   }
 
-  /** For moments without work: gives back memory that is not needed. `codes`: where memory is short, about a page's worth of rows leaves the window, coded where the store has no room for them as they are; true where some have left, and others may be next. Slots move. */
-  shrink({ codes = false } = {}): boolean {
-    return this.#memory.shrink([...this.#tails()], codes ? this.runs.coding : null);
+  /** For quiet moments: about a page's worth of what is long out of use leaves the window, coded where the store has no room for it as it is; or else a page of memory is given back. False where there was nothing to do. Slots move. */
+  shrink(): boolean {
+    return this.#memory.shrink([...this.#tails()], this.runs.coding);
   }
 
   /** Keeps the runs of a prefix, those still to come included, until all others are gone. null ends it. */

@@ -67,7 +67,7 @@ export class KvMemory {
     this.ceiling = new Ceiling({ maxBytes, bytesPerSlot: kvBytesPerToken(window.shape), softSlots, reserve: codingReserve(compression, window.shape) });
     const demoted = (node: TreeNode): void => this.#demoted(node);
     this.#windowRoom = new WindowRoom({ window, store: this.store, tree: this.tree, ceiling: this.ceiling, slots: this.#slots, places: this.places, storeRoom: this.#storeRoom, order: () => this.order(), drop, demoted });
-    this.#staleRuns = new StaleRuns({ window, store: this.store, tree: this.tree, ceiling: this.ceiling, slots: this.#slots, storeRoom: this.#storeRoom, windowRoom: this.#windowRoom, clock, order: () => this.order(), demoted });
+    this.#staleRuns = new StaleRuns({ window, store: this.store, tree: this.tree, ceiling: this.ceiling, storeRoom: this.#storeRoom, windowRoom: this.#windowRoom, clock, order: () => this.order(), demoted });
   }
 
   get bytes(): number {

@@ -1,15 +1,14 @@
 /**
- * Quiet moments: runs that nobody has used for long leave the window, and its memory is given back when there is much of it. Where
- * memory is short they are coded on their way, and a moment is no longer than a page takes. What is done when somebody needs room is
+ * Quiet moments: runs that nobody has used for long leave the window, and its memory is given back. Where memory is short they are
+ * coded on their way; nothing ever goes for them. A moment is no longer than a page takes. What is done when somebody needs room is
  * WindowRoom's.
  */
-import type { Ceiling } from './ceiling.ts';
+import { type Ceiling, roundUp } from './ceiling.ts';
 import { codedPage, type Coding, isLast } from './codedPage.ts';
 import type { EvictionOrder } from './eviction/eviction.ts';
 import { lossyWithin } from './lossyRows.ts';
 import { placeOf, type PrefixTree, type TreeNode } from './prefixTree.ts';
 import type { Tail } from './slotPlaces.ts';
-import type { SlotAllocator } from './slots.ts';
 import type { KvStore } from './store.ts';
 import { BLOCK_TOKENS } from './storedBlocks.ts';
 import type { StoreRoom } from './storeRoom.ts';
@@ -18,15 +17,14 @@ import type { WindowRoom } from './windowRoom.ts';
 
 /** Unused for so long. */
 const STALE_MS = 60_000;
-/** Shrinking moves slots: it must free at least this many. */
-const LEAST_SHRINK = 2 * PAGE_SLOTS;
+/** What stays of a run is a multiple of this: of the longest block of a codec, so that few blocks are shorter. */
+const WHOLE_TOKENS = 128;
 
 export interface StaleRunsOptions {
   readonly window: KvWindow;
   readonly store: KvStore;
   readonly tree: PrefixTree;
   readonly ceiling: Ceiling;
-  readonly slots: SlotAllocator;
   readonly storeRoom: StoreRoom;
   readonly windowRoom: WindowRoom;
   readonly clock: () => number;
@@ -41,19 +39,17 @@ export class StaleRuns {
   readonly #store: KvStore;
   readonly #tree: PrefixTree;
   readonly #ceiling: Ceiling;
-  readonly #slots: SlotAllocator;
   readonly #storeRoom: StoreRoom;
   readonly #room: WindowRoom;
   readonly #clock: () => number;
   readonly #order: () => EvictionOrder;
   readonly #demoted: (node: TreeNode) => void;
 
-  constructor({ window, store, tree, ceiling, slots, storeRoom, windowRoom, clock, order, demoted }: StaleRunsOptions) {
+  constructor({ window, store, tree, ceiling, storeRoom, windowRoom, clock, order, demoted }: StaleRunsOptions) {
     this.#window = window;
     this.#store = store;
     this.#tree = tree;
     this.#ceiling = ceiling;
-    this.#slots = slots;
     this.#storeRoom = storeRoom;
     this.#room = windowRoom;
     this.#clock = clock;
@@ -62,49 +58,15 @@ export class StaleRuns {
   }
 
   /**
-   * Stale runs leave the window, first to go first and each from its end, until there is no room for the next one, and the memory of free
-   * slots is given back when there are many. `coding`: memory is short, and every page is worth it. True where rows have left then, and others
-   * may be next: no more than about a page's worth at a time, for somebody may ask meanwhile. `tails`: see SlotPlaces.
+   * About a page's worth of stale runs leaves the window, first to go first and each from its end; or else a page of its memory is given
+   * back. True where that has been done, and others may be next: no more at a time, for somebody may ask meanwhile. `coding`: for what the
+   * store has no room for as it is; null: that stays. `tails`: see SlotPlaces.
    */
   shrink(tails: readonly Tail[], coding: Coding | null = null): boolean {
-    const order = this.#order();
-    // Those that the store has leave first, and nothing goes for them; what goes on from a run before it.
+    // Those that the store has leave first, and nothing is copied for them; what goes on from a run before it.
     for (const node of this.#stale((a, b) => b.startIndex - a.startIndex)) if (node.stored && isLast(node)) this.#demoted(node);
-    const runs = this.#stale(order);
-    if (coding && this.#leavePage(runs, tails, coding)) return true;
-    if (!coding) this.#leaveAll(runs, tails, order);
-    const target = this.#room.slotsAround(this.#slots.numHeld);
-    if (coding || this.#isWorthShrinking(target)) this.#room.giveBack(tails, target);
-    return false;
-  }
-
-  /** Of stale `runs`, what there is room for leaves the window, older ones gone or not where it becomes smaller then. */
-  #leaveAll(runs: readonly TreeNode[], tails: readonly Tail[], order: EvictionOrder): void {
-    const room = this.#room;
-    const numStale = runs.reduce((sum, { slots }) => sum + slots!.length, 0);
-    const shrinks = this.#isWorthShrinking(room.slotsAround(this.#slots.numHeld - numStale));
-    for (const run of runs) {
-      for (let rest: TreeNode | null = run; rest; ) {
-        // The ceiling holds meanwhile. Each time slots move: not before room is needed.
-        if (shrinks && !room.hasStoreRoom(rest)) room.giveBack(tails);
-        const length = this.#numToLeave(rest, shrinks ? order : null);
-        if (length === 0) break;
-        const end: TreeNode = rest;
-        rest = this.#storeRoom.cut(end, length);
-        room.demote(end, room.storeMost);
-      }
-    }
-  }
-
-  /** Rows at the end of a run that leave next: all of it where the store has room for it; or else a page's worth for which older ones go, or what fits of that. `order` null: nobody wants the room, nothing goes for it. */
-  #numToLeave(run: TreeNode, order: EvictionOrder | null): number {
-    const room = this.#room;
-    // What stays keeps what it goes on from.
-    if (!isLast(run)) return 0;
-    const all = run.slots!.length;
-    if (room.hasStoreRoom(run)) return all;
-    const page = run.pruned ? all : Math.min(PAGE_SLOTS, all);
-    return order && this.#storeRoom.make(room.storeMost - room.bytesInStore(run, page), run, order) ? page : this.#numFitting(run);
+    if (this.#leavePage(this.#stale(this.#order()), tails, coding)) return true;
+    return this.#giveBackPage(tails);
   }
 
   /** Rows at the end of a run, not all of which the store has room for, that it has room for as things are. */
@@ -119,7 +81,7 @@ export class StaleRuns {
    * About a page's worth of stale `runs` leaves the window, and nothing goes for it: those that the store has room for as they are; or else a
    * page of what may be coded, straight out of the window, which is given back; or else what fits. False where nothing has left.
    */
-  #leavePage(runs: readonly TreeNode[], tails: readonly Tail[], coding: Coding): boolean {
+  #leavePage(runs: readonly TreeNode[], tails: readonly Tail[], coding: Coding | null): boolean {
     const room = this.#room;
     let [numLeft, isFull] = [0, false];
     for (const run of runs) {
@@ -128,17 +90,18 @@ export class StaleRuns {
       // Once: where no page can leave now, none can beside the next run either.
       if (!isFull && !room.hasStoreRoom(run)) {
         isFull = true;
-        room.giveBack(tails);
-        if (!room.hasStoreRoom(run) && this.#leaveCoded(runs.filter(({ slots }) => slots), coding)) {
+        if (numLeft > 0) break;
+        if (this.#giveBackPage(tails)) return true;
+        if (coding && this.#leaveCoded(runs.filter(({ slots }) => slots), coding)) {
           // It has come into bytes that are kept free: those are free again now.
-          room.giveBack(tails);
+          this.#giveBackPage(tails);
           return true;
         }
       }
       const length = room.hasStoreRoom(run) ? run.slots!.length : this.#numFitting(run);
       if (length === 0) continue;
       // What the store has is not copied.
-      this.#storeRoom.cut(run, run.stored ? length : Math.min(PAGE_SLOTS, length));
+      this.#storeRoom.cut(run, run.stored || length <= PAGE_SLOTS ? length : run.slots!.length - roundUp(run.slots!.length - PAGE_SLOTS, WHOLE_TOKENS));
       numLeft += run.slots!.length;
       room.demote(run, room.storeMost);
     }
@@ -165,8 +128,9 @@ export class StaleRuns {
     return page.length > 0;
   }
 
-  #isWorthShrinking(target: number): boolean {
-    return this.#window.numSlots - target >= Math.max(LEAST_SHRINK, this.#window.numSlots / 4);
+  /** Gives back the memory of a page of free slots, no more at once: slots move. False where there are too few. */
+  #giveBackPage(tails: readonly Tail[]): boolean {
+    return this.#room.giveBack(tails, Math.max(this.#room.slotsAround(0), this.#window.numSlots - PAGE_SLOTS));
   }
 
   /** Unreferenced runs in the window that nobody has used for long, pinned ones left out, in the order in which they go. */

@@ -37,12 +37,12 @@ export class StoreRoom {
 
   /**
    * Brings the store down to `limit` bytes by dropping copies, then runs that go before `before` (null: any run).
-   * False, and nothing is dropped, when that is not enough. `known`: the order, where nothing has been used or gone since it was reckoned.
+   * False, and nothing is dropped, when that is not enough.
    */
-  make(limit: number, before: TreeNode | null, known?: EvictionOrder): boolean {
+  make(limit: number, before: TreeNode | null): boolean {
     if (this.#store.bytes <= limit) return true;
     if (limit < 0) return false;
-    let order = known ?? this.#order();
+    let order = this.#order();
     const mayDrop = (node: TreeNode): boolean =>
       node.stored !== null && node.slots === null && !isUsed(node) && (!before || order(node, before) < 0);
     let left = this.#store.bytes;

@@ -73,8 +73,6 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'kvquant3'])('built-in model, %s: ov
   };
   const rest = async (): Promise<void> => {
     clock.now += 100_000;
-    ask(engine, [3], { maxTokens: 1 });
-    await drain(engine);
     while (await engine.tidy([block])) engine.checkIntegrity();
   };
   expect(await answers()).toEqual(exact);

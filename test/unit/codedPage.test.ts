@@ -21,8 +21,8 @@ test.each(ALL.flatMap((mild) => [0, 40, 232].map((room) => ({ mild, room }))))('
   for (const seed of seeds) compute(run(seed, 200));
   expect(cache.windowSlots.total).toBe(1024);
   clock.now += minutes(2);
-  expect(cache.shrink({ codes: true })).toBe(true);
-  while (cache.shrink({ codes: true }) || settle() > 0) cache.checkIntegrity();
+  expect(cache.shrink()).toBe(true);
+  while (cache.shrink() || settle() > 0) cache.checkIntegrity();
   cache.checkIntegrity();
   const left = seeds.map((seed) => cache.describe(run(seed, 200)));
   expect(left.map(({ tokens }) => tokens)).toEqual([200, 200, 200, 200, 200]);
@@ -37,7 +37,7 @@ test('a page is coded at a time, and given back before the next one: somebody ma
   compute(run(1, 1000));
   clock.now += minutes(2);
   const pages = [];
-  while (cache.shrink({ codes: true })) pages.push([cache.windowSlots.total, cache.windowSlots.held]);
+  while (cache.shrink()) pages.push([cache.windowSlots.total, cache.windowSlots.held]);
   // The last has room as it is, and is coded in the store.
   expect(pages).toEqual([[768, 768], [512, 512], [256, 256], [256, 0]]);
   expect(cache.describe(run(1, 1000))).toMatchObject({ tokens: 1000, codecs: ['int4'] });
@@ -49,8 +49,8 @@ test.each(ALL.flatMap((mild) => [0, 100].map((room) => ({ mild, room }))))('a pa
   const tails = [2, 3, 4].map((seed) => [...file, ...run(seed, 60)]);
   for (const ids of tails) compute(ids);
   clock.now += minutes(2);
-  expect(cache.shrink({ codes: true })).toBe(true);
-  while (cache.shrink({ codes: true }) || settle() > 0) cache.checkIntegrity();
+  expect(cache.shrink()).toBe(true);
+  while (cache.shrink() || settle() > 0) cache.checkIntegrity();
   expect(tails.map((ids) => cache.describe(ids))).toEqual(tails.map(() => ({ tokens: 1860, tier: 'store', bytes: expect.any(Number), codecs: expect.arrayContaining([mild]) })));
   expect(cache.windowSlots).toMatchObject({ total: 256, held: 0 });
 });
@@ -61,7 +61,7 @@ test('what would take no less coded stays in the full window: nothing is won by 
   const seeds = [1, 2, 3, 4, 5, 6, 7, 8];
   for (const seed of seeds) compute(run(seed, 128));
   clock.now += minutes(2);
-  expect(cache.shrink({ codes: true })).toBe(false);
+  expect(cache.shrink()).toBe(false);
   expect([settle(), seeds.map((seed) => cache.describe(run(seed, 128)))]).toEqual([0, seeds.map(() => expect.objectContaining({ tokens: 128, tier: 'window', codecs: [] }))]);
 });
 
@@ -129,7 +129,7 @@ test('rows that are coded, and have come back, stay in the full window: others l
   }
   expect(cache.windowSlots).toMatchObject({ total: 1024, free: 24 });
   clock.now += minutes(2);
-  while (cache.shrink({ codes: true }) || settle() > 0) cache.checkIntegrity();
+  while (cache.shrink() || settle() > 0) cache.checkIntegrity();
   expect([1, 2, 3].map((seed) => cache.describe(run(seed, 350)).tokens)).toEqual([300, 350, 350]);
   expect([2, 3].map((seed) => cache.describe(run(seed, 350)))).toEqual([1, 2].map(() => expect.objectContaining({ tier: 'store', codecs: ['int4'] })));
 });

@@ -187,7 +187,7 @@ test('what the store has leaves a full window first: nothing goes for a page tha
   expect([cache.windowSlots, cache.storeBytes]).toEqual([{ total: 1024, free: 0, held: 1024 }, coded]);
   clock.now += minutes(2);
   for (let i = 0; i < 2; i++) {
-    cache.shrink({ codes: true });
+    cache.shrink();
     settle();
   }
   cache.checkIntegrity();

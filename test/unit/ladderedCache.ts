@@ -42,10 +42,10 @@ export function laddered({ slots = 1536, mild = 'int4', hard = 'kvquant3', only 
       cache.checkIntegrity();
       return rows;
     },
-    /** What is out of use leaves the window: first that gets smaller, then there is room for it. */
+    /** What is out of use leaves the window. */
     rest(ms = minutes(2)): void {
       clock.now += ms;
-      for (let i = 0; i < 2; i++) cache.shrink();
+      while (cache.shrink()) cache.checkIntegrity();
       cache.checkIntegrity();
     },
     /** All is in the window only: there is room for nothing else while others need it. */

@@ -96,25 +96,25 @@ test('of a run that is coded in part the rest is exact: cut off, joined to, and 
 test('a changed text takes over rows as they were computed, none that are coded', () => {
   const { cache, run, compute, rest, settle } = laddered({ mild: 'int4-kivi' });
   const block = (tokenIds: number[]): number[] => laneIds(tokenIds, [[0, tokenIds.length]]);
-  const ids = block(run(1, 600));
+  const ids = block(run(1, 256));
   compute(ids);
   /** Behind five tokens that were put in at `at`. */
-  const plan = (at: number): Shift[] => cache.shifted.plan([...ids.slice(0, at), ...block(run(2, 5)), ...ids.slice(at)], 605);
+  const plan = (at: number): Shift[] => cache.shifted.plan([...ids.slice(0, at), ...block(run(2, 5)), ...ids.slice(at)], 261);
   const taken = (at: number): number[][] => plan(at).map(({ start, end }) => [start, end]);
-  const exact = [[[5 + 10 + 64, 605]], [[5 + 100 + 64, 605]]];
-  expect([taken(10), taken(100)]).toEqual(exact);
+  const exact = [[[5 + 10 + 64, 261]], [[5 + 60 + 64, 261]]];
+  expect([taken(10), taken(60)]).toEqual(exact);
   const shift = plan(10)[0]!;
   rest();
-  expect([taken(10), taken(100)]).toEqual(exact);
-  // The first four blocks: of 600 tokens up to 128.
-  for (let i = 0; i < 4; i++) expect(cache.runs.compress()).toBe(true);
-  expect([taken(10), taken(100)]).toEqual([[], exact[1]]);
+  expect([taken(10), taken(60)]).toEqual(exact);
+  // Of the first block of 128 three parts of 32.
+  for (let i = 0; i < 3; i++) expect(cache.runs.compress()).toBe(true);
+  expect([taken(10), taken(60)]).toEqual([[], exact[1]]);
   // It was planned before.
   expect(cache.shifted.copy(shift, shift.start, () => {})).toBeNull();
   const slots = cache.shifted.copy(shift, 128 + 5, () => {})!;
-  expect(slots).toHaveLength(600 - 128);
+  expect(slots).toHaveLength(256 - 128);
   cache.free(slots);
   rest();
   settle();
-  expect(taken(100)).toEqual([]);
+  expect(taken(60)).toEqual([]);
 });

@@ -18,17 +18,15 @@ test('where memory is short a page at a time leaves the window, also where the s
   compute(run(1, 800));
   clock.now += minutes(2);
   const held = [];
-  while (cache.shrink({ codes: true })) held.push(cache.windowSlots.held);
-  expect(held).toEqual([544, 288, 32, 0]);
+  while (cache.shrink()) held.push(cache.windowSlots.held);
+  // Then what it took is given back, as slowly.
+  expect(held).toEqual([640, 384, 128, 0, 0, 0, 0]);
   expect(cache.windowSlots.total).toBe(256);
   expect(cache.describe(run(1, 800))).toMatchObject({ tokens: 800, tier: 'store' });
   // Of short runs no more than that, to a run.
   for (let seed = 2; seed < 10; seed++) compute(run(seed, 100));
   clock.now += minutes(2);
-  expect([cache.shrink({ codes: true }), cache.windowSlots.held]).toEqual([true, 500]);
-  // Elsewhere all of it does at once.
-  clock.now += minutes(2);
-  expect([cache.shrink(), cache.windowSlots]).toEqual([false, { total: 256, free: 256, held: 0 }]);
+  expect([cache.shrink(), cache.windowSlots.held]).toEqual([true, 500]);
 });
 
 test('what can leave is looked for once in a quiet moment, however many runs have no room', () => {
@@ -37,7 +35,7 @@ test('what can leave is looked for once in a quiet moment, however many runs hav
   clock.now += minutes(2);
   const sized = vi.spyOn(KvCodec.prototype, 'encodedBytes');
   onTestFinished(() => sized.mockRestore());
-  expect(cache.shrink({ codes: true })).toBe(false);
+  expect(cache.shrink()).toBe(false);
   expect(sized.mock.calls.length).toBeLessThanOrEqual(128);
 });
 
@@ -54,11 +52,11 @@ test('a codec that fails in the middle of a page leaves everything as it was: no
     return encode.apply(this, of);
   });
   onTestFinished(() => failing.mockRestore());
-  expect(() => cache.shrink({ codes: true })).toThrow('out of memory');
+  expect(() => cache.shrink()).toThrow('out of memory');
   cache.checkIntegrity();
   expect([cache.storeBytes, cache.windowSlots]).toEqual([0, { total: 1024, free: 24, held: 1000 }]);
   failing.mockRestore();
-  while (cache.shrink({ codes: true }) || settle() > 0) cache.checkIntegrity();
+  while (cache.shrink() || settle() > 0) cache.checkIntegrity();
   expect(seeds.map((seed) => cache.describe(run(seed, 200)).tokens)).toEqual(seeds.map(() => 200));
   expect(cache.windowSlots.total).toBe(256);
 });
@@ -67,13 +65,13 @@ test('what has been coded, and has come back, makes way for what it goes on from
   const { cache, run, compute, settle, toWindow, clock } = laddered({ slots: 1280 + 10 });
   compute(run(1, 1000));
   clock.now += minutes(2);
-  expect([cache.shrink({ codes: true }), cache.windowSlots.held]).toEqual([true, 768]);
+  expect([cache.shrink(), cache.windowSlots.held]).toEqual([true, 768]);
   toWindow(run(1, 1000));
   compute(run(2, 280));
   expect(cache.describe(run(1, 1000))).toEqual({ tokens: 1000, tier: 'window', bytes: 1000 * BYTES, codecs: ['int4'] });
   expect(cache.windowSlots).toEqual({ total: 1280, free: 0, held: 1280 });
   clock.now += minutes(40);
-  while (cache.shrink({ codes: true }) || settle() > 0) cache.checkIntegrity();
+  while (cache.shrink() || settle() > 0) cache.checkIntegrity();
   expect(cache.describe(run(1, 1000))).toMatchObject({ tokens: 1000, tier: 'store', codecs: ['kvquant3', 'int4'] });
   expect(cache.describe(run(2, 280))).toMatchObject({ tokens: 280, tier: 'store', codecs: ['kvquant3'] });
 });
@@ -84,7 +82,7 @@ test('a full window keeps what is pinned, as it was computed', () => {
   cache.pin('file', run(1, 512));
   compute(run(2, 512));
   clock.now += minutes(2);
-  while (cache.shrink({ codes: true }) || settle() > 0) cache.checkIntegrity();
+  while (cache.shrink() || settle() > 0) cache.checkIntegrity();
   expect([1, 2].map((seed) => cache.describe(run(seed, 512)))).toEqual([{ tokens: 512, tier: 'window', bytes: 512 * BYTES, codecs: [] }, expect.objectContaining({ tokens: 512, tier: 'store', codecs: ['int4'] })]);
   expect(cache.windowSlots).toEqual({ total: 512, free: 0, held: 512 });
 });
@@ -97,7 +95,7 @@ test('a run that has fewer rows than tokens is not coded out of the window, and 
   compute(run(3, 344));
   expect(cache.windowSlots).toEqual({ total: 1024, free: 0, held: 1024 });
   clock.now += minutes(2);
-  while (cache.shrink({ codes: true }) || settle() > 0) cache.checkIntegrity();
+  while (cache.shrink() || settle() > 0) cache.checkIntegrity();
   expect(cache.windowSlots).toEqual({ total: 768, free: 88, held: 680 });
   expect(cache.describe(context)).toEqual({ tokens: 800, tier: 'window', bytes: 680 * BYTES, codecs: ['kvzip'] });
   expect(cache.describe(run(3, 344))).toMatchObject({ tokens: 344, tier: 'store', codecs: ['int4'] });
@@ -112,7 +110,7 @@ test.each([{ kept: 32, pages: 2 }, { kept: 100, pages: 2 }, { kept: 200, pages: 
   expect(cache.windowSlots).toEqual({ total: 512, free: 0, held: 512 });
   const seen = watched(laid);
   clock.now += minutes(2);
-  expect(cache.shrink({ codes: true })).toBe(pages === 1);
+  expect(cache.shrink()).toBe(pages === 1);
   expect(seen.most).toBeLessThanOrEqual(maxBytes);
   expect([cache.windowSlots.total, cache.describe(run(1, 512)).tokens]).toEqual([256 * pages, 512]);
 });
@@ -188,7 +186,7 @@ test('property: a quiet moment in which memory is short loses no token and chang
           clock.now += step.ms;
           seen.most = 0;
           const before = [left(), inUse()];
-          while (cache.shrink({ codes: true })) cache.checkIntegrity();
+          while (cache.shrink()) cache.checkIntegrity();
           expect(seen.most).toBeLessThanOrEqual(ceiling);
           cache.checkIntegrity();
           for (let n = step.blocks; n > 0 && cache.runs.compress(); n--) cache.checkIntegrity();
