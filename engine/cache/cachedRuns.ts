@@ -9,7 +9,7 @@ import { keptTokens, pieceLengths, type PruningName, rowsOf } from './keptRows.t
 import type { KvMemory } from './kvMemory.ts';
 import { joinRows, type KvRows, sliceRows } from './kvRows.ts';
 import { isExact } from './lossyRows.ts';
-import { endIndex, isUsed, lengths, numRows, pathTo, placeOf, type TreeNode } from './prefixTree.ts';
+import { deepestEnd, endIndex, isUsed, lengths, numRows, pathTo, placeOf, type TreeNode } from './prefixTree.ts';
 import { plainBlock, runOf, type StoredBlock } from './storedBlocks.ts';
 import { nextToCode } from './toCode.ts';
 
@@ -58,11 +58,15 @@ export class CachedRuns {
     if (!rungs.some((rung) => fullness >= rung.fullness)) return false;
     const now = this.#clock();
     const rungOf = ({ lastUse }: TreeNode): Rung | null => rungFor(rungs, now - lastUse, fullness);
+    const nodes = [...tree.nodes()];
+    // Parents come before their children: backwards each asks only its own for theirs.
+    const ends = new Map<TreeNode, number>();
+    for (const node of nodes.toReversed()) ends.set(node, deepestEnd(node, (child) => ends.get(child)));
     const mayBeCoded = (node: TreeNode): boolean => {
       const rung = isUsed(node) || node.slots || !node.stored || (node.pruned !== null) !== (only === 'kept') ? null : rungOf(node);
-      return rung !== null && nextToCode(window.shape, node.stored!, rung.codec, placeOf(node), node.lossy) !== null;
+      return rung !== null && nextToCode(window.shape, node.stored!, rung.codec, { startIndex: node.startIndex, contextEnd: ends.get(node)! }, node.lossy) !== null;
     };
-    const node = firstToGo(tree.nodes(), this.#memory.order(), mayBeCoded);
+    const node = firstToGo(nodes, this.#memory.order(), mayBeCoded);
     if (!node) return false;
     const { run, lossy } = store.compress(node.stored!, rungOf(node)!.codec, placeOf(node), node.lossy)!;
     node.stored = run;
