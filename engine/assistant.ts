@@ -288,8 +288,9 @@ export class Assistant {
     if (this.#flushes.length) return this.#wake();
     const timer = setTimeout(async () => {
       // What can wait waits for mains power; what has come meanwhile has ended this wait.
-      if ((await this.#machine.onBattery()) || this.#idleTimer !== timer || this.#stepping) return;
-      if (this.#model && this.#idle.start(this.#model)) this.#wake();
+      const onBattery = await this.#machine.onBattery();
+      if (this.#idleTimer !== timer || this.#stepping) return;
+      if (!onBattery && this.#model && this.#idle.start(this.#model)) this.#wake();
       else this.#tidyIn(TIDY_MS);
     }, IdleWork.DELAY_MS);
     this.#idleTimer = timer;
@@ -301,11 +302,12 @@ export class Assistant {
     if (!this.#model || ms > LAST_TIDY_MS) return;
     const timer = setTimeout(async () => {
       const model = this.#model;
-      if (!model || (await this.#machine.onBattery()) || this.#idleTimer !== timer || this.#stepping) return;
+      const sparing = await this.#machine.onBattery();
+      if (!model || this.#idleTimer !== timer || this.#stepping) return;
       const isOver = (): boolean => this.#idleTimer !== timer || this.#model !== model;
       const began = performance.now();
       let failure: unknown = null;
-      this.#tidying = model.engine.tidy(this.#blocks(model), { secret: this.#blocks(model, true), mustEnd: isOver }).then(
+      this.#tidying = model.engine.tidy(this.#blocks(model), { secret: this.#blocks(model, true), mustEnd: isOver, sparing }).then(
         (more) => more,
         (error) => {
           failure = error;

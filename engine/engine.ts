@@ -121,7 +121,7 @@ export class Engine {
     this.#givenPrefill = options.prefillTokens;
     this.#bufferBytes = options.snapshots ? Snapshots.bufferBytes(window.shape) : 0;
     this.#mostKernelBytes = Math.max(codingBytes(options.compression ?? null), options.spillFile && canSketch(window.shape) ? sketchingBytes(window.shape) : 0);
-    this.#cache = new KvCache({ window, maxBytes: this.#divide(options.maxBytes), softSlots, clock: this.#clock, compression: options.compression, spillFile: options.spillFile, ranks: { ...ALL_POLICIES, ...options.policies }.sketch, biased: options.biased });
+    this.#cache = new KvCache({ window, maxBytes: this.#divide(options.maxBytes), softSlots, clock: this.#clock, compression: options.compression, spillFile: options.spillFile, ranks: { ...ALL_POLICIES, ...options.policies }.sketch, biased: options.biased, staleMs: options.pruning?.idleMs });
     this.#cache.sparse.room.prefillTokens = this.#mostPrefill;
     this.#cache.toldBytes = options.maxBytes;
     this.#snapshots = options.snapshots ? new Snapshots(options.snapshots, this.#cache, this.#clock) : null;
@@ -251,16 +251,19 @@ export class Engine {
 
   /**
    * For quiet moments, a little of what can wait: writes blocks of files to the disk, compresses what is long out of use or lets
-   * rows of it go. False when there is nothing to do, or `mustEnd`. Nothing of `secret` blocks is written. Requests may come
-   * meanwhile; not to be called again before it has settled.
+   * rows of it go, takes it out of the window a page at a time and gives the page back. False when there is nothing to do, or
+   * `mustEnd`. Nothing of `secret` blocks is written. `sparing`, on battery: memory is given back, and
+   * nothing else done. Requests may come meanwhile; not to be called again before it has settled.
    */
-  async tidy(blocks: readonly (readonly number[])[], { secret = [], mustEnd = () => false }: { secret?: readonly (readonly number[])[]; mustEnd?: () => boolean } = {}): Promise<boolean> {
+  async tidy(blocks: readonly (readonly number[])[], { secret = [], mustEnd = () => false, sparing = false }: { secret?: readonly (readonly number[])[]; mustEnd?: () => boolean; sparing?: boolean } = {}): Promise<boolean> {
+    if (sparing) return !this.#stepping && !this.hasWork() && this.#cache.shrink(false);
     // What is not exact any more is not written.
     if (await this.save(blocks, QUIET_MS)) return true;
     if (this.#stepping || this.hasWork() || mustEnd()) return false;
-    // Only outside the window rows are coded, and since the last step more has been out of use for long.
-    if (this.#cache.shrink()) return true;
-    return this.#cache.runs.compress() || this.#prune([...blocks, ...secret], mustEnd);
+    if (this.#cache.runs.compress()) return true;
+    // What is to be measured stays in the window until it has been: there its rows are looked at.
+    if (await this.#prune([...blocks, ...secret], mustEnd)) return true;
+    return !this.#stepping && !this.hasWork() && !mustEnd() && this.#cache.shrink();
   }
 
   async #prune(blocks: readonly (readonly number[])[], mustEnd: () => boolean): Promise<boolean> {
@@ -270,10 +273,7 @@ export class Engine {
     const work = this.#pruning.step(this.#contexts(blocks), isOver);
     this.#quietWork = work.catch(() => {});
     try {
-      const more = await work;
-      if (more || isOver()) return more;
-      // It has grown the window, and what is left takes less. What leaves the window for it can be coded.
-      return this.#cache.shrink() || this.#cache.runs.compress();
+      return await work;
     } finally {
       this.#quietWork = null;
       this.#stepping = false;

@@ -41,6 +41,8 @@ export interface KvCacheOptions {
   biased?: ReadonlySet<number>;
   /** By utility when left out. */
   eviction?: Eviction;
+  /** In the window everything stays that has been used in so many ms, and for a minute at least. */
+  staleMs?: number;
 }
 
 export class KvCache {
@@ -57,8 +59,8 @@ export class KvCache {
   readonly #leases = new Set<Lease>();
   readonly #pins: Pins;
 
-  constructor({ window, maxBytes, softSlots, clock, compression = null, spillFile = null, ranks = true, biased = new Set(), eviction = new Utility(kvBytesPerToken(window.shape)) }: KvCacheOptions) {
-    this.#memory = new KvMemory({ window, maxBytes, softSlots, clock, eviction, compression, spillFile });
+  constructor({ window, maxBytes, softSlots, clock, compression = null, spillFile = null, ranks = true, biased = new Set(), eviction = new Utility(kvBytesPerToken(window.shape)), staleMs = 0 }: KvCacheOptions) {
+    this.#memory = new KvMemory({ window, maxBytes, softSlots, clock, eviction, compression, spillFile, staleMs });
     this.#pins = new Pins(this.#memory.tree);
     this.#clock = clock;
     this.toldBytes = maxBytes;
@@ -265,9 +267,9 @@ export class KvCache {
     this.#memory.setAside(numTokens === 0 ? 0 : this.sparse.room.storeBytes(numTokens), [...this.#tails(), ...inFlight]);
   }
 
-  /** For quiet moments: about a page's worth of what is long out of use leaves the window, coded where the store has no room for it as it is; or else a page of memory is given back. False where there was nothing to do. Slots move. */
-  shrink(): boolean {
-    return this.#memory.shrink([...this.#tails()], this.runs.coding);
+  /** For quiet moments: a page of memory is given back, or about a page's worth of what is long out of use leaves the window, coded where the store has no room for it as it is. `codes` false: nothing is coded. False where there was nothing to do. Slots move. */
+  shrink(codes = true): boolean {
+    return this.#memory.shrink([...this.#tails()], codes ? this.runs.coding : null);
   }
 
   /** Keeps the runs of a prefix, those still to come included, until all others are gone. null ends it. */

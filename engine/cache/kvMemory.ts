@@ -33,6 +33,8 @@ export interface KvMemoryOptions {
   readonly eviction: Eviction;
   readonly compression: Compression | null;
   readonly spillFile: SpillFile | null;
+  /** See StaleRuns. */
+  readonly staleMs: number;
 }
 
 export class KvMemory {
@@ -54,7 +56,7 @@ export class KvMemory {
   /** Slots of runs that nobody references. */
   #evictable = 0;
 
-  constructor({ window, maxBytes, softSlots, clock, eviction, compression, spillFile }: KvMemoryOptions) {
+  constructor({ window, maxBytes, softSlots, clock, eviction, compression, spillFile, staleMs }: KvMemoryOptions) {
     this.window = window;
     this.eviction = eviction;
     this.#clock = clock;
@@ -67,7 +69,7 @@ export class KvMemory {
     this.ceiling = new Ceiling({ maxBytes, bytesPerSlot: kvBytesPerToken(window.shape), softSlots, reserve: codingReserve(compression, window.shape) });
     const demoted = (node: TreeNode): void => this.#demoted(node);
     this.#windowRoom = new WindowRoom({ window, store: this.store, tree: this.tree, ceiling: this.ceiling, slots: this.#slots, places: this.places, storeRoom: this.#storeRoom, order: () => this.order(), drop, demoted });
-    this.#staleRuns = new StaleRuns({ window, store: this.store, tree: this.tree, ceiling: this.ceiling, storeRoom: this.#storeRoom, windowRoom: this.#windowRoom, clock, order: () => this.order(), demoted });
+    this.#staleRuns = new StaleRuns({ window, store: this.store, tree: this.tree, ceiling: this.ceiling, storeRoom: this.#storeRoom, windowRoom: this.#windowRoom, clock, staleMs, order: () => this.order(), demoted });
   }
 
   get bytes(): number {

@@ -28,6 +28,8 @@ export interface StaleRunsOptions {
   readonly storeRoom: StoreRoom;
   readonly windowRoom: WindowRoom;
   readonly clock: () => number;
+  /** What nobody has used for longer than so many ms leaves; STALE_MS when less. */
+  readonly staleMs: number;
   /** Who goes before whom, as things are now. */
   readonly order: () => EvictionOrder;
   /** Takes its slots from an unreferenced run that the store has. */
@@ -42,10 +44,11 @@ export class StaleRuns {
   readonly #storeRoom: StoreRoom;
   readonly #room: WindowRoom;
   readonly #clock: () => number;
+  readonly #staleMs: number;
   readonly #order: () => EvictionOrder;
   readonly #demoted: (node: TreeNode) => void;
 
-  constructor({ window, store, tree, ceiling, storeRoom, windowRoom, clock, order, demoted }: StaleRunsOptions) {
+  constructor({ window, store, tree, ceiling, storeRoom, windowRoom, clock, staleMs, order, demoted }: StaleRunsOptions) {
     this.#window = window;
     this.#store = store;
     this.#tree = tree;
@@ -53,33 +56,39 @@ export class StaleRuns {
     this.#storeRoom = storeRoom;
     this.#room = windowRoom;
     this.#clock = clock;
+    this.#staleMs = Math.max(STALE_MS, staleMs);
     this.#order = order;
     this.#demoted = demoted;
   }
 
   /**
-   * About a page's worth of stale runs leaves the window, first to go first and each from its end; or else a page of its memory is given
-   * back. True where that has been done, and others may be next: no more at a time, for somebody may ask meanwhile. `coding`: for what the
-   * store has no room for as it is; null: that stays. `tails`: see SlotPlaces.
+   * A page of the window's memory is given back; or else about a page's worth of stale runs leaves it, first to go first and each from its
+   * end: so what has left is not kept twice for longer than a moment. True where that has been done, and others may be next: no more at a
+   * time, for somebody may ask meanwhile. `coding`: for what the store has no room for as it is; null: that stays. `tails`: see SlotPlaces.
    */
   shrink(tails: readonly Tail[], coding: Coding | null = null): boolean {
     // Those that the store has leave first, and nothing is copied for them; what goes on from a run before it.
     for (const node of this.#stale((a, b) => b.startIndex - a.startIndex)) if (node.stored && isLast(node)) this.#demoted(node);
-    if (this.#leavePage(this.#stale(this.#order()), tails, coding)) return true;
-    return this.#giveBackPage(tails);
+    return this.#giveBackPage(tails) || this.#leavePage(this.#stale(this.#order()), tails, coding);
   }
 
   /** Rows at the end of a run, not all of which the store has room for, that it has room for as things are. */
   #numFitting(run: TreeNode): number {
     const fits = run.pruned ? 0 : this.#room.rowsWithin(this.#room.storeMost);
-    const { numToPage } = this.#room;
     // What frees a page need not be whole blocks.
-    return numToPage > 0 && numToPage <= fits ? numToPage : fits - (fits % BLOCK_TOKENS);
+    return this.#freesPage(run) ? this.#room.numToPage : fits - (fits % BLOCK_TOKENS);
+  }
+
+  /** Whether the store has room for so much of a run, as it is, that a page can be given back for it. */
+  #freesPage(run: TreeNode): boolean {
+    const { numToPage, storeMost } = this.#room;
+    return !run.pruned && numToPage > 0 && numToPage <= Math.min(run.slots!.length, this.#room.rowsWithin(storeMost));
   }
 
   /**
-   * About a page's worth of stale `runs` leaves the window, and nothing goes for it: those that the store has room for as they are; or else a
-   * page of what may be coded, straight out of the window, which is given back; or else what fits. False where nothing has left.
+   * About a page's worth of stale `runs` leaves the window, and nothing goes for it: those that the store has room for as they are, whole or
+   * as much as frees a page; or else a page of what may be coded, straight out of the window, which is given back; or else what fits. False
+   * where nothing has left.
    */
   #leavePage(runs: readonly TreeNode[], tails: readonly Tail[], coding: Coding | null): boolean {
     const room = this.#room;
@@ -88,10 +97,10 @@ export class StaleRuns {
       if (numLeft >= PAGE_SLOTS) break;
       if (!isLast(run)) continue;
       // Once: where no page can leave now, none can beside the next run either.
-      if (!isFull && !room.hasStoreRoom(run)) {
+      if (!isFull && !room.hasStoreRoom(run) && !this.#freesPage(run)) {
         isFull = true;
+        // First what has left is given back: then there may be room.
         if (numLeft > 0) break;
-        if (this.#giveBackPage(tails)) return true;
         if (coding && this.#leaveCoded(runs.filter(({ slots }) => slots), coding)) {
           // It has come into bytes that are kept free: those are free again now.
           this.#giveBackPage(tails);
@@ -136,6 +145,6 @@ export class StaleRuns {
   /** Unreferenced runs in the window that nobody has used for long, pinned ones left out, in the order in which they go. */
   #stale(order: EvictionOrder): TreeNode[] {
     const now = this.#clock();
-    return [...this.#tree.nodes()].filter((node) => node.refCount === 0 && node.slots && !node.pinned && now - node.lastUse > STALE_MS).sort(order);
+    return [...this.#tree.nodes()].filter((node) => node.refCount === 0 && node.slots && !node.pinned && now - node.lastUse > this.#staleMs).sort(order);
   }
 }

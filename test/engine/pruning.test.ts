@@ -111,6 +111,37 @@ test.each([{ fullness: 0, tier: 'store', codecs: ['int4'] }, { fullness: 0.75, t
   expect(engine.describe(block)).toMatchObject({ tokens: 900, tier, codecs });
 });
 
+test('a file of more than half the ceiling is measured where it is: it has not left the window before, and nothing comes back for it', async () => {
+  const { engine, clock } = opened(2200);
+  const block = file(1400, 1);
+  question(engine, block, 5);
+  await drain(engine);
+  clock.now += 100_000;
+  expect(await engine.tidy([block])).toBe(true);
+  expect(engine.describe(block)).toMatchObject({ tier: 'window', tokens: 1400 });
+  await tidyAll(engine, [block]);
+  expect(engine.describe(block)).toMatchObject({ tokens: 1400, codecs: ['kvzip'] });
+  expect(engine.stats().events).toMatchObject({ promotions: 0, evictions: 0 });
+});
+
+test('on battery memory is given back in quiet moments, and nothing is measured or coded', async () => {
+  const { engine, clock, runner } = opened(4000);
+  const block = file(1400, 1);
+  question(engine, block, 5);
+  await drain(engine);
+  const [numSteps, { total }] = [runner.batches.length, engine.stats().windowSlots];
+  clock.now += 100_000;
+  while (await engine.tidy([block], { sparing: true })) engine.checkIntegrity();
+  expect(engine.stats().windowSlots.total).toBeLessThan(total);
+  expect(runner.batches).toHaveLength(numSteps);
+  expect(engine.describe(block)).toMatchObject({ tokens: 1400, codecs: ['int8'] });
+  // Then it comes back once, a page at a time, not for each part that is measured.
+  const { demotions } = engine.stats().events;
+  await tidyAll(engine, [block]);
+  expect(engine.stats().events.promotions).toBeLessThanOrEqual(demotions);
+  expect(engine.describe(block)).toMatchObject({ tokens: 1400, codecs: ['kvzip'] });
+});
+
 test('a request ends the measuring within a step, and what was measured before is not measured again', async () => {
   const { engine, clock, runner } = opened(4000);
   const block = tokens(1400, 1);

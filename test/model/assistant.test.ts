@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { build } from 'esbuild';
-import { afterAll, expect, test, vi } from 'vitest';
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import { Assistant } from '../../engine/assistant.ts';
+import { Engine } from '../../engine/engine.ts';
 import { type LoadedModel, loadModel } from '../../engine/loadedModel.ts';
 import { IdleWork } from '../../engine/idleWork.ts';
 import type { Machine } from '../../engine/machine.ts';
@@ -462,6 +463,22 @@ test('on battery no file is read ahead; on mains it is, a second after the last 
   power.onBattery = false;
   edit(2);
   await expect.poll(async () => (await talk.stats()).tokens.idleComputed, { timeout: 120_000 }).toBeGreaterThan(500);
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
+});
+
+test('on battery quiet moments come all the same, and only give memory back; with mains power again they do the rest', async () => {
+  const power = { onBattery: true };
+  const talk = inThread(loadModel, { onBattery: async () => power.onBattery } as unknown as Machine);
+  const moments: (boolean | undefined)[] = [];
+  const tidy = vi.spyOn(Engine.prototype, 'tidy').mockImplementation(async (_blocks, { sparing } = {}) => {
+    power.onBattery = false;
+    return moments.push(sparing) === 1;
+  });
+  onTestFinished(() => tidy.mockRestore());
+  await talk.ask(LOAD);
+  // A file to read ahead waits for mains power, and that is no reason to keep memory.
+  talk.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
+  await expect.poll(() => moments, { timeout: 120_000 }).toEqual([true, false]);
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 

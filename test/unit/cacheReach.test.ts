@@ -100,7 +100,7 @@ test.each([2e6, 3e6, 4e6])('beside the longest context a cache takes what is nam
     const encoded = codec.encode(newKvRows(shape, blockTokens), { startIndex: 100_000, contextEnd: 200_000 });
     const taken = (numBlocks: number): number => {
       const window = new KvWindow(shape, 0);
-      const memory = new KvMemory({ window, maxBytes: budget - workBytes - codingBeyond(name), softSlots: 2 * CONFIG.contextTokens, clock: () => 0, eviction: new Lru(), compression: compressionOf(codec.name, [codec]), spillFile: null });
+      const memory = new KvMemory({ window, maxBytes: budget - workBytes - codingBeyond(name), softSlots: 2 * CONFIG.contextTokens, clock: () => 0, eviction: new Lru(), compression: compressionOf(codec.name, [codec]), spillFile: null, staleMs: 0 });
       // All of it, as far as what is kept free with this codec leaves room.
       const slots = memory.allocate(Math.min(longestContext, memory.ceiling.maxSlots))!;
       const blocks = Array.from({ length: numBlocks }, () => codedBlock(codec, encoded, blockTokens));
