@@ -50,9 +50,9 @@ export class GraphOps {
     this.config = config;
     this.#plan = plan;
     this.#weightFile = options.weightFile;
-    this.levels = plan.narrow ? 63 : 127;
+    this.levels = plan.products === 'narrow' ? 63 : 127;
     this.step = g.float(1 / this.levels);
-    this.zero = g.constant('uint8', [], Uint8Array.of(plan.narrow ? 64 : 128));
+    this.zero = g.constant('uint8', [], Uint8Array.of(this.levels + 1));
     this.lastAxis = g.ints(-1);
     this.halves = g.ints(config.kvHeads, config.kvHeads);
   }

@@ -12,10 +12,11 @@ import { type ModelConfig, parseConfig } from './hfConfig.ts';
 import { cacheEntry, removeEntries } from './importCache.ts';
 import { ModelFolder, invalid, parseJsonObject } from '../modelFolder.ts';
 import { keyBiasLayers, largeKeyBiasLayers } from './keyBias.ts';
-import { isNarrow, loadOnnxruntime } from './onnxSession.ts';
+import { loadOnnxruntime } from './onnxSession.ts';
+import { productForm } from './productForm.ts';
 import { Weights } from './safetensors.ts';
 import { buildStepGraph, usesTurns } from './stepGraph.ts';
-import { HEAD, type WeightPlan, planWeights } from './weightPlan.ts';
+import { HEAD, type ProductForm, type WeightPlan, planWeights } from './weightPlan.ts';
 
 /** Part of every key: raise it whenever the conversion of weights changes. Graphs and layout are in the key themselves. */
 const FORMAT = 3;
@@ -29,8 +30,8 @@ export interface ImportOptions {
   /** Made if missing. */
   readonly cacheDir: string;
   readonly precision: Precision;
-  /** Forces one of the forms, for tests (see WeightPlan); found out by a probe when left out. */
-  readonly narrow?: boolean;
+  /** For tests; what this processor is best at when left out. */
+  readonly products?: ProductForm;
   /** 0..1; not called when the model is in the cache already. */
   readonly onProgress?: (fraction: number) => void;
 }
@@ -42,8 +43,7 @@ export interface ImportedModel {
   readonly key: string;
   readonly config: ModelConfig;
   readonly precision: Precision;
-  /** See WeightPlan. */
-  readonly narrow: boolean;
+  readonly products: ProductForm;
   readonly tied: boolean;
   /** Layers with a large key bias (see keyBias). */
   readonly biased: readonly number[];
@@ -121,7 +121,7 @@ async function openModel(modelDir: string): Promise<OpenModel> {
     }
     weights.fingerprint(hash);
     // Shapes first: comparing a head with the embedding needs both to be what the config says.
-    const untied = planWeights(parsed, 'int8', false, false).needed;
+    const untied = planWeights(parsed, 'int8', false, 'rows').needed;
     for (const [name, shape] of untied) if (name !== HEAD || weights.has(HEAD)) weights.check(name, shape);
     if (!parsed.tied && !weights.has(HEAD)) throw invalid(`config.json: tie_word_embeddings is false or missing, but ${weights.files.join(', ')} has no tensor ${HEAD}; either an output head or tied embeddings are needed.`);
     return { name: folder.name, config: parsed, weights, fingerprint: hash.digest('hex'), tokenizerText };
@@ -148,8 +148,8 @@ interface ImportRecord {
   /** Layers with a large key bias: known from the weights only. */
   readonly biased: readonly number[];
   readonly precision: Precision;
-  /** Kept because machines of both kinds may share the folder; older entries are of both. */
-  readonly narrow: boolean;
+  /** Kept because machines of several kinds may share the folder; older entries are of any. */
+  readonly products: ProductForm;
   /** The model folder it was made from, to know which entries a newer one replaces. */
   readonly source: string;
 }
@@ -172,10 +172,10 @@ async function build(dir: string, model: OpenModel, plan: WeightPlan, onProgress
  * made by another version of the graph would run, and give other tokens. Untied plans with all key
  * biases and with none stand for all kinds.
  */
-export function entryKey(fingerprint: string, config: ModelConfig, precision: Precision, narrow: boolean, build = buildStepGraph): string {
+export function entryKey(fingerprint: string, config: ModelConfig, precision: Precision, products: ProductForm, build = buildStepGraph): string {
   const hash = createHash('sha256').update(fingerprint);
   for (const biased of [keyBiasLayers(config), []]) {
-    const plan = planWeights(config, precision, false, narrow, biased);
+    const plan = planWeights(config, precision, false, products, biased);
     for (const kv of ['int8', 'float32'] as const) hash.update(build(config, plan, { kv, weightFile: WEIGHT_FILE }));
   }
   return `${precision}-${hash.digest('hex').slice(0, 32)}`;
@@ -191,28 +191,28 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
   const { modelDir, cacheDir, precision } = options;
   const model = await openModel(modelDir);
   try {
-    const narrow = options.narrow ?? (await isNarrow(await loadOnnxruntime()));
-    const key = entryKey(model.fingerprint, model.config, precision, narrow);
+    const products = options.products ?? (await productForm(await loadOnnxruntime(), cacheDir, model.config.vocabSize * model.config.hiddenSize));
+    const key = entryKey(model.fingerprint, model.config, precision, products);
     const source = await realpath(modelDir);
     const entry = await cacheEntry<ImportRecord>(cacheDir, key, async () => {
       checkTokenizer(model.tokenizerText);
       const tied = await isTied(model.weights, model.config.tied, HEAD);
       const biased = await largeKeyBiasLayers(model.config, model.weights);
-      const plan = planWeights(model.config, precision, tied, narrow, biased);
+      const plan = planWeights(model.config, precision, tied, products, biased);
       return {
         bytes: plan.bytes + GRAPH_BYTES,
-        build: async (dir) => ({ contentHash: await build(dir, model, plan, options.onProgress ?? (() => {})), tied, biased, precision, narrow, source }),
+        build: async (dir) => ({ contentHash: await build(dir, model, plan, options.onProgress ?? (() => {})), tied, biased, precision, products, source }),
       };
     });
-    if (!entry.reused) await removeEntries(cacheDir, key, (older) => older.source === source && older.precision === precision && (older.narrow ?? narrow) === narrow);
+    if (!entry.reused) await removeEntries(cacheDir, key, (older) => older.source === source && older.precision === precision && (older.products ?? products) === products);
     const { contentHash, tied, biased } = entry.value;
-    const plan = planWeights(model.config, precision, tied, narrow, biased);
+    const plan = planWeights(model.config, precision, tied, products, biased);
     return {
       dir: entry.dir,
       key,
       config: model.config,
       precision,
-      narrow,
+      products,
       tied,
       biased,
       parameters: plan.parameters,
@@ -227,10 +227,10 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
 }
 
 /** The large key biases of an imported model, by layer: [kvHeads * headSize], read back from the first columns of their matrices (keyBiasMatrix). */
-export async function readKeyBiases({ dir, config, precision, narrow, tied, biased }: ImportedModel): Promise<Map<number, Float32Array>> {
+export async function readKeyBiases({ dir, config, precision, products, tied, biased }: ImportedModel): Promise<Map<number, Float32Array>> {
   const { kvHeads, headSize } = config;
   const half = headSize / 2;
-  const { stored } = planWeights(config, precision, tied, narrow, biased);
+  const { stored } = planWeights(config, precision, tied, products, biased);
   const file = await open(path.join(dir, WEIGHT_FILE), 'r');
   try {
     const biases = new Map<number, Float32Array>();
@@ -259,7 +259,7 @@ export async function inspectModel(modelDir: string): Promise<ModelInspection> {
     const tokens = checkTokenizer(model.tokenizerText);
     const { config } = model;
     const tied = await isTied(model.weights, config.tied, HEAD);
-    const plan = (precision: Precision) => planWeights(config, precision, tied, false);
+    const plan = (precision: Precision) => planWeights(config, precision, tied, 'blocks');
     const each = (bytes: (plan: WeightPlan) => number) => ({ int4: bytes(plan('int4')), int8: bytes(plan('int8')), float32: bytes(plan('float32')) });
     return {
       name: model.name,

@@ -1,5 +1,5 @@
-/** What is measured once per model: kept as a file beside the imported one, and measured again when the way of measuring has changed. */
-import { readFile, rename, writeFile } from 'node:fs/promises';
+/** What is measured once per model or machine: kept as a file beside what is imported, and measured again when the way of measuring has changed. */
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 
 /**
@@ -17,6 +17,7 @@ export async function measuredOnce<T>(dir: string, name: string, key: object, me
   const result = await measure();
   if (result === null) return null;
   try {
+    await mkdir(dir, { recursive: true });
     const draft = `${file}.${process.pid}`;
     await writeFile(draft, `${JSON.stringify({ key, result })}\n`);
     await rename(draft, file);

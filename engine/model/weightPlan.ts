@@ -47,13 +47,16 @@ export type PlanItem =
   | { readonly kind: 'vector'; readonly sources: readonly VectorSource[]; readonly weight: ExternalTensor }
   | { readonly kind: 'keyBias'; readonly tensor: string; readonly weight: ExternalTensor };
 
+/**
+ * What a processor is best at (see productForm). narrow: 7-bit codes on the left-hand side of integer products, for processors whose
+ * 8-bit products add pairs in 16 bits and saturate (x86 without VNNI): 127 * 127 * 2 fits, and blocks of 8 bits would not. blocks, rows: which
+ * weights of 8 bits a few rows are multiplied by the faster, those in blocks or those with one scale for each output.
+ */
+export type ProductForm = 'narrow' | 'rows' | 'blocks';
+
 export interface WeightPlan {
   readonly precision: Precision;
-  /**
-   * 7-bit codes on the left-hand side of integer products, for processors whose 8-bit products add pairs in 16 bits and
-   * saturate (x86 without VNNI): 127 * 127 * 2 fits. Products of blocks of 8 bits would saturate there, too.
-   */
-  readonly narrow: boolean;
+  readonly products: ProductForm;
   readonly items: readonly PlanItem[];
   /** The linear layers, by name. */
   readonly linears: ReadonlyMap<string, LinearItem>;
@@ -74,21 +77,20 @@ type Forms = Readonly<Record<'feedForward' | 'attention' | 'head', Form>>;
 /**
  * In int4 the attention's layers and the head keep 8 bits: they are a small part of most models, and what they
  * lose weighs most. Measured on the built-in model, mean KL divergence from float32: 0.015 so, 0.023 with a head of 4 bits,
- * 0.047 with the attention's layers of 4 bits, 0.054 with both. In blocks, because the runtime reads those faster for a few rows:
- * hence the head of int8, which gets few. Its layers get whole prompts as well, and with those the plain form is faster.
+ * 0.047 with the attention's layers of 4 bits, 0.054 with both. In blocks where the processor multiplies a few rows by those faster, and so is the
+ * head of int8 there, which gets few. Its layers get whole prompts as well, and with those the plain form is faster.
  */
-function formsOf(precision: Precision, narrow: boolean): Forms {
+function formsOf(precision: Precision, products: ProductForm): Forms {
   if (precision === 'float32') return { feedForward: 'float32', attention: 'float32', head: 'float32' };
-  // Where its kernel was measured, and is exact. One without a kernel of its own would make floats of the whole head in each step.
-  const few = process.arch === 'x64' && !narrow ? 'blocks8' : 'int8';
+  const few = products === 'blocks' ? 'blocks8' : 'int8';
   return precision === 'int4' ? { feedForward: 'blocks4', attention: few, head: few } : { feedForward: 'int8', attention: 'int8', head: few };
 }
 
 const isBlocks = (form: Form): boolean => form === 'blocks4' || form === 'blocks8';
 
 /** Which rows have to come in multiples (see numRowsTogether in onnxSession): those of products of blocks. */
-export function rowsInMultiples({ precision, narrow }: Pick<WeightPlan, 'precision' | 'narrow'>): { readonly layers: boolean; readonly head: boolean } {
-  const { feedForward, attention, head } = formsOf(precision, narrow);
+export function rowsInMultiples({ precision, products }: Pick<WeightPlan, 'precision' | 'products'>): { readonly layers: boolean; readonly head: boolean } {
+  const { feedForward, attention, head } = formsOf(precision, products);
   return { layers: isBlocks(feedForward) || isBlocks(attention), head: isBlocks(head) };
 }
 
@@ -107,7 +109,7 @@ const ALIGNMENT = 4096;
  * @param tied whether the embedding is also the output head.
  * @param biased layers with a large key bias (see keyBias); all that can have one when left out.
  */
-export function planWeights(config: ModelConfig, precision: Precision, tied: boolean, narrow: boolean, biased: readonly number[] = keyBiasLayers(config)): WeightPlan {
+export function planWeights(config: ModelConfig, precision: Precision, tied: boolean, products: ProductForm, biased: readonly number[] = keyBiasLayers(config)): WeightPlan {
   const { hiddenSize, ffnSize, numHeads, kvHeads, headSize, vocabSize } = config;
   const coded = precision !== 'float32';
   const items: PlanItem[] = [];
@@ -141,7 +143,7 @@ export function planWeights(config: ModelConfig, precision: Precision, tied: boo
   };
   const plain = (tensor: string, length: number): VectorSource => ({ tensor, length, factor: 1, repeat: 1 });
 
-  const { feedForward, attention, head } = formsOf(precision, narrow);
+  const { feedForward, attention, head } = formsOf(precision, products);
   // 1 / sqrt(headSize) is folded into whatever touches the queries last: their norm, or else their projection.
   const scale = 1 / Math.sqrt(headSize);
   const projectionScale = config.qkNorm ? 1 : scale;
@@ -198,5 +200,5 @@ export function planWeights(config: ModelConfig, precision: Precision, tied: boo
 
   let parameters = 0;
   for (const shape of needed.values()) parameters += shape.reduce((a, b) => a * b, 1);
-  return { precision, narrow, items, linears, stored, bytes: position, parameters, needed };
+  return { precision, products, items, linears, stored, bytes: position, parameters, needed };
 }

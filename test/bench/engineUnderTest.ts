@@ -160,7 +160,7 @@ export class EngineUnderTest {
     this.#runner = runner;
     this.#costs = { window: new BenchCost(runner), prefill: new BenchCost(runner, TYPICAL_PREFILL) };
     this.#maxContext = model.config.contextTokens;
-    const { stored, bytes } = planWeights(model.config, model.precision, model.tied, model.narrow);
+    const { stored, bytes } = planWeights(model.config, model.precision, model.tied, model.products);
     this.weightBytesPerStep = ['embedding', 'embedding.scales'].reduce((left, name) => left - (stored.get(name)?.length ?? 0), bytes);
     this.#engine = this.#newEngine();
   }

@@ -2,7 +2,8 @@
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { forEachLogits } from '../../engine/model/runner.ts';
-import { Divergence, MODELS, type Prompt, generateTogether, isNarrowHere, loadRunner, logSoftmax, maxDifference, modelNames, readFloats, readJson, temporaryFolder } from './fixtures.ts';
+import type { ProductForm } from '../../engine/model/weightPlan.ts';
+import { Divergence, MODELS, type Prompt, formsHere, generateTogether, loadRunner, logSoftmax, maxDifference, modelNames, readFloats, readJson, temporaryFolder } from './fixtures.ts';
 
 const cache = temporaryFolder();
 afterAll(() => cache.remove());
@@ -86,8 +87,8 @@ describe.each(modelNames)('%s', (name) => {
     await float.dispose();
     return expected;
   };
-  const divergenceOf = async (expected: Float32Array[], precision: 'int8' | 'int4', narrow: boolean): Promise<Divergence> => {
-    const runner = await loadRunner(path.join(MODELS, name), cache.dir, precision, 'int8', 1024, narrow);
+  const divergenceOf = async (expected: Float32Array[], precision: 'int8' | 'int4', products: ProductForm): Promise<Divergence> => {
+    const runner = await loadRunner(path.join(MODELS, name), cache.dir, precision, 'int8', 1024, products);
     const divergence = new Divergence();
     await forEachLogits(runner, nll.input_ids, (position, row) => divergence.add(expected[position]!, row));
     await runner.dispose();
@@ -98,23 +99,23 @@ describe.each(modelNames)('%s', (name) => {
     const { variants } = readJson<Simulation>(reference, 'int8_simulation.json');
     const bound = variants.w8a8_kv8_bias_remedy ?? variants.w8a8_kv8_plain_keys!;
     const expected = await expectedLogits();
-    // Where the processor cannot compute it, that form is not used.
-    if (!isNarrowHere) {
-      const divergence = await divergenceOf(expected, 'int8', false);
-      expect(divergence.mean).toBeLessThan(1.5 * bound.mean_kl);
-      expect(divergence.max).toBeLessThan(3 * bound.max_kl);
-      expect(divergence.topAgreement).toBeGreaterThan(bound.top1_agreement - 0.04);
+    for (const products of formsHere) {
+      const divergence = await divergenceOf(expected, 'int8', products);
+      // 7-bit codes have half the resolution, so about four times the divergence.
+      if (products === 'narrow') expect(divergence.mean).toBeLessThan(5 * bound.mean_kl);
+      else {
+        expect(divergence.mean).toBeLessThan(1.5 * bound.mean_kl);
+        expect(divergence.max).toBeLessThan(3 * bound.max_kl);
+        expect(divergence.topAgreement).toBeGreaterThan(bound.top1_agreement - 0.04);
+      }
     }
-
-    // 7-bit codes have half the resolution, so about four times the divergence.
-    expect((await divergenceOf(expected, 'int8', true)).mean).toBeLessThan(5 * bound.mean_kl);
   });
 
   // The fixtures are far smaller than anything that 4 bits are for: 0.15 to 0.26 and 0.64 to 0.69 when this was written.
   test('int4: KL divergence within the stated bounds', async () => {
     const expected = await expectedLogits();
-    for (const narrow of isNarrowHere ? [true] : [false, true]) {
-      const divergence = await divergenceOf(expected, 'int4', narrow);
+    for (const products of formsHere) {
+      const divergence = await divergenceOf(expected, 'int4', products);
       expect(divergence.mean).toBeLessThan(0.35);
       expect(divergence.topAgreement).toBeGreaterThan(0.6);
     }

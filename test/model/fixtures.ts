@@ -7,6 +7,7 @@ import { KvWindow } from '../../engine/cache/window.ts';
 import { importModel, kvShape, usualKv } from '../../engine/model/importModel.ts';
 import { isNarrow, loadOnnxruntime } from '../../engine/model/onnxSession.ts';
 import { OnnxRunner } from '../../engine/model/runner.ts';
+import type { ProductForm } from '../../engine/model/weightPlan.ts';
 import type { KvPrecision, Precision } from '../../engine/protocol.ts';
 
 export const FIXTURES = path.join(import.meta.dirname, '../fixtures');
@@ -35,11 +36,13 @@ export function temporaryFolder(): { dir: string; remove(): void } {
   return { dir, remove: () => rmSync(dir, { recursive: true, force: true }) };
 }
 
-/** Whether this processor needs the 7-bit form (see WeightPlan). */
+/** Whether this processor needs the 7-bit form (see ProductForm). */
 export const isNarrowHere = await isNarrow(await loadOnnxruntime());
+/** Those that it computes right. */
+export const formsHere: readonly ProductForm[] = isNarrowHere ? ['narrow'] : ['rows', 'blocks', 'narrow'];
 
-export async function loadRunner(modelDir: string, cacheDir: string, precision: Precision, kv: KvPrecision = usualKv(precision), numSlots = 1024, narrow?: boolean): Promise<OnnxRunner> {
-  const model = await importModel({ modelDir, cacheDir, precision, narrow });
+export async function loadRunner(modelDir: string, cacheDir: string, precision: Precision, kv: KvPrecision = usualKv(precision), numSlots = 1024, products?: ProductForm): Promise<OnnxRunner> {
+  const model = await importModel({ modelDir, cacheDir, precision, products });
   return OnnxRunner.create(model, new KvWindow(kvShape(model.config, kv), numSlots), { threads: 2 });
 }
 

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { BLOCK } from '../../engine/model/blockQuantise.ts';
 import { forEachLogits } from '../../engine/model/runner.ts';
-import { isNarrowHere, loadRunner, random, temporaryFolder } from './fixtures.ts';
+import { formsHere, loadRunner, random, temporaryFolder } from './fixtures.ts';
 import { writeRandomModel } from './randomModel.ts';
 
 const folder = temporaryFolder();
@@ -23,8 +23,8 @@ test.each([
   writeRandomModel(dir, { config: { ...config, tie_word_embeddings: tied }, dtype: 'F32', seed: 7 });
   const next = random(7);
   const ids = Array.from({ length: 33 }, () => Math.floor(next() * config.vocab_size));
-  for (const narrow of isNarrowHere ? [true] : [false, true]) {
-    const runner = await loadRunner(dir, path.join(folder.dir, 'cache'), precision, 'int8', 64, narrow);
+  for (const products of formsHere) {
+    const runner = await loadRunner(dir, path.join(folder.dir, 'cache'), precision, 'int8', 64, products);
     const logits = async (chunk: number): Promise<Float32Array[]> => {
       const rows: Float32Array[] = [];
       await forEachLogits(runner, ids, (_, row) => rows.push(row.slice()), chunk);

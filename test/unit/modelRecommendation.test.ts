@@ -25,10 +25,10 @@ describe('the table', () => {
     const config = parseConfig({ rope_theta: 1e6, ...CONFIGS[model.id] });
     // What inspect calls resident.
     const resident = (precision: 'int8' | 'int4') => {
-      const plan = planWeights(config, precision, config.tied, false);
+      const plan = planWeights(config, precision, config.tied, 'blocks');
       return ['embedding', 'embedding.scales'].reduce((sum, name) => sum - plan.stored.get(name)!.length, plan.bytes);
     };
-    const { parameters } = planWeights(config, 'int8', config.tied, false);
+    const { parameters } = planWeights(config, 'int8', config.tied, 'blocks');
     expect(model).toMatchObject({ parameters, residentBytes: { int8: resident('int8'), int4: resident('int4') }, cacheBytes: cacheBytesAtWork(kvBytesPerToken(kvShape(config, 'int8')), kvBytesPerToken(kvShape(config, 'float32')), 32_768) });
   });
 });

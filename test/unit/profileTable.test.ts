@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { DataType, OnnxWriter } from '../../engine/model/onnxWriter.ts';
 import { buildStepGraph } from '../../engine/model/stepGraph.ts';
 import { parseConfig } from '../../engine/model/hfConfig.ts';
-import { planWeights, rowsInMultiples } from '../../engine/model/weightPlan.ts';
+import { planWeights } from '../../engine/model/weightPlan.ts';
 import { partsOf, readGraph } from '../bench/graphParts.ts';
 import { byPart, linearMs, type ProfileEvent, profileOf, profileReport } from '../bench/profileTable.ts';
 import { SHAPES } from '../bench/shapes.ts';
@@ -21,17 +21,16 @@ test('the nodes of a graph file are read back as written', () => {
 
 test('every part of the engine\'s own graph is told apart', () => {
   const config = parseConfig({ ...SHAPES.tiny });
-  const nodes = readGraph(buildStepGraph(config, planWeights(config, 'int8', true, false), { kv: 'int8', weightFile: 'w' }));
+  const nodes = readGraph(buildStepGraph(config, planWeights(config, 'int8', true, 'blocks'), { kv: 'int8', weightFile: 'w' }));
   const parts = partsOf(nodes);
   const count = (part: string): number => [...parts.values()].filter((found) => found === part).length;
   expect(parts.size).toBe(nodes.length);
   for (const linear of ['qkv', 'o', 'gate', 'up', 'down']) expect(count(`linear: ${linear}`), linear).toBe(config.numLayers);
   expect(count('linear: head')).toBe(1);
   // Where it is in blocks, the head's operator codes its input itself.
-  const plainHead = rowsInMultiples({ precision: 'int8', narrow: false }).head ? 0 : 1;
-  expect(count('linear layers: coding their input')).toBe(4 * (4 * config.numLayers + plainHead));
+  expect(count('linear layers: coding their input')).toBe(4 * 4 * config.numLayers);
   // Scale and bias of the projection in; of `up` the scale goes to that of `down`'s input; scale alone elsewhere.
-  expect(count('linear layers: scaling their output')).toBe(6 * config.numLayers + plainHead);
+  expect(count('linear layers: scaling their output')).toBe(6 * config.numLayers);
   // The window lane is there six times: together and apart, by itself and beside the prefill lane, to measure, and in tiles. Apart its operand is gathered.
   expect(count('attention: queries times window keys')).toBe((4 + 2 * 2) * config.numLayers);
   expect(count('attention: prefill lane')).toBe(config.numLayers);
