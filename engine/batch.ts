@@ -80,6 +80,8 @@ export interface ReceivedAttention {
  */
 export interface ModelRunner {
   readonly vocabSize: number;
+  /** Query heads: attention writes intermediates of tokens by columns for each. One when left out. */
+  readonly numHeads?: number;
   /** Columns of the window that each of the last step's tokens paid for in the window lane. */
   readonly paidColumns: number;
   /** Memory of the prefill lane, beside the window; none when left out. */

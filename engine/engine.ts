@@ -134,7 +134,7 @@ export class Engine {
     this.#scheduler = new Scheduler(this.#cache, this.#policies, this.#speculation, this.#shifted);
     this.#journal = new Journal(this.#cache, this.#scheduler, this.#clock());
     this.#emission = new Emission({ scheduler: this.#scheduler, journal: this.#journal, speculation: this.#speculation, isEnding: ({ id }) => this.#ending.has(id), onEnd: (sequence, reason) => this.#end(sequence, reason) });
-    this.#planner = new StepPlanner(this.#policies, this.#clock, options.stepCosts ?? { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) }, options.tokenBudget);
+    this.#planner = new StepPlanner(this.#policies, this.#clock, options.stepCosts ?? { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) }, options.tokenBudget, options.runner.numHeads);
   }
 
   /** Takes a sequence in. One that can never run ends with `onError` at once. Ids must differ among unfinished ones. */

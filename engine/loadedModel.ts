@@ -68,7 +68,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   const text = await reading;
   switchOff(text, selfTest(text, imported.config.vocabSize));
   const contextTokens = Math.min(imported.config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
-  const shape = kvShape(imported.config, kv);
+  const shape = kvShape(imported.config, kv, imported.biased);
   progress('session', 0);
   const window = new KvWindow(shape, 0);
   const runner = await OnnxRunner.create(imported, window, { threads: options.threads });

@@ -27,15 +27,17 @@ export class StepPlanner {
   readonly #clock: () => number;
   readonly #fixedBudget: number | undefined;
   readonly #microBatch: boolean;
+  readonly #numHeads: number;
   #typedAt = Number.NEGATIVE_INFINITY;
   #arrivals = NO_ARRIVALS;
 
-  /** `fixedBudget`: tokens of every step, whatever is learnt. */
-  constructor(policies: Policies, clock: () => number, costs: StepCosts, fixedBudget: number | undefined) {
+  /** `fixedBudget`: tokens of every step, whatever is learnt. `numHeads`: query heads of the model. */
+  constructor(policies: Policies, clock: () => number, costs: StepCosts, fixedBudget: number | undefined, numHeads = 1) {
     this.cost = costs.window;
     this.#prefillCost = costs.prefill;
     this.#clock = clock;
     this.#microBatch = policies.microBatch;
+    this.#numHeads = numHeads;
     this.#fixedBudget = fixedBudget ?? (policies.stepTarget ? undefined : FIXED_TOKENS);
   }
 
@@ -65,7 +67,7 @@ export class StepPlanner {
   /** For a step that serves some of `sequences`, whose completions have `backlog` tokens to compute before they generate. */
   budget(sequences: Iterable<Sequence>, backlog: number): TokenBudget {
     if (this.#fixedBudget !== undefined) return fixedBudget(this.#fixedBudget);
-    return learntBudget(this.cost, this.#prefillCost, this.#target([...sequences], backlog));
+    return learntBudget(this.cost, this.#prefillCost, this.#target([...sequences], backlog), this.#numHeads);
   }
 
   #target(sequences: readonly Sequence[], backlog: number): StepTarget {

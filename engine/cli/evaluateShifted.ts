@@ -15,7 +15,7 @@ const PLACES = [0.15, 0.3, 0.45, 0.6];
 export async function evaluateShifted(source: string, tokenizer: Tokenizer, options: LoadOptions, json: boolean): Promise<void> {
   const model = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision: 'int8' });
   const contextTokens = Math.min(model.config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
-  const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8'), 0), { threads: options.threads });
+  const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), { threads: options.threads });
   try {
     const { shifted, rounding } = await measureShift(runner, (text) => tokenizer.encode(text), source, { contextTokens, places: PLACES, rounding: true });
     if (shifted.numTokens === 0) throw new RequestError('badRequest', 'eval: the text is too short: behind an edit, so little of it is computed anew');

@@ -61,7 +61,7 @@ export class KvSubject {
   /** With int8 weights. @param threads 0: what measuring says is best here. */
   static async open(name: string, modelDir: string, cacheDir: string, threads: number): Promise<KvSubject> {
     const model = await importModel({ modelDir, cacheDir, precision: 'int8' });
-    const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8'), 0), { threads });
+    const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), { threads });
     return new KvSubject(name, modelDir, model, runner, await readKeyBiases(model), (await ModelText.load(modelDir)).turn);
   }
 

@@ -77,9 +77,10 @@ export interface ModelInspection {
   readonly tokens: ReadonlySet<string>;
 }
 
-export function kvShape(config: ModelConfig, kv: KvPrecision): KvShape {
+/** @param biased of an imported model; before its weights are read any layer may be. */
+export function kvShape(config: ModelConfig, kv: KvPrecision, biased: readonly number[] = keyBiasLayers(config)): KvShape {
   // The key-bias remedy keeps the cosines and sines of each slot's position (OnnxRunner), float32, and the position itself.
-  const runnerBytes = usesTurns(config, kv) ? 4 * config.headSize + 4 : 0;
+  const runnerBytes = usesTurns(biased, kv) ? 4 * config.headSize + 4 : 0;
   return { numLayers: config.numLayers, kvHeads: config.kvHeads, headSize: config.headSize, kv, runnerBytes };
 }
 

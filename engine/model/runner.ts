@@ -27,6 +27,7 @@ export interface RunnerOptions {
 
 export class OnnxRunner implements ModelRunner {
   readonly vocabSize: number;
+  readonly numHeads: number;
   readonly window: KvWindow;
   /** Of one step. */
   readonly threads: number;
@@ -57,8 +58,9 @@ export class OnnxRunner implements ModelRunner {
     this.ort = ort;
     this.session = session;
     this.vocabSize = model.config.vocabSize;
+    this.numHeads = model.config.numHeads;
     this.rope = new RopeTable(model.config.rope, model.config.headSize);
-    this.withTurns = usesTurns(model.config, window.shape.kv);
+    this.withTurns = usesTurns(model.biased, window.shape.kv);
     this.threads = threads;
     this.rowMultiple = rowMultiple ?? 1;
     this.isExact = rowMultiple !== null;

@@ -11,7 +11,6 @@
 import type { KvPrecision } from '../protocol.ts';
 import { GraphOps, MS } from './graphOps.ts';
 import type { ModelConfig } from './hfConfig.ts';
-import { hasKeyBias } from './keyBias.ts';
 import { DataType, OnnxWriter } from './onnxWriter.ts';
 import { prefillLane } from './prefillLane.ts';
 import { rowsInMultiples, type WeightPlan } from './weightPlan.ts';
@@ -95,15 +94,15 @@ export const RECEIVED = 'received';
 /** With an int8 window: float32 [numLayers, numHeads, n, headSize], queries of n tokens as the products with keys have them, but for a key's bias. */
 export const QUERIES = 'queries';
 
-/** Whether the graph has the feeds windowTurns and newTurns. */
-export function usesTurns(config: ModelConfig, kv: KvPrecision): boolean {
-  return kv === 'int8' && hasKeyBias(config);
+/** Whether the graph has the feeds windowTurns and newTurns. @param biased layers whose keys are coded without their bias */
+export function usesTurns(biased: readonly number[], kv: KvPrecision): boolean {
+  return kv === 'int8' && biased.length > 0;
 }
 
 export function buildStepGraph(config: ModelConfig, plan: WeightPlan, options: StepGraphOptions): Uint8Array {
   const { numLayers, numHeads, kvHeads, headSize, vocabSize } = config;
   const int8Kv = options.kv === 'int8';
-  const remedy = usesTurns(config, options.kv);
+  const remedy = usesTurns(plan.biased, options.kv);
   const g = new OnnxWriter();
   const ops = new GraphOps(g, config, plan, options);
   const { halves } = ops;

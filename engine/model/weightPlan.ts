@@ -57,6 +57,8 @@ export type ProductForm = 'narrow' | 'rows' | 'blocks';
 export interface WeightPlan {
   readonly precision: Precision;
   readonly products: ProductForm;
+  /** See planWeights. */
+  readonly biased: readonly number[];
   readonly items: readonly PlanItem[];
   /** The linear layers, by name. */
   readonly linears: ReadonlyMap<string, LinearItem>;
@@ -200,5 +202,5 @@ export function planWeights(config: ModelConfig, precision: Precision, tied: boo
 
   let parameters = 0;
   for (const shape of needed.values()) parameters += shape.reduce((a, b) => a * b, 1);
-  return { precision, products, items, linears, stored, bytes: position, parameters, needed };
+  return { precision, products, biased, items, linears, stored, bytes: position, parameters, needed };
 }

@@ -27,8 +27,8 @@ export interface TokenBudget {
 /** Where nothing is learnt: what servers take. */
 export const FIXED_TOKENS = 512;
 const MOST_TOKENS = 512;
-/** Most products of tokens and columns: attention writes intermediates of that size for each query head. */
-const MOST_PRODUCTS = 2 ** 21;
+/** Most scores of a step, over all query heads: attention writes a few intermediates of so many float32 values (64 MB each). */
+const MOST_SCORES = 2 ** 24;
 /** Of the prefill lane: more gain nothing, their intermediates are no longer in the processor's cache. */
 const MOST_PREFILL = 256;
 /** Fewest tokens that are worth a step of the prefill lane: as many as cost what the step does by itself, within these bounds. */
@@ -47,10 +47,10 @@ export function fixedBudget(tokens: number): TokenBudget {
   return { tokens: (_, numDecodes) => most(numDecodes), beside: () => tokens, leastTokens: 1, prefill: () => tokens, betweenPartsMs: BETWEEN_PARTS * OWN_MS, columnMs: () => 0, shares: () => true };
 }
 
-/** `prefillCost`: of steps with the prefill lane alone; its columns are the prompt's own. */
-export function learntBudget(cost: StepCost, prefillCost: StepCost, target: StepTarget): TokenBudget {
+/** `prefillCost`: of steps with the prefill lane alone; its columns are the prompt's own. `numHeads`: query heads. */
+export function learntBudget(cost: StepCost, prefillCost: StepCost, target: StepTarget, numHeads = 1): TokenBudget {
   const within = (ms: number, columns: number): number => {
-    const most = Math.min(MOST_TOKENS, Math.floor(MOST_PRODUCTS / Math.max(1, columns)));
+    const most = Math.min(MOST_TOKENS, Math.floor(MOST_SCORES / (numHeads * Math.max(1, columns))));
     return cost.known ? Math.min(most, cost.tokensWithin(ms, columns)) : FIRST_TOKENS;
   };
   return {

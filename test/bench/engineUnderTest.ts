@@ -167,7 +167,7 @@ export class EngineUnderTest {
 
   static async open(options: { modelDir: string; cacheDir: string; threads: number; seed: number; precision?: 'int8' | 'int4' }): Promise<EngineUnderTest> {
     const model = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision: options.precision ?? 'int8' });
-    const window = new KvWindow(kvShape(model.config, 'int8'), 0);
+    const window = new KvWindow(kvShape(model.config, 'int8', model.biased), 0);
     const onnx = await OnnxRunner.create(model, window, { threads: options.threads });
     const fewestPrefill = await laneCrossover(model.dir, onnx, { parameters: model.parameters, contextTokens: model.config.contextTokens });
     const runner = new BenchRunner(onnx);

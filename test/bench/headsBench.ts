@@ -77,7 +77,7 @@ export async function headsBench({ threads = 0, rounds = ROUNDS, contexts = CONT
       return {
         kvHeads,
         parameters: model.parameters,
-        kvBytes: kvBytesPerToken(kvShape(model.config, 'int8')),
+        kvBytes: kvBytesPerToken(kvShape(model.config, 'int8', model.biased)),
         float16Bytes: numLayers * kvHeads * headSize * 2 * 2,
         decode: of('decode').map((ms, i) => ({ context: contexts[i]!, ms })),
         prefill: of('whole').map((tokensPerSecond, i) => ({ context: contexts[i]!, tokensPerSecond })),

@@ -31,7 +31,7 @@ const noText = { detokenizer: () => ({ push: () => '', flush: () => '' }) };
 
 async function withRunner<T>(model: string, precision: Precision, work: (runner: OnnxRunner, window: KvWindow, imported: ImportedModel) => Promise<T>): Promise<T> {
   const imported = await importModel({ modelDir: `test/fixtures/models/${model}`, cacheDir, precision });
-  const window = new KvWindow(kvShape(imported.config, usualKv(precision)), 0);
+  const window = new KvWindow(kvShape(imported.config, usualKv(precision), imported.biased), 0);
   const runner = await OnnxRunner.create(imported, window, { threads: 2 });
   try {
     return await work(runner, window, imported);

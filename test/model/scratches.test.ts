@@ -15,7 +15,7 @@ afterAll(() => rm(cacheDir, { recursive: true, force: true }));
 // The second has a key bias, which the scratch adds.
 test.each(['qwen3-tied-sharded', 'qwen2-untied-bf16'])('%s: two long prompts and two short ones by turns', async (name) => {
   const model = await importModel({ modelDir: `test/fixtures/models/${name}`, cacheDir, precision: 'int8' });
-  const window = new KvWindow(kvShape(model.config, 'int8'), 4096);
+  const window = new KvWindow(kvShape(model.config, 'int8', model.biased), 4096);
   const runner = await OnnxRunner.create(model, window, { threads: 2 });
   runner.separatesShort = true;
   const random = seededRandom(5);

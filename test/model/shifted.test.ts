@@ -73,7 +73,7 @@ test('taken over until idle time has computed it, then exact again; measured onc
 
 test('what it costs is hardly more than rounding; rows at the wrong place cost a hundred times that', async () => {
   const model = await importModel({ modelDir: 'model', cacheDir: folder.dir, precision: 'int8' });
-  const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8'), 0), { threads: 2 });
+  const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), { threads: 2 });
   const tokenizer = await Tokenizer.load('model');
   try {
     const measure = () => measureShift(runner, (text) => tokenizer.encode(text), SOURCE, { contextTokens: 2048, places: [0.2], rounding: true });

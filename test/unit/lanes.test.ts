@@ -1,12 +1,17 @@
 /** Which tokens take which lane, how the cache tells them apart, and which layers keep their key bias out of the codes. */
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { prefillRows, prefillTokensIn, scratchRows } from '../../engine/batch.ts';
 import { newKvRows } from '../../engine/cache/kvRows.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import { laneIds } from '../../engine/laneIds.ts';
 import { keyBiasLayers, keyBiasMatrix, largeKeyBiasLayers, rotateBias } from '../../engine/model/keyBias.ts';
+import { parseConfig } from '../../engine/model/hfConfig.ts';
+import { kvShape } from '../../engine/model/importModel.ts';
 import { PrefillScratch, scratchBytesPerToken } from '../../engine/model/prefillScratch.ts';
 import { RopeTable } from '../../engine/model/rope.ts';
+import { buildStepGraph, FEEDS } from '../../engine/model/stepGraph.ts';
+import { planWeights } from '../../engine/model/weightPlan.ts';
 import { Sequence } from '../../engine/sequence.ts';
 import { prefillRanges } from '../../engine/tasks/prefillRanges.ts';
 
@@ -70,6 +75,15 @@ describe('key biases', () => {
     expect(await largeKeyBiasLayers(config, weights([4.3, 4.3]))).toEqual([1]);
     expect(await largeKeyBiasLayers(config, weights([4.2, 4.2]))).toEqual([]);
     expect(await largeKeyBiasLayers({ ...(config as object), qkNorm: true } as never, weights([100, 100]))).toEqual([]);
+  });
+
+  test('a model without one pays nothing: no angles are fed, none are kept', () => {
+    const qwen2 = parseConfig(JSON.parse(readFileSync('test/fixtures/models/qwen2-untied-bf16/config.json', 'utf8')));
+    const graph = (biased: readonly number[]): Buffer => Buffer.from(buildStepGraph(qwen2, planWeights(qwen2, 'int8', false, 'rows', biased), { kv: 'int8', weightFile: 'w' }));
+    for (const biased of [[], [0]]) {
+      expect(graph(biased).includes(FEEDS.windowTurns)).toBe(biased.length > 0);
+      expect((kvShape(qwen2, 'int8', biased).runnerBytes ?? 0) > 0).toBe(biased.length > 0);
+    }
   });
 
   test('what is added to the keys and what is added to the scores are the same', () => {

@@ -173,7 +173,8 @@ test('budgets: within the target, never below the least, never above what memory
   expect(budget.beside(20_000, 1)).toBeLessThan(2);
   expect(budget.tokens(1_000_000, 8)).toBe(12);
   expect(learntBudget(cost, new StepCost(), { ms: 1e9, lateMs: 1e9, leastTokens: 16 }).tokens(1024, 0)).toBe(512);
-  expect(learntBudget(cost, new StepCost(), { ms: 1e9, lateMs: 1e9, leastTokens: 16 }).tokens(16384, 0)).toBe(128);
+  expect(learntBudget(cost, new StepCost(), { ms: 1e9, lateMs: 1e9, leastTokens: 16 }, 16).tokens(16384, 0)).toBe(64);
+  expect(learntBudget(cost, new StepCost(), { ms: 1e9, lateMs: 1e9, leastTokens: 16 }, 32).tokens(16384, 0)).toBe(32);
   expect(learntBudget(new StepCost(), new StepCost(), urgent).tokens(1024, 0)).toBe(32);
   expect(fixedBudget(32).tokens(1024, 4)).toBe(32);
   expect(fixedBudget(32).tokens(1024, 30)).toBe(38);

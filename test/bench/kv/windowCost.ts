@@ -17,7 +17,7 @@ export interface WindowCost {
 /** @param texts read from their beginning, each by itself. */
 export async function measureWindow(name: string, modelDir: string, cacheDir: string, threads: number, texts: readonly (readonly number[])[]): Promise<WindowCost> {
   const model = await importModel({ modelDir, cacheDir, precision: 'float32' });
-  const open = (kv: KvPrecision): Promise<OnnxRunner> => OnnxRunner.create(model, new KvWindow(kvShape(model.config, kv), 0), { threads });
+  const open = (kv: KvPrecision): Promise<OnnxRunner> => OnnxRunner.create(model, new KvWindow(kvShape(model.config, kv, model.biased), 0), { threads });
   const exact = await open('float32');
   const coded = await open('int8');
   const sums = noDivergence();

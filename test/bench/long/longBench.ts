@@ -104,7 +104,7 @@ interface Subject {
 
 async function load(modelDir: string, cacheDir: string, threads: number): Promise<Subject> {
   const model = await importModel({ modelDir, cacheDir, precision: 'int8' });
-  return { model, runner: await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8'), 0), { threads }) };
+  return { model, runner: await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), { threads }) };
 }
 
 /** An engine whose ceiling allows for a window of so many slots, and a scratch for as much beside it. */

@@ -172,7 +172,7 @@ function fakeSubject(): Subject {
 /** The oracle has a session and a window of its own. */
 async function realSubject({ modelDir, cacheDir, precision }: NonNullable<SoakOptions['model']>): Promise<Subject> {
   const imported = await importModel({ modelDir, cacheDir, precision });
-  const shape = kvShape(imported.config, usualKv(precision));
+  const shape = kvShape(imported.config, usualKv(precision), imported.biased);
   const open = async () => {
     const window = new KvWindow(shape, 0);
     return { window, runner: await OnnxRunner.create(imported, window, { threads: 2 }) };

@@ -86,7 +86,7 @@ export async function strategiesBench({ samples = SAMPLES, answerTokens = ANSWER
   const model = await importModel({ modelDir: STARTER, cacheDir, precision: 'int8' });
   const { contextTokens } = model.config;
   const layout = new Layout(await ModelText.load(STARTER), { contextTokens, numParameters: model.parameters });
-  const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8'), 0), { threads });
+  const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), { threads });
   const records: TurnRecord[] = [];
   try {
     for (let sample = 0; sample < samples; sample++) {

@@ -30,7 +30,7 @@ export async function tiersSuite({ shape = 'qwen2.5-0.5b', threads }: { shape?: 
   const bench = await EngineUnderTest.open({ modelDir: await shapeFolder(shape as ShapeName, cache), cacheDir: path.join(cache, 'imported'), threads: Number(threads ?? 0), seed: 1 });
   const folder = await mkdtemp(path.join(cache, 'tiers-'));
   try {
-    const kv = kvShape(bench.model.config, 'int8');
+    const kv = kvShape(bench.model.config, 'int8', bench.model.biased);
     const disk = await DiskTier.open(folder, DISK_BYTES, (line) => console.error(line));
     const snapshots = { disk, codec: codecNamed('int8', kv, null), modelKey: bench.model.key, log: (line: string) => console.error(line) };
     bench.renew({ maxBytes: MAX_BYTES, snapshots });
