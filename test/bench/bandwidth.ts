@@ -53,11 +53,14 @@ export async function gigabytesPerSecond({ bytes, scan }: Scan): Promise<number>
 
 const roundedUp = (bytes: number): number => Math.ceil(bytes / WIDTH / TURN_BYTES) * WIDTH * TURN_BYTES;
 
+/** Of what the runtime reads: it keeps a matrix twice, and servers' caches have hundreds of megabytes, for all machines on them together. */
+const MOST_OF_RUNTIME = 2 ** 30;
+
 /** @param dir keeps a file of about that size. */
 export async function openScans(bytes: number, threads: number, dir: string): Promise<Scan[]> {
-  const rounded = roundedUp(bytes);
+  const ofRuntime = roundedUp(Math.min(bytes, MOST_OF_RUNTIME));
   const ort = await import('onnxruntime-node');
-  return [await openWasmScan(rounded, threads), await reduceMax(ort, rounded, threads), await integerProduct(ort, rounded, threads, dir)];
+  return [await openWasmScan(roundedUp(bytes), threads), await reduceMax(ort, ofRuntime, threads), await integerProduct(ort, ofRuntime, threads, dir)];
 }
 
 /** The way that needs no runtime. @param bytes read at a time, or a little more. */

@@ -6,16 +6,22 @@ import { MS } from '../../engine/model/graphOps.ts';
 import { isNarrow, loadOnnxruntime, openSession } from '../../engine/model/onnxSession.ts';
 import { OnnxWriter } from '../../engine/model/onnxWriter.ts';
 import { type Figure, figure, table, withSpread } from './spread.ts';
+import { ROWS, WasmProducts } from './wasmProducts.ts';
 
 const LAYERS = 24;
 const HIDDEN = 896;
 const INNER = 4864;
 const THREADS = 2;
-const ROWS = [1, 4];
 const ROUNDS = 5;
 const RUNS = 15;
 
-type Session = Awaited<ReturnType<typeof openSession>>;
+/** Something that goes through all layers; null: the runtime has no such kernel. */
+interface Form {
+  name: string;
+  run: ((rows: number) => Promise<void>) | null;
+  close(): Promise<void>;
+  ms: number[][];
+}
 type Product = (g: OnnxWriter, x: string, width: number, outputs: number) => string;
 
 let numTensors = 0;
@@ -93,34 +99,37 @@ export async function productsBench(): Promise<{ result: ProductsBench; report: 
     // Not a form: what a measurement finds whose weights are the same in every layer, so that they stay in the processor's cache.
     ['int8 by row, the same weights in every layer', byRow(narrow, equalBytes)],
   ];
-  const forms: { name: string; session: Session | null; ms: number[][] }[] = [];
+  const forms: Form[] = [];
   for (const [name, product] of products) {
     const session = await openSession(ort, stack(product), THREADS).catch((error: Error) => {
       console.error(`${name}: ${error.message.split('\n', 1)[0]}`);
       return null;
     });
-    forms.push({ name, session, ms: ROWS.map(() => []) });
+    const run = async (rows: number): Promise<void> => void (await session!.run({ x: new ort.Tensor('float32', Float32Array.from({ length: rows * HIDDEN }, (_, i) => Math.sin(i)), [rows, HIDDEN]) }));
+    forms.push({ name, run: session && run, close: async () => void (await session?.release()), ms: ROWS.map(() => []) });
   }
+  const layer = [[HIDDEN, HIDDEN], [HIDDEN, HIDDEN], [HIDDEN, INNER], [HIDDEN, INNER], [INNER, HIDDEN]] as const;
+  const outside = await WasmProducts.open(Array.from({ length: LAYERS }, () => layer).flat(), bytes);
+  forms.push({ name: 'int8 by row, WebAssembly, codes of 7 bits (the products alone)', run: async (rows) => outside.run(rows), close: () => outside.close(), ms: ROWS.map(() => []) });
   // The first round warms up, and so do the first runs of each turn.
   for (let round = 0; round <= ROUNDS; round++) {
-    for (const { session, ms } of forms) {
+    for (const { run, ms } of forms) {
       for (const [r, count] of ROWS.entries()) {
-        const feeds = { x: new ort.Tensor('float32', Float32Array.from({ length: count * HIDDEN }, (_, i) => Math.sin(i)), [count, HIDDEN]) };
-        for (let run = 0; session && run < RUNS; run++) {
+        for (let n = 0; run && n < RUNS; n++) {
           const start = performance.now();
-          await session.run(feeds);
-          if (round > 0 && run >= RUNS / 3) ms[r]!.push(performance.now() - start);
+          await run(count);
+          if (round > 0 && n >= RUNS / 3) ms[r]!.push(performance.now() - start);
         }
       }
     }
     console.error(`round ${round} of ${ROUNDS}`);
   }
-  for (const { session } of forms) await session?.release();
-  const result = { rows: ROWS, forms: forms.map(({ name, session, ms }) => ({ name, ms: session && ms.map(figure) })) };
+  for (const { close } of forms) await close();
+  const result = { rows: ROWS, forms: forms.map(({ name, run, ms }) => ({ name, ms: run && ms.map(figure) })) };
   return { result, report: productsReport(result) };
 }
 
-function productsReport({ rows, forms }: ProductsBench): string {
+export function productsReport({ rows, forms }: ProductsBench): string {
   return [
     '## The linear layers of a step, by the form of their weights',
     `${LAYERS} layers in the shape of qwen2.5-0.5b, without the head, ${THREADS} threads; medians (least–most) of ${ROUNDS} rounds in turns, ms.`,

@@ -84,7 +84,7 @@ export const TINY_WORKLOAD: Workload = {
 const WARM_UP_STEPS = 3;
 /** Tokens of a chunk times tokens before it, above which a chunk takes many seconds. */
 const LONG_PRODUCT = 2e6;
-/** An answer must not end while it is measured; those that share a prefix begin a step after the first. */
+/** An answer must not end while it is measured. */
 const SPARE_TOKENS = 4;
 /** Tokens that an engine computes before a whole prompt is measured, so that it knows what a step costs. */
 const ACQUAINTANCE_TOKENS = 256;
@@ -179,9 +179,11 @@ async function resizing(bench: EngineUnderTest, context: number): Promise<Sample
 async function together(bench: EngineUnderTest, context: number, count: number, shared: boolean, steps: number): Promise<Sample> {
   bench.renew({ tokenBudget: WHOLE_CONTEXT });
   const prefix = bench.tokens(context - 1);
-  const answers = Array.from({ length: count }, (_, i) => bench.add([...(shared ? prefix : bench.tokens(context - 1)), i], WARM_UP_STEPS + steps + SPARE_TOKENS));
+  // Prompts are read one after the other, and who is read first has written some tokens when the last one is.
+  const answers = Array.from({ length: count }, (_, i) => bench.add([...(shared ? prefix : bench.tokens(context - 1)), i], WARM_UP_STEPS + steps + SPARE_TOKENS + 2 * count));
   await bench.pretend(() => answers.every(({ sequence }) => sequence.numGenerated > 0));
   const { ms, ...rest } = await timedSteps(bench, steps);
+  if (answers.some(({ sequence }) => sequence.status !== 'running')) throw new Error(`one of ${count} sequences ended while they were measured`);
   return { stepMs: ms, ...rest, tokensPerSecond: (1000 * count) / ms, windowSlots: bench.windowSlots };
 }
 

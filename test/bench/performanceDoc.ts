@@ -1,18 +1,26 @@
 /**
- * `node test/bench/performanceDoc.ts DIR [--out docs] [--amx]`: writes OUT/performance.md and OUT/performance/*.svg from the
- * results in DIR (engine.json, engine-int4.json or int4/engine.json, ...). They are kept in OUT/performance/results, and what DIR
- * lacks is taken from there. Notes written by hand into the document stay.
+ * `node test/bench/performanceDoc.ts DIR [--out docs]`: writes OUT/performance.md and OUT/performance/*.svg from the results in DIR
+ * (engine.json, engine-int4.json or int4/engine.json, ...). They are kept in OUT/performance/results, and what DIR lacks is taken from
+ * there. Folders in there hold results of other processors, which the table of targets has beside these. Notes written by hand into
+ * the document stay.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { COMMANDS, type Measured, performanceDoc } from './performanceText.ts';
+import { hasAmx } from './processor.ts';
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { out: { type: 'string', default: 'docs' }, amx: { type: 'boolean', default: false } } });
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { out: { type: 'string', default: 'docs' } } });
 const [from] = positionals;
 if (from === undefined || positionals.length !== 1) {
-  console.error('usage: node test/bench/performanceDoc.ts DIR [--out docs] [--amx: the processor that was measured on has it]');
+  console.error('usage: node test/bench/performanceDoc.ts DIR [--out docs]');
   process.exit(2);
+}
+
+/** JSON has no NaN: what could not be measured is null there. */
+function parsed(json: string): { machine: unknown; result: unknown } {
+  const { machine, ...result } = JSON.parse(json, (key, value) => (value === null && key !== 'shares' && key !== 'features' ? Number.NaN : value));
+  return { machine, result };
 }
 
 const folder = path.join(values.out, 'performance');
@@ -27,20 +35,22 @@ for (const name of Object.keys(COMMANDS)) {
     missing.push(name);
     continue;
   }
-  // JSON has no NaN: what could not be measured is null there.
   const json = readFileSync(file, 'utf8');
   // Six digits are more than any figure shows; times of every token would be most of the file.
   writeFileSync(path.join(kept, `${name}.json`), `${JSON.stringify(JSON.parse(json), (_, value) => (typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value))}\n`);
-  const { machine, ...result } = JSON.parse(json, (key, value) => (value === null && key !== 'shares' ? Number.NaN : value));
-  measured[name] = { machine, result };
+  measured[name] = parsed(json);
 }
 if (Object.keys(measured).length === 0) {
   console.error(`${from} has no results; one is made by: ${COMMANDS.engine}`);
   process.exit(1);
 }
 
+const others = readdirSync(kept, { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => Object.fromEntries(Object.keys(COMMANDS).map((suite) => [suite, path.join(kept, name, `${suite}.json`)] as const).filter(([, file]) => existsSync(file)).map(([suite, file]) => [suite, parsed(readFileSync(file, 'utf8'))])) as Measured);
+
 const document = path.join(values.out, 'performance.md');
-const { text, charts, withoutNote } = performanceDoc(measured as Measured, { before: existsSync(document) ? readFileSync(document, 'utf8') : '', amx: values.amx });
+const { text, charts, withoutNote } = performanceDoc(measured as Measured, { before: existsSync(document) ? readFileSync(document, 'utf8') : '', amx: Object.values(measured as Measured).some(({ machine }) => hasAmx(machine)), others });
 for (const file of readdirSync(folder)) if (file.endsWith('.svg') && !charts[file]) rmSync(path.join(folder, file));
 for (const [file, svg] of Object.entries(charts)) writeFileSync(path.join(folder, file), svg);
 writeFileSync(document, text);

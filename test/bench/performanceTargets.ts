@@ -2,6 +2,7 @@
  * What the engine is meant to reach and what the results of the suites say about it. Every figure comes from a result; what
  * no result has is not measured. Judged are medians, as ratios within one run. Pure.
  */
+import type { ProductsBench } from './blockProducts.ts';
 import type { EngineBench } from './engineBench.ts';
 import type { Group } from './engineCases.ts';
 import type { Shares } from './engineReport.ts';
@@ -11,14 +12,14 @@ import { CLASSES, figuresOf, targetsOf } from './mixed/mixedFigures.ts';
 import type { PeersResult } from './peers/peersBench.ts';
 import { medians, ratio } from './peers/peersReport.ts';
 import type { MeasureName } from './peers/workload.ts';
+import type { Processor } from './processor.ts';
 import { oneToken } from './profileTable.ts';
 import type { ShiftedBench } from './shiftedBench.ts';
 import { MOST_GROWTH_BYTES, type SoakBench } from './soak/soakBench.ts';
 import { type Figure, short } from './spread.ts';
 
 /** What a result was measured on. */
-export interface Machine {
-  cpu?: string;
+export interface Machine extends Processor {
   processors: number;
   memoryBytes: number;
   platform: string;
@@ -42,6 +43,7 @@ export interface Results {
   soak?: SoakBench;
   shifted?: ShiftedBench;
   kv?: KvBench;
+  products?: ProductsBench;
 }
 
 /** Places for a text by hand, one for the targets of each; in the order of the table. */

@@ -2,6 +2,7 @@
  * docs/performance.md and its charts, from the results of the suites. Text between note marks is written by hand, is taken
  * over from the document as it was, and has a place for each group of targets. Pure.
  */
+import { productsReport } from './blockProducts.ts';
 import { engineCharts, engineReport } from './engineReport.ts';
 import { kvReport } from './kv/kvSuite.ts';
 import { mixedCharts, mixedReport } from './mixed/mixedReport.ts';
@@ -9,6 +10,7 @@ import type { PeersResult } from './peers/peersBench.ts';
 import { medians, peersReport } from './peers/peersReport.ts';
 import { MEASURES, type MeasureName } from './peers/workload.ts';
 import { compared, type EngineResult, GROUPS, type Machine, type Results, type Target, type TargetGroup, targets } from './performanceTargets.ts';
+import { hasAmx, processorName } from './processor.ts';
 import { byPart } from './profileTable.ts';
 import type { ShiftedBench } from './shiftedBench.ts';
 import { soakCharts, soakReport } from './soak/soakBench.ts';
@@ -37,6 +39,7 @@ export const COMMANDS: { [name in keyof Results]-?: string } = {
   soak: 'npm run bench -- soak --requests 20000 --out bench-results',
   shifted: 'npm run bench -- shifted --out bench-results',
   kv: 'npm run bench -- kv --out bench-results',
+  products: 'npm run bench -- products --out bench-results',
 };
 
 const NOTE = /<!-- notes:([\w.-]+) -->\s*([\s\S]*?)<!-- \/notes -->/g;
@@ -52,8 +55,8 @@ export function notesOf(document: string): Map<string, string> {
   return new Map(found.map(([, name, text]): [string, string] => [name!, text!.trim()]).filter(([, text]) => text));
 }
 
-/** @param before the document as it was. @throws Error naming a note that has no place any more. */
-export function performanceDoc(measured: Measured, { before = '', amx = false }: { before?: string; amx?: boolean } = {}): PerformanceDoc {
+/** @param before the document as it was. @param others results of other processors, for the table of targets. @throws Error naming a note that has no place any more. */
+export function performanceDoc(measured: Measured, { before = '', amx = false, others = [] }: { before?: string; amx?: boolean; others?: readonly Measured[] } = {}): PerformanceDoc {
   const notes = notesOf(before);
   const placed = new Set<string>();
   const note = (name: string): string => {
@@ -61,7 +64,7 @@ export function performanceDoc(measured: Measured, { before = '', amx = false }:
     const text = notes.get(name);
     return `<!-- notes:${name} -->\n${text ? `${text}\n` : ''}<!-- /notes -->`;
   };
-  const results = Object.fromEntries(Object.entries(measured).map(([name, { result }]) => [name, result])) as Results;
+  const results = resultsOf(measured);
   const all = targets(results, amx);
   const charts: PerformanceDoc['charts'] = {};
   const chart = (name: string, svg: string): string => {
@@ -77,11 +80,11 @@ export function performanceDoc(measured: Measured, { before = '', amx = false }:
     'How fast the engine is, measured, and compared with other local engines on the same machine. Models have the shapes of published ones and seeded random weights: how long an engine takes does not depend on what the weights are. Quote ratios within one run: another machine, another day or a busy neighbour changes every absolute figure.',
     note(SUMMARY),
     '## What it was measured on',
-    ...conditions(measured, amx),
+    ...conditions(measured),
     note(CONDITIONS),
     '## Targets',
     targetSummary(all),
-    targetTable(all, amx),
+    targetTable(all, amx, others),
     ...(held.length ? ['## What holds the rest', ...held] : []),
     ...larger(results, note),
     '## Measuring again',
@@ -93,16 +96,20 @@ export function performanceDoc(measured: Measured, { before = '', amx = false }:
   return { text: `${parts.join('\n\n')}\n`, charts, withoutNote: groups.filter((group) => isOpen(group) && !notes.has(group)) };
 }
 
+function resultsOf(measured: Measured): Results {
+  return Object.fromEntries(Object.entries(measured).map(([name, { result }]) => [name, result])) as Results;
+}
+
 const gibibytes = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(0)} GiB`;
 
-function conditions(measured: Measured, amx: boolean): string[] {
+function conditions(measured: Measured): string[] {
   const entries = Object.entries(measured) as [keyof Results, { machine: Machine; result: { threads?: number } }][];
-  const name = ({ cpu, processors, memoryBytes, platform, node }: Machine): string => `${cpu ?? 'unknown processor'}, ${processors} processors, ${gibibytes(memoryBytes)}, ${platform}, Node ${node}`;
+  const name = ({ processors, memoryBytes, platform, node, ...processor }: Machine): string => `${processorName(processor)}, ${processors} processors, ${gibibytes(memoryBytes)}, ${platform}, Node ${node}`;
   const machines = [...new Set(entries.map(([, { machine }]) => name(machine)))];
   const only = machines.length === 1;
   const rows = entries.map(([file, { machine, result }]) => [file, ...(only ? [] : [name(machine)]), machine.date.slice(0, 16).replace('T', ' '), result.threads ?? '–', short(machine.loadBefore), short(machine.loadAfter)]);
   return [
-    ...(machines.length === 0 ? ['Nothing.'] : only ? [`${machines[0]}; no GPU is used. The processor has ${amx ? '' : 'no '}AMX.`] : [`No GPU is used. The processors have ${amx ? '' : 'no '}AMX.`]),
+    ...(machines.length === 0 ? ['Nothing.'] : only ? [`${machines[0]}; no GPU is used.`] : ['No GPU is used.']),
     ...(rows.length ? [table(['results', ...(only ? [] : ['machine']), 'ended (UTC)', 'threads', 'load before', 'load after'], rows)] : []),
   ];
 }
@@ -113,10 +120,19 @@ function targetSummary(all: readonly Target[]): string {
   return `${judged.filter(({ met }) => met).length} of ${judged.length} measured targets are reached${open ? `; ${open} figures are not measured` : ''}. "x" is how many times better Kvasir is, by the medians (over the rounds: least–most), unless the row says otherwise.`;
 }
 
-function targetTable(all: readonly Target[], amx: boolean): string {
+function targetTable(all: readonly Target[], amx: boolean, others: readonly Measured[]): string {
+  const columns = others.map((measured) => {
+    const machines = Object.values(measured).map(({ machine }) => machine);
+    return { name: processorName(machines[0]!), targets: targets(resultsOf(measured), machines.some(hasAmx)) };
+  });
+  /** What another processor has of a target; none of what it was not measured for. */
+  const there = (of: readonly Target[], group: TargetGroup, what: string): string => {
+    const found = of.find((target) => target.group === group && target.what === what);
+    return found?.measured ? `${found.measured}${found.met === null ? '' : found.met ? ', yes' : ', **no**'}` : '–';
+  };
   const here = (with_: boolean): string => (with_ === amx ? ', as here' : '');
-  const rows = all.map(({ group, what, required, measured, met }) => [`${GROUPS[group]}: ${what}`, required.amx || '–', required.other || '–', measured ?? 'not measured', met === null ? '–' : met ? 'yes' : '**no**']);
-  return table(['', `target with AMX${here(true)}`, `without AMX${here(false)}`, 'measured', 'reached'], rows);
+  const rows = all.map(({ group, what, required, measured, met }) => [`${GROUPS[group]}: ${what}`, required.amx || '–', required.other || '–', measured ?? 'not measured', met === null ? '–' : met ? 'yes' : '**no**', ...columns.map((column) => there(column.targets, group, what))]);
+  return table(['', `target with AMX${here(true)}`, `without AMX${here(false)}`, 'measured', 'reached', ...columns.map(({ name }) => name)], rows);
 }
 
 function notReached(of: readonly Target[], amx: boolean): string[] {
@@ -146,13 +162,14 @@ type Chart = (name: string, svg: string) => string;
 
 function details(results: Results, chart: Chart): string[] {
   const all = (of: { [file: string]: string }): string[] => Object.entries(of).map(([name, svg]) => chart(name, svg));
-  const { peers, mixed, soak, shifted, kv } = results;
+  const { peers, mixed, soak, shifted, kv, products } = results;
   const engines = (['engine', 'engine-int4', 'engine-1.5b'] as const).flatMap((name) => (results[name] ? [[name, results[name]] as const] : []));
   return [
     ...(peers ? ['## Other engines on the same machine', ...all(peersCharts(peers)), nested(peersReport(peers))] : []),
     ...(results['peers-1.5b'] ? [nested(peersReport(results['peers-1.5b']))] : []),
     ...(engines.length ? ['## The engine by itself', 'One sequence or several, driven without an editor, a server or a protocol in between.'] : []),
     ...engines.flatMap(([name, engine]) => [...(name === 'engine' ? all(engineCharts(engine)) : []), nested(engineReport(engine), (title) => title.startsWith('Profile: ') || (name !== 'engine' && title.startsWith('Choosing a token'))), ...profileOf(engine)]),
+    ...(products ? ['## Products by themselves', nested(productsReport(products))] : []),
     ...(mixed ? ['## Everything at once', ...all(mixedCharts(mixed)), nested(mixedReport(mixed), (title) => title === 'Against the targets')] : []),
     ...(soak ? ['## Long random use', ...all(soakCharts(soak)), nested(soakReport(soak))] : []),
     ...(shifted ? ['## After an edit, with position-shifted reuse', ...shiftedTable(shifted)] : []),

@@ -121,7 +121,8 @@ const measured = await suites[name].run(values);
 // A set-up step measures nothing.
 if (!measured) process.exit(0);
 const { result, report, charts = {} } = measured;
-const machine = { cpu: cpus()[0]?.model.trim(), processors: cpus().length, memoryBytes: totalmem(), platform: `${process.platform}-${process.arch}`, node: process.version, loadBefore: load, loadAfter: loadavg()[0], date: new Date().toISOString() };
+const { processorFeatures } = await import('./processor.ts');
+const machine = { cpu: cpus()[0]?.model.trim(), features: processorFeatures(), processors: cpus().length, memoryBytes: totalmem(), platform: `${process.platform}-${process.arch}`, node: process.version, loadBefore: load, loadAfter: loadavg()[0], date: new Date().toISOString() };
 mkdirSync(values.out, { recursive: true });
 writeFileSync(path.join(values.out, `${name}.json`), `${JSON.stringify({ machine, ...result }, null, 1)}\n`);
 const conditions = `${machine.cpu}, ${machine.processors} processors, ${(machine.memoryBytes / 2 ** 30).toFixed(0)} GiB, ${machine.platform}, Node ${machine.node}; load ${load.toFixed(2)} before`;

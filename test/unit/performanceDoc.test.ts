@@ -105,7 +105,7 @@ describe('the document', () => {
   test('has the machine, the targets and the tables, and a chart for each picture', () => {
     const { text, charts, withoutNote } = performanceDoc(measured);
     expect(text).not.toMatch(/NaN|undefined|null|Infinity/);
-    expect(text).toContain('Some CPU, 2 processors, 24 GiB, linux-x64, Node v24.0.0; no GPU is used. The processor has no AMX.');
+    expect(text).toContain('Some CPU, 2 processors, 24 GiB, linux-x64, Node v24.0.0; no GPU is used.');
     expect(text).toContain('| peers | 2026-01-02 03:04 | 2 | 0.100 | 2.00 |');
     expect(text).toContain('| Decoding against llama.cpp Q8_0: at 0.5k | ≥ 1.6x | ≥ 2.2x | 1.90x (1.50–2.00) | **no** |');
     expect(text).toContain('| Decoding against llama.cpp Q8_0: at 8k | ≥ 2.3x | ≥ 1.9x | not measured | – |');
@@ -119,9 +119,17 @@ describe('the document', () => {
 
   test('several machines stand beside their results', () => {
     const { text } = performanceDoc({ ...measured, peers: { result: PEERS, machine: { ...machine, cpu: 'Another' } } }, { amx: true });
-    expect(text).toContain('The processors have AMX.');
+    expect(text).toContain('No GPU is used.');
     expect(text).toContain('| peers | Another, 2 processors, 24 GiB, linux-x64, Node v24.0.0 | 2026-01-02 03:04 |');
     expect(text).toContain('target with AMX, as here');
+  });
+
+  test('what other processors reach stands beside the targets, each against its own', () => {
+    const amx: Measured = { peers: { result: PEERS, machine: { ...machine, cpu: 'Some(R) Xeon(R) Processor', features: ['avx2', 'avx512_vnni', 'amx_int8'] } } };
+    const { text } = performanceDoc(measured, { others: [amx] });
+    expect(text).toContain('| measured | reached | Some Xeon with AMX |');
+    expect(text).toContain('| Decoding against llama.cpp Q8_0: at 0.5k | ≥ 1.6x | ≥ 2.2x | 1.90x (1.50–2.00) | **no** | 1.90x (1.50–2.00), yes |');
+    expect(text).toContain('| Decoding against llama.cpp Q8_0: at 8k | ≥ 2.3x | ≥ 1.9x | not measured | – | – |');
   });
 
   test('what stands between note marks is kept, also where the target has been reached since', () => {
