@@ -208,10 +208,10 @@ export class Assistant {
     const model = this.#model;
     if (!model) return;
     const document = this.#documents.find(docId);
-    const block = document ? this.#files.blockIds(document, model.layout) : this.#files.blockOf(docId);
     const header = document ? model.layout.header(document.path) : this.#files.headerOf(docId);
-    if (block) void model.engine.forgetDisk(block);
-    if (header) model.engine.evict(header);
+    if (!header) return;
+    void model.engine.forgetDisk(header);
+    model.engine.evict(header);
   }
 
   /** Everything, but in memory for what is pinned. */

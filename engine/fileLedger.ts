@@ -100,12 +100,7 @@ export class FileLedger {
     for (const [docId, { open }] of [...this.#entries]) if (!open) this.#entries.delete(docId);
   }
 
-  /** The block's tokens of a file that is open or remembered, as they were last. */
-  blockOf(docId: string): readonly number[] | undefined {
-    return this.#entries.get(docId)?.block?.tokenIds;
-  }
-
-  /** Of a file that is open or remembered. */
+  /** What the block of a file that is open or remembered begins with. */
   headerOf(docId: string): readonly number[] | undefined {
     const block = this.#entries.get(docId)?.block;
     return block?.tokenIds.slice(0, block.numHeaderTokens);

@@ -121,7 +121,7 @@ export class Snapshots {
     return this.#inTurn(() => this.#save(contexts, quietMs));
   }
 
-  /** Removes what the disk has of a context, or everything. */
+  /** Removes what the disk has of all contexts that begin with these tokens, or as these do for a segment, or everything. */
   forget(ids?: readonly number[]): Promise<void> {
     return this.#inTurn(() => this.#forget(ids));
   }
@@ -142,7 +142,7 @@ export class Snapshots {
       if (lastUse > before || (saved?.lastUse === lastUse && saved.numTokens === numTokens)) continue;
       const missing = this.#firstMissing(ids, numTokens);
       const rows = missing && this.#cache.runs.readExact(ids, missing.startIndex, missing.startIndex + missing.numTokens);
-      if (rows && (await this.#write(missing, this.#codec.encode(rows, { startIndex: missing.startIndex, contextEnd: ids.length })))) return true;
+      if (rows && (await this.#write(missing, this.#codec.encode(rows, { startIndex: missing.startIndex, contextEnd: ids.length }), ids))) return true;
       if (this.#stopped) return false;
       this.#saved.set(of, { lastUse, numTokens });
     }
@@ -165,15 +165,15 @@ export class Snapshots {
   async #forget(ids?: readonly number[]): Promise<void> {
     this.#saved = new WeakMap();
     try {
-      await (ids ? this.disk.remove(this.disk.find(this.#root, ids)) : this.disk.clear());
+      await (ids ? this.disk.removeContexts(this.#root, ids) : this.disk.clear());
     } catch (error) {
       this.#log(`What is kept in ${this.disk.folder} cannot be removed: ${(error as Error).message}`);
     }
   }
 
-  async #write(segment: FoundSegment, run: Uint8Array): Promise<boolean> {
+  async #write(segment: FoundSegment, run: Uint8Array, ids: readonly number[]): Promise<boolean> {
     try {
-      return await this.disk.write(segment, [run]);
+      return await this.disk.write(segment, [run], segment.startIndex === 0 ? ids.slice(0, segment.numTokens) : []);
     } catch (error) {
       this.#stopped = true;
       const { code, message } = error as NodeJS.ErrnoException;

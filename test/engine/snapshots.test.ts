@@ -122,6 +122,20 @@ test('files share what they begin with; after an edit what stands before it is f
   expect(edited.tokenIds).toEqual(expected([...one.slice(0, 550), ...tokens(50, 8)], 1));
 });
 
+test('all versions of a file that begin with its header are forgotten together, also those that are none of this process', async () => {
+  const [block, other] = [tokens(700, 3), tokens(300, 9)];
+  const versions = [block, [...block.slice(0, 300), ...tokens(300, 4)], [...block.slice(0, 30), ...tokens(400, 5)], block.slice(0, 100)];
+  const first = await opened(5000);
+  for (const each of [...versions, other]) question(first.engine, each, 1);
+  await drain(first.engine);
+  expect(await saveAll(first.engine, [...versions, other])).toBe(3 + 2 + 2 + 1 + 2);
+  const { engine, disk } = await opened(4000);
+  await engine.forgetDisk(block.slice(0, 30));
+  expect(disk.numSegments).toBe(2);
+  expect(await readdir(folder)).toHaveLength(2);
+  expect(engine.describe(other).diskTokens).toBe(300);
+});
+
 test('a request that is aborted while its prompt is read ends once, and so does one of an engine that fails', async () => {
   const block = tokens(700, 3);
   const first = await opened(3000);

@@ -67,6 +67,24 @@ test('after a restart the first question about a file finds more than nine tenth
   expect(await readdir(disk.dir)).toEqual([]);
 });
 
+test('a file that is evicted leaves nothing on the disk, also of versions that differ from their first line on; other files stay', async () => {
+  const disk = { dir: join(folder, 'versions'), maxBytes: 1e9 };
+  const { load, question, send, close } = talk();
+  await load({ disk });
+  await question('b.ts');
+  // The model that is let go writes.
+  await load({ disk });
+  const other = (await readdir(disk.dir)).sort();
+  expect(other.length).toBeGreaterThan(1);
+  await question('a.ts');
+  await load({ disk });
+  expect((await readdir(disk.dir)).length).toBeGreaterThan(other.length);
+  send({ type: 'documentChanged', docId: 'a.ts', version: 2, edits: [{ start: 0, end: 20, text: '' }] });
+  send({ type: 'evict', docId: 'a.ts' });
+  await close();
+  expect((await readdir(disk.dir)).sort()).toEqual(other);
+});
+
 test('a codec is measured once with the model, and used where it costs little; a folder that cannot be used is one line in the log', async () => {
   const compress = 'int4-kivi';
   const one = talk();

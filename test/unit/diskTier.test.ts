@@ -150,6 +150,35 @@ test('processes that share a folder keep one cap, find what the others write, an
   expect((await stat(folder)).mode & 0o777).toBe(process.platform === 'win32' ? 0o666 : 0o700);
 });
 
+test('all contexts that begin with the same tokens go together, whoever has written them, and those whose beginning is damaged; others stay', async () => {
+  const disk = await openTier();
+  const writer = await openTier();
+  const [one, other] = [segments(5, 600), segments(5000, 600)];
+  const write = async (ids: readonly number[]): Promise<string[]> => {
+    let parent = ROOT;
+    const names: string[] = [];
+    for (let startIndex = 0; startIndex < ids.length; startIndex += 256) {
+      const tokens = ids.slice(startIndex, startIndex + 256);
+      const segment = { parent, key: segmentKey(parent, tokens), numTokens: tokens.length, startIndex };
+      await writer.write(segment, [CONTENT], startIndex === 0 ? tokens : []);
+      names.push(fileName(segment));
+      parent = segment.key;
+    }
+    return names;
+  };
+  const kept = [...(await write(other.ids)), ...(await write([...one.ids.slice(0, 19), 1, ...one.ids.slice(20)]))];
+  // Versions of one: an early end, another end, another text from token 20 on, and a text that is short.
+  for (const ids of [one.ids, one.ids.slice(0, 300), one.ids.with(400, 1), one.ids.with(20, 1), one.ids.slice(0, 90)]) await write(ids);
+  const [damaged] = await write(segments(9000, 100).ids);
+  await truncate(path.join(folder, damaged!), 60);
+  await disk.removeContexts(ROOT, one.ids.slice(0, 20));
+  expect((await readdir(folder)).sort()).toEqual(kept.sort());
+  expect(disk.numSegments).toBe(kept.length);
+  // What has more tokens than a segment begins as the segment does.
+  await (await openTier()).removeContexts(ROOT, other.ids);
+  expect(await readdir(folder)).toHaveLength(3);
+});
+
 test('a segment whose file cannot be written leaves nothing behind', async () => {
   const disk = await openTier();
   await rm(folder, { recursive: true });
