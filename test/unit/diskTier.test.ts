@@ -2,7 +2,7 @@
 import { copyFile, mkdtemp, readdir, readFile, rename, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
 import { fileName, type FoundSegment, rootKey, segmentKey } from '../../engine/cache/disk/segment.ts';
 
@@ -50,6 +50,17 @@ test('what is written is found and read by the next one to open the folder, as f
   expect(disk.find(ROOT, ids.with(300, 0))).toEqual(all.slice(0, 1));
   expect(disk.find(rootKey('other'), ids)).toEqual([]);
   expect(await disk.read(all[1]!)).toEqual([CONTENT, CONTENT.subarray(10)]);
+});
+
+test('however many files there are, a context is looked for by one key for each length that they have', async () => {
+  const disk = await openTier();
+  for (let i = 1; i <= 30; i++) await disk.write(segments(1000 * i, i % 3 ? 256 : 100).all[0]!, [CONTENT]);
+  const { ids, all } = segments(15_000, 100);
+  const longer = [...ids, ...segments(7, 300).ids];
+  // Each key is over a part of the tokens.
+  const slice = vi.spyOn(longer, 'slice');
+  expect(disk.find(ROOT, longer)).toEqual(all);
+  expect(slice).toHaveBeenCalledTimes(2);
 });
 
 test('files and folder are for their owner alone', async () => {

@@ -63,10 +63,7 @@ export class DiskTier {
     const found: FoundSegment[] = [];
     let parent = root;
     for (let startIndex = 0; startIndex < ids.length; ) {
-      const next = this.#byParent
-        .get(parent)
-        ?.toSorted((a, b) => b.numTokens - a.numTokens)
-        .find(({ key, numTokens }) => startIndex + numTokens <= ids.length && key === segmentKey(parent, ids.slice(startIndex, startIndex + numTokens)));
+      const next = this.#longest(parent, ids, startIndex);
       if (!next) break;
       found.push({ parent, key: next.key, numTokens: next.numTokens, startIndex });
       parent = next.key;
@@ -75,6 +72,17 @@ export class DiskTier {
       if (next.numTokens < SEGMENT_TOKENS) break;
     }
     return found;
+  }
+
+  /** The longest segment behind `parent` that the tokens from `startIndex` on begin with. One key for each length there is: a root has hundreds of segments. */
+  #longest(parent: string, ids: readonly number[], startIndex: number): Entry | undefined {
+    const lengths = new Set(this.#byParent.get(parent)?.map(({ numTokens }) => numTokens));
+    for (const numTokens of [...lengths].sort((a, b) => b - a)) {
+      const end = startIndex + numTokens;
+      const entry = end <= ids.length ? this.#byKey.get(segmentKey(parent, ids.slice(startIndex, end))) : undefined;
+      if (entry) return entry;
+    }
+    return undefined;
   }
 
   /** The encoded runs of a segment; null when it is gone or damaged, and then it is forgotten. */
