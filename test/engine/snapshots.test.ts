@@ -16,6 +16,8 @@ import { ask, type Harness, harness, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
 import { below, seededRandom } from './workload.ts';
 
+const MINUTE = 60_000;
+
 let folder: string;
 let lines: string[];
 const log = (line: string): void => void lines.push(line);
@@ -263,6 +265,33 @@ test('a disk that takes nothing more is told of once, and requests go on', async
   const asked = question(engine, tokens(300, 1), 2);
   await drain(engine);
   expect(asked.tokenIds).toEqual(expected(tokens(300, 1), 2));
+});
+
+test('a disk that took nothing for a while is tried again after some minutes; each time that it fails anew is told of once', async () => {
+  const { engine, clock } = await opened(3000);
+  const blocks = [tokens(300, 1), tokens(300, 2)];
+  for (const block of blocks) question(engine, block, 1);
+  await drain(engine);
+  const fail = async (): Promise<void> => {
+    await rm(folder, { recursive: true, force: true });
+    await writeFile(folder, 'no folder any more');
+  };
+  await fail();
+  expect(await saveAll(engine, blocks)).toBe(0);
+  clock.now += 5 * MINUTE;
+  expect(await saveAll(engine, blocks)).toBe(0);
+  expect(lines).toHaveLength(1);
+  await rm(folder);
+  clock.now += 5 * MINUTE - 1;
+  expect(await saveAll(engine, blocks)).toBe(0);
+  clock.now++;
+  expect(await saveAll(engine, blocks)).toBe(4);
+  await fail();
+  const another = tokens(300, 3);
+  question(engine, another, 1);
+  await drain(engine);
+  expect(await saveAll(engine, [another])).toBe(0);
+  expect(lines).toHaveLength(2);
 });
 
 test('memory that other files fill gives way: all of a file comes from the disk, whichever of them it is', async () => {
