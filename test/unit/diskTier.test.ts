@@ -5,6 +5,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
 import { fileName, type FoundSegment, rootKey, segmentKey } from '../../engine/cache/disk/segment.ts';
+import { below, seededRandom } from '../engine/workload.ts';
 
 const ROOT = rootKey('model');
 const CONTENT = Uint8Array.from({ length: 1000 }, (_, i) => i);
@@ -130,6 +131,35 @@ test('under the cap the least recently used goes first, and never what another s
   expect((await openTier(2.5 * FILE_BYTES)).numSegments).toBe(2);
   expect(await disk.write(segments(20_000, 256).all[0]!, [new Uint8Array(5 * FILE_BYTES)])).toBe(false);
   expect(disk.numSegments).toBe(2);
+});
+
+test('what goes under a cap that has become much smaller is sorted once, and is what would go one by one', async () => {
+  const random = seededRandom(5);
+  const writer = await openTier();
+  // Trees of segments, used in any order.
+  const all: { segment: FoundSegment; lastUse: number }[] = [];
+  for (let i = 0; i < 120; i++) {
+    const before = random() < 0.3 ? undefined : all[below(random, all.length)]?.segment;
+    const startIndex = before ? before.startIndex + 256 : 0;
+    const segment = { parent: before?.key ?? ROOT, key: segmentKey(before?.key ?? ROOT, [i]), numTokens: 256, startIndex };
+    await writer.write(segment, [CONTENT]);
+    all.push({ segment, lastUse: 1000 + (i * 37) % 120 });
+  }
+  for (const { segment, lastUse } of all) await utimes(path.join(folder, fileName(segment)), lastUse, lastUse);
+  const left = [...all];
+  while (left.length > 20) {
+    const leaves = left.filter(({ segment }) => !left.some((each) => each.segment.parent === segment.key));
+    const least = Math.min(...leaves.map(({ lastUse }) => lastUse));
+    left.splice(left.findIndex(({ lastUse }) => lastUse === least), 1);
+  }
+  const values = vi.spyOn(Map.prototype, 'values');
+  try {
+    await openTier(20 * FILE_BYTES);
+    expect(values.mock.calls.length).toBeLessThan(10);
+  } finally {
+    values.mockRestore();
+  }
+  expect((await readdir(folder)).sort()).toEqual(left.map(({ segment }) => fileName(segment)).sort());
 });
 
 test('a context that alone would exceed the cap is kept as far as there is room, and nothing is written in vain', async () => {

@@ -202,15 +202,21 @@ export class DiskTier {
     let staying = 0;
     for (let entry = this.#byKey.get(kept ?? ''); entry; entry = this.#byKey.get(entry.parent)) staying += entry.bytes;
     if (staying + bytes > this.maxBytes) return false;
-    while (this.bytes + bytes > this.maxBytes) {
-      let oldest: Entry | null = null;
-      for (const entry of this.#byKey.values()) {
-        if (entry.key !== kept && !this.#byParent.get(entry.key)?.length && (!oldest || entry.lastUse < oldest.lastUse)) oldest = entry;
+    const isFree = (): boolean => this.bytes + bytes <= this.maxBytes;
+    if (isFree()) return true;
+    const byUse = [...this.#byKey.values()].sort((a, b) => a.lastUse - b.lastUse);
+    for (const least of byUse) {
+      // With the last that goes on from it, what was used before goes, too: it has only waited for that.
+      for (let entry: Entry | undefined = least; entry && this.#mayGo(entry, kept) && entry.lastUse <= least.lastUse; entry = this.#byKey.get(entry.parent)) {
+        await this.#remove(entry);
+        if (isFree()) return true;
       }
-      if (!oldest) return false;
-      await this.#remove(oldest);
     }
-    return true;
+    return false;
+  }
+
+  #mayGo({ key }: Entry, kept: string | undefined): boolean {
+    return key !== kept && this.#byKey.has(key) && !this.#byParent.has(key);
   }
 
   async #remove(entry: Entry): Promise<void> {
