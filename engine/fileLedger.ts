@@ -80,6 +80,11 @@ export class FileLedger {
     return !secret && !unsaved;
   }
 
+  /** When a request last used it, or when it was opened. */
+  lastUse(docId: string): number {
+    return this.#of(docId).lastUse;
+  }
+
   isPinned(docId: string): boolean {
     return this.#of(docId).pinned;
   }
