@@ -23,7 +23,7 @@ import { chromeTrace } from './trace.ts';
 /** When a machine without work looks for what may be tidied up; if there is nothing, later each time, and in the end no more. */
 const TIDY_MS = 10_000;
 const LAST_TIDY_MS = 32 * TIDY_MS;
-/** Most that leaving a model may take to put its cache on the disk. */
+/** Most that leaving a model may take to put its cache on the disk: the editor waits for 4 s (src/client/connection.ts), and VS Code for 5. */
 const SAVE_MS = 3000;
 
 type Load = Extract<HostMessage, { type: 'load' }>;
@@ -208,10 +208,10 @@ export class Assistant {
     const model = this.#model;
     if (!model) return;
     const document = this.#documents.find(docId);
-    const block = document ? this.#files.blockIds(document, model.layout) : this.#files.blockOf(docId);
     const header = document ? model.layout.header(document.path) : this.#files.headerOf(docId);
-    if (block) void model.engine.forgetDisk(block);
-    if (header) model.engine.evict(header);
+    if (!header) return;
+    void model.engine.forgetDisk(header);
+    model.engine.evict(header);
   }
 
   /** Everything, but in memory for what is pinned. */
@@ -324,8 +324,10 @@ export class Assistant {
     this.#idleTimer = timer;
   }
 
+  /** Those that were used last first: there may not be time for all. */
   #blocks({ layout }: LoadedModel, secret = false): (readonly number[])[] {
-    return this.#files.blocks(this.#documents, layout).filter(({ docId }) => this.#files.mayBeKept(docId) !== secret).map(({ tokenIds }) => tokenIds);
+    const blocks = this.#files.blocks(this.#documents, layout).filter(({ docId }) => this.#files.mayBeKept(docId) !== secret);
+    return blocks.sort((a, b) => this.#files.lastUse(b.docId) - this.#files.lastUse(a.docId)).map(({ tokenIds }) => tokenIds);
   }
 
   #answerFlushes(): void {

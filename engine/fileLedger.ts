@@ -80,6 +80,11 @@ export class FileLedger {
     return !secret && !unsaved;
   }
 
+  /** When a request last used it, or when it was opened. */
+  lastUse(docId: string): number {
+    return this.#of(docId).lastUse;
+  }
+
   isPinned(docId: string): boolean {
     return this.#of(docId).pinned;
   }
@@ -100,12 +105,7 @@ export class FileLedger {
     for (const [docId, { open }] of [...this.#entries]) if (!open) this.#entries.delete(docId);
   }
 
-  /** The block's tokens of a file that is open or remembered, as they were last. */
-  blockOf(docId: string): readonly number[] | undefined {
-    return this.#entries.get(docId)?.block?.tokenIds;
-  }
-
-  /** Of a file that is open or remembered. */
+  /** What the block of a file that is open or remembered begins with. */
   headerOf(docId: string): readonly number[] | undefined {
     const block = this.#entries.get(docId)?.block;
     return block?.tokenIds.slice(0, block.numHeaderTokens);

@@ -12,6 +12,8 @@ import type { KvShape } from './cache/kvRows.ts';
 
 /** What has not been used for so long is written: a file that is being worked on would be written again and again. */
 export const QUIET_MS = 60_000;
+/** Nothing is written for so long after a write that failed: the disk may have been full for a moment. */
+const RETRY_MS = 5 * 60_000;
 /** Fewer tokens are as soon computed. */
 const LEAST_TOKENS = 64;
 
@@ -45,8 +47,8 @@ export class Snapshots {
   #saved = new WeakMap<object, { lastUse: number; numTokens: number }>();
   /** One write or removal after another: what is removed must not be written meanwhile. */
   #work: Promise<unknown> = Promise.resolve();
-  /** A write has failed: nothing more is written. */
-  #stopped = false;
+  /** When the next write may be tried, from one that failed to one that does not; the log has been told. */
+  #retryAt: number | null = null;
   #closed = false;
   /** Ends the wait of what has been read for a moment between steps; null while nothing waits. */
   #giveUp: (() => void) | null = null;
@@ -121,7 +123,7 @@ export class Snapshots {
     return this.#inTurn(() => this.#save(contexts, quietMs));
   }
 
-  /** Removes what the disk has of a context, or everything. */
+  /** Removes what the disk has of all contexts that begin with these tokens, or as these do for a segment, or everything. */
   forget(ids?: readonly number[]): Promise<void> {
     return this.#inTurn(() => this.#forget(ids));
   }
@@ -133,7 +135,7 @@ export class Snapshots {
   }
 
   async #save(contexts: Iterable<Context>, quietMs: number): Promise<boolean> {
-    if (this.#stopped) return false;
+    if (this.#isPaused) return false;
     const before = this.#clock() - quietMs;
     for (const { of, ids } of contexts) {
       const lastUse = this.#cache.runs.lastUse(ids);
@@ -142,8 +144,8 @@ export class Snapshots {
       if (lastUse > before || (saved?.lastUse === lastUse && saved.numTokens === numTokens)) continue;
       const missing = this.#firstMissing(ids, numTokens);
       const rows = missing && this.#cache.runs.readExact(ids, missing.startIndex, missing.startIndex + missing.numTokens);
-      if (rows && (await this.#write(missing, this.#codec.encode(rows, { startIndex: missing.startIndex, contextEnd: ids.length })))) return true;
-      if (this.#stopped) return false;
+      if (rows && (await this.#write(missing, this.#codec.encode(rows, { startIndex: missing.startIndex, contextEnd: ids.length }), ids))) return true;
+      if (this.#isPaused) return false;
       this.#saved.set(of, { lastUse, numTokens });
     }
     return false;
@@ -165,19 +167,27 @@ export class Snapshots {
   async #forget(ids?: readonly number[]): Promise<void> {
     this.#saved = new WeakMap();
     try {
-      await (ids ? this.disk.remove(this.disk.find(this.#root, ids)) : this.disk.clear());
+      await (ids ? this.disk.removeContexts(this.#root, ids) : this.disk.clear());
     } catch (error) {
       this.#log(`What is kept in ${this.disk.folder} cannot be removed: ${(error as Error).message}`);
     }
   }
 
-  async #write(segment: FoundSegment, run: Uint8Array): Promise<boolean> {
+  get #isPaused(): boolean {
+    return this.#retryAt !== null && this.#clock() < this.#retryAt;
+  }
+
+  async #write(segment: FoundSegment, run: Uint8Array, ids: readonly number[]): Promise<boolean> {
     try {
-      return await this.disk.write(segment, [run]);
+      const isWritten = await this.disk.write(segment, [run], segment.startIndex === 0 ? ids.slice(0, segment.numTokens) : []);
+      if (isWritten) this.#retryAt = null;
+      return isWritten;
     } catch (error) {
-      this.#stopped = true;
+      const isKnown = this.#retryAt !== null;
+      this.#retryAt = this.#clock() + RETRY_MS;
+      if (isKnown) return false;
       const { code, message } = error as NodeJS.ErrnoException;
-      this.#log(code === 'ENOSPC' || code === 'EDQUOT' ? `The disk of ${this.disk.folder} is full: nothing more of the cache is kept there.` : `The cache cannot be kept in ${this.disk.folder}: ${message}`);
+      this.#log(code === 'ENOSPC' || code === 'EDQUOT' ? `The disk of ${this.disk.folder} is full: nothing more of the cache is kept there until it has room.` : `The cache cannot be kept in ${this.disk.folder}: ${message}`);
       return false;
     }
   }

@@ -16,6 +16,8 @@ import { ask, type Harness, harness, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
 import { below, seededRandom } from './workload.ts';
 
+const MINUTE = 60_000;
+
 let folder: string;
 let lines: string[];
 const log = (line: string): void => void lines.push(line);
@@ -120,6 +122,20 @@ test('files share what they begin with; after an edit what stands before it is f
   await drain(again.engine);
   expect(edited.sequence.cachedTokens).toBe(512);
   expect(edited.tokenIds).toEqual(expected([...one.slice(0, 550), ...tokens(50, 8)], 1));
+});
+
+test('all versions of a file that begin with its header are forgotten together, also those that are none of this process', async () => {
+  const [block, other] = [tokens(700, 3), tokens(300, 9)];
+  const versions = [block, [...block.slice(0, 300), ...tokens(300, 4)], [...block.slice(0, 30), ...tokens(400, 5)], block.slice(0, 100)];
+  const first = await opened(5000);
+  for (const each of [...versions, other]) question(first.engine, each, 1);
+  await drain(first.engine);
+  expect(await saveAll(first.engine, [...versions, other])).toBe(3 + 2 + 2 + 1 + 2);
+  const { engine, disk } = await opened(4000);
+  await engine.forgetDisk(block.slice(0, 30));
+  expect(disk.numSegments).toBe(2);
+  expect(await readdir(folder)).toHaveLength(2);
+  expect(engine.describe(other).diskTokens).toBe(300);
 });
 
 test('a request that is aborted while its prompt is read ends once, and so does one of an engine that fails', async () => {
@@ -249,6 +265,33 @@ test('a disk that takes nothing more is told of once, and requests go on', async
   const asked = question(engine, tokens(300, 1), 2);
   await drain(engine);
   expect(asked.tokenIds).toEqual(expected(tokens(300, 1), 2));
+});
+
+test('a disk that took nothing for a while is tried again after some minutes; each time that it fails anew is told of once', async () => {
+  const { engine, clock } = await opened(3000);
+  const blocks = [tokens(300, 1), tokens(300, 2)];
+  for (const block of blocks) question(engine, block, 1);
+  await drain(engine);
+  const fail = async (): Promise<void> => {
+    await rm(folder, { recursive: true, force: true });
+    await writeFile(folder, 'no folder any more');
+  };
+  await fail();
+  expect(await saveAll(engine, blocks)).toBe(0);
+  clock.now += 5 * MINUTE;
+  expect(await saveAll(engine, blocks)).toBe(0);
+  expect(lines).toHaveLength(1);
+  await rm(folder);
+  clock.now += 5 * MINUTE - 1;
+  expect(await saveAll(engine, blocks)).toBe(0);
+  clock.now++;
+  expect(await saveAll(engine, blocks)).toBe(4);
+  await fail();
+  const another = tokens(300, 3);
+  question(engine, another, 1);
+  await drain(engine);
+  expect(await saveAll(engine, [another])).toBe(0);
+  expect(lines).toHaveLength(2);
 });
 
 test('memory that other files fill gives way: all of a file comes from the disk, whichever of them it is', async () => {

@@ -2,8 +2,9 @@
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, test, vi } from 'vitest';
 import { Assistant } from '../../engine/assistant.ts';
+import { type LoadedModel, loadModel } from '../../engine/loadedModel.ts';
 import type { EngineMessage, HostMessage, LoadOptions, ModelInfo, Usage } from '../../engine/protocol.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'kvasir-tiers-'));
@@ -13,13 +14,13 @@ const FILE = await readFile('engine/cache/slots.ts', 'utf8');
 
 type Ended = Extract<EngineMessage, { type: 'done' | 'reply' | 'error' }>;
 
-function talk() {
+function talk(loading = loadModel) {
   const waiting = new Map<string, (message: Ended) => void>();
   const lines: string[] = [];
   const assistant = new Assistant((message) => {
     if (message.type === 'log') lines.push(message.message);
     if ((message.type === 'done' || message.type === 'reply' || message.type === 'error') && message.requestId !== undefined) waiting.get(message.requestId)?.(message);
-  });
+  }, loading);
   const ask = async (message: HostMessage & { requestId: string }): Promise<Ended> => {
     const ended = new Promise<Ended>((resolve) => waiting.set(message.requestId, resolve));
     assistant.handle(message);
@@ -65,6 +66,38 @@ test('after a restart the first question about a file finds more than nine tenth
   await second.close();
   expect(second.lines).toEqual([]);
   expect(await readdir(disk.dir)).toEqual([]);
+});
+
+test('a file that is evicted leaves nothing on the disk, also of versions that differ from their first line on; other files stay', async () => {
+  const disk = { dir: join(folder, 'versions'), maxBytes: 1e9 };
+  const { load, question, send, close } = talk();
+  await load({ disk });
+  await question('b.ts');
+  // The model that is let go writes.
+  await load({ disk });
+  const other = (await readdir(disk.dir)).sort();
+  expect(other.length).toBeGreaterThan(1);
+  await question('a.ts');
+  await load({ disk });
+  expect((await readdir(disk.dir)).length).toBeGreaterThan(other.length);
+  send({ type: 'documentChanged', docId: 'a.ts', version: 2, edits: [{ start: 0, end: 20, text: '' }] });
+  send({ type: 'evict', docId: 'a.ts' });
+  await close();
+  expect((await readdir(disk.dir)).sort()).toEqual(other);
+});
+
+test('a model that is let go writes the file first that was used last', async () => {
+  let model: LoadedModel | undefined;
+  const { load, question, close } = talk(async (...options) => {
+    model = await loadModel(...options);
+    return model;
+  });
+  await load({});
+  for (const path of ['a.ts', 'b.ts']) await question(path);
+  const save = vi.spyOn(model!.engine, 'save');
+  await close();
+  const headers = ['b.ts', 'a.ts'].map((path) => model!.layout.header(path));
+  expect(save.mock.calls[0]![0].map((block, i) => block.slice(0, headers[i]!.length))).toEqual(headers);
 });
 
 test('a codec is measured once with the model, and used where it costs little; a folder that cannot be used is one line in the log', async () => {

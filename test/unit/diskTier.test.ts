@@ -2,9 +2,10 @@
 import { copyFile, mkdtemp, readdir, readFile, rename, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
 import { fileName, type FoundSegment, rootKey, segmentKey } from '../../engine/cache/disk/segment.ts';
+import { below, seededRandom } from '../engine/workload.ts';
 
 const ROOT = rootKey('model');
 const CONTENT = Uint8Array.from({ length: 1000 }, (_, i) => i);
@@ -50,6 +51,17 @@ test('what is written is found and read by the next one to open the folder, as f
   expect(disk.find(ROOT, ids.with(300, 0))).toEqual(all.slice(0, 1));
   expect(disk.find(rootKey('other'), ids)).toEqual([]);
   expect(await disk.read(all[1]!)).toEqual([CONTENT, CONTENT.subarray(10)]);
+});
+
+test('however many files there are, a context is looked for by one key for each length that they have', async () => {
+  const disk = await openTier();
+  for (let i = 1; i <= 30; i++) await disk.write(segments(1000 * i, i % 3 ? 256 : 100).all[0]!, [CONTENT]);
+  const { ids, all } = segments(15_000, 100);
+  const longer = [...ids, ...segments(7, 300).ids];
+  // Each key is over a part of the tokens.
+  const slice = vi.spyOn(longer, 'slice');
+  expect(disk.find(ROOT, longer)).toEqual(all);
+  expect(slice).toHaveBeenCalledTimes(2);
 });
 
 test('files and folder are for their owner alone', async () => {
@@ -121,6 +133,35 @@ test('under the cap the least recently used goes first, and never what another s
   expect(disk.numSegments).toBe(2);
 });
 
+test('what goes under a cap that has become much smaller is sorted once, and is what would go one by one', async () => {
+  const random = seededRandom(5);
+  const writer = await openTier();
+  // Trees of segments, used in any order.
+  const all: { segment: FoundSegment; lastUse: number }[] = [];
+  for (let i = 0; i < 120; i++) {
+    const before = random() < 0.3 ? undefined : all[below(random, all.length)]?.segment;
+    const startIndex = before ? before.startIndex + 256 : 0;
+    const segment = { parent: before?.key ?? ROOT, key: segmentKey(before?.key ?? ROOT, [i]), numTokens: 256, startIndex };
+    await writer.write(segment, [CONTENT]);
+    all.push({ segment, lastUse: 1000 + (i * 37) % 120 });
+  }
+  for (const { segment, lastUse } of all) await utimes(path.join(folder, fileName(segment)), lastUse, lastUse);
+  const left = [...all];
+  while (left.length > 20) {
+    const leaves = left.filter(({ segment }) => !left.some((each) => each.segment.parent === segment.key));
+    const least = Math.min(...leaves.map(({ lastUse }) => lastUse));
+    left.splice(left.findIndex(({ lastUse }) => lastUse === least), 1);
+  }
+  const values = vi.spyOn(Map.prototype, 'values');
+  try {
+    await openTier(20 * FILE_BYTES);
+    expect(values.mock.calls.length).toBeLessThan(10);
+  } finally {
+    values.mockRestore();
+  }
+  expect((await readdir(folder)).sort()).toEqual(left.map(({ segment }) => fileName(segment)).sort());
+});
+
 test('a context that alone would exceed the cap is kept as far as there is room, and nothing is written in vain', async () => {
   const disk = await openTier(4.5 * FILE_BYTES);
   const { ids, all } = segments(1, 6 * 256);
@@ -148,6 +189,35 @@ test('processes that share a folder keep one cap, find what the others write, an
   await second!.write(segments(60_000, 100).all[0]!, [CONTENT]);
   expect([second!.numSegments, second!.bytes, (await readdir(folder)).length]).toEqual([1, FILE_BYTES, 1]);
   expect((await stat(folder)).mode & 0o777).toBe(process.platform === 'win32' ? 0o666 : 0o700);
+});
+
+test('all contexts that begin with the same tokens go together, whoever has written them, and those whose beginning is damaged; others stay', async () => {
+  const disk = await openTier();
+  const writer = await openTier();
+  const [one, other] = [segments(5, 600), segments(5000, 600)];
+  const write = async (ids: readonly number[]): Promise<string[]> => {
+    let parent = ROOT;
+    const names: string[] = [];
+    for (let startIndex = 0; startIndex < ids.length; startIndex += 256) {
+      const tokens = ids.slice(startIndex, startIndex + 256);
+      const segment = { parent, key: segmentKey(parent, tokens), numTokens: tokens.length, startIndex };
+      await writer.write(segment, [CONTENT], startIndex === 0 ? tokens : []);
+      names.push(fileName(segment));
+      parent = segment.key;
+    }
+    return names;
+  };
+  const kept = [...(await write(other.ids)), ...(await write([...one.ids.slice(0, 19), 1, ...one.ids.slice(20)]))];
+  // Versions of one: an early end, another end, another text from token 20 on, and a text that is short.
+  for (const ids of [one.ids, one.ids.slice(0, 300), one.ids.with(400, 1), one.ids.with(20, 1), one.ids.slice(0, 90)]) await write(ids);
+  const [damaged] = await write(segments(9000, 100).ids);
+  await truncate(path.join(folder, damaged!), 60);
+  await disk.removeContexts(ROOT, one.ids.slice(0, 20));
+  expect((await readdir(folder)).sort()).toEqual(kept.sort());
+  expect(disk.numSegments).toBe(kept.length);
+  // What has more tokens than a segment begins as the segment does.
+  await (await openTier()).removeContexts(ROOT, other.ids);
+  expect(await readdir(folder)).toHaveLength(3);
 });
 
 test('a segment whose file cannot be written leaves nothing behind', async () => {

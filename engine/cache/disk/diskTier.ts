@@ -10,7 +10,7 @@ import { randomBytes } from 'node:crypto';
 import { chmod, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import path from 'node:path';
 import { makeFolders } from '../../makeFolders.ts';
-import { decodeSegment, encodeSegment, fileName, type FoundSegment, parseName, SEGMENT_TOKENS, segmentKey, type SegmentName } from './segment.ts';
+import { BEGINNING_BYTES, decodeIds, decodeSegment, encodeSegment, fileName, type FoundSegment, parseName, SEGMENT_TOKENS, segmentKey, type SegmentName } from './segment.ts';
 import { SPILL_NAME } from './spillFile.ts';
 
 const TEMPORARY = /^\.segment-[0-9a-f]{12}$/;
@@ -21,6 +21,8 @@ interface Entry extends SegmentName {
   readonly bytes: number;
   /** Of the file's times: across processes, in ms since 1970. */
   lastUse: number;
+  /** Of a context's first segment, once somebody has asked; see encodeSegment. */
+  ids?: readonly number[];
 }
 
 export class DiskTier {
@@ -61,10 +63,7 @@ export class DiskTier {
     const found: FoundSegment[] = [];
     let parent = root;
     for (let startIndex = 0; startIndex < ids.length; ) {
-      const next = this.#byParent
-        .get(parent)
-        ?.toSorted((a, b) => b.numTokens - a.numTokens)
-        .find(({ key, numTokens }) => startIndex + numTokens <= ids.length && key === segmentKey(parent, ids.slice(startIndex, startIndex + numTokens)));
+      const next = this.#longest(parent, ids, startIndex);
       if (!next) break;
       found.push({ parent, key: next.key, numTokens: next.numTokens, startIndex });
       parent = next.key;
@@ -73,6 +72,17 @@ export class DiskTier {
       if (next.numTokens < SEGMENT_TOKENS) break;
     }
     return found;
+  }
+
+  /** The longest segment behind `parent` that the tokens from `startIndex` on begin with. One key for each length there is: a root has hundreds of segments. */
+  #longest(parent: string, ids: readonly number[], startIndex: number): Entry | undefined {
+    const lengths = new Set(this.#byParent.get(parent)?.map(({ numTokens }) => numTokens));
+    for (const numTokens of [...lengths].sort((a, b) => b - a)) {
+      const end = startIndex + numTokens;
+      const entry = end <= ids.length ? this.#byKey.get(segmentKey(parent, ids.slice(startIndex, end))) : undefined;
+      if (entry) return entry;
+    }
+    return undefined;
   }
 
   /** The encoded runs of a segment; null when it is gone or damaged, and then it is forgotten. */
@@ -96,10 +106,10 @@ export class DiskTier {
     return null;
   }
 
-  /** Keeps a segment, for which others may have to go; false where the cap has no room beside what it goes on from. @throws an error of the file system; nothing is left behind then. */
-  async write(segment: FoundSegment, runs: readonly Uint8Array[]): Promise<boolean> {
+  /** Keeps a segment, with its tokens' ids if it is a context's first, for which others may have to go; false where the cap has no room beside what it goes on from. @throws an error of the file system; nothing is left behind then. */
+  async write(segment: FoundSegment, runs: readonly Uint8Array[], ids: readonly number[] = []): Promise<boolean> {
     if (this.has(segment.key)) return true;
-    const bytes = encodeSegment(runs, segment);
+    const bytes = encodeSegment(runs, segment, ids);
     // The cap is for all processes together.
     await this.#look();
     if (this.has(segment.key)) return true;
@@ -124,13 +134,26 @@ export class DiskTier {
     return true;
   }
 
-  /** Removes these, the last ones first: what stands on them is never found again. @throws an error of the file system. */
-  async remove(segments: readonly FoundSegment[]): Promise<void> {
+  /** Removes these and all that goes on from them, the last ones first: what stands on them is never found again. @throws an error of the file system. */
+  async remove(segments: readonly SegmentName[]): Promise<void> {
     for (const { key } of segments.toReversed()) {
       const entry = this.#byKey.get(key);
       if (!entry) continue;
+      await this.remove(this.#byParent.get(key) ?? []);
       this.#forget(entry);
       await rm(path.join(this.folder, fileName(entry)), { force: true });
+    }
+  }
+
+  /**
+   * Removes all contexts whose first segments begin with these tokens, or are what these begin with, whoever wrote them and
+   * when; and those of which that cannot be told. @throws an error of the file system.
+   */
+  async removeContexts(root: string, ids: readonly number[]): Promise<void> {
+    await this.#look();
+    for (const entry of [...(this.#byParent.get(root) ?? [])]) {
+      entry.ids ??= await this.#readIds(entry);
+      if (entry.ids.every((id, i) => i >= ids.length || id === ids[i])) await this.remove([entry]);
     }
   }
 
@@ -145,6 +168,16 @@ export class DiskTier {
       if (parseName(name) || TEMPORARY.test(name)) await rm(file, { force: true });
       // Of a process that is alive it cannot be removed, nor must it.
       if (SPILL_NAME.test(name)) await rm(file, { force: true }).catch(() => {});
+    }
+  }
+
+  async #readIds(entry: Entry): Promise<number[]> {
+    const file = await open(path.join(this.folder, fileName(entry))).catch(() => null);
+    try {
+      const read = await file?.read(new Uint8Array(BEGINNING_BYTES), 0, BEGINNING_BYTES, 0).catch(() => null);
+      return read ? decodeIds(read.buffer.subarray(0, read.bytesRead)) : [];
+    } finally {
+      await file?.close();
     }
   }
 
@@ -169,15 +202,21 @@ export class DiskTier {
     let staying = 0;
     for (let entry = this.#byKey.get(kept ?? ''); entry; entry = this.#byKey.get(entry.parent)) staying += entry.bytes;
     if (staying + bytes > this.maxBytes) return false;
-    while (this.bytes + bytes > this.maxBytes) {
-      let oldest: Entry | null = null;
-      for (const entry of this.#byKey.values()) {
-        if (entry.key !== kept && !this.#byParent.get(entry.key)?.length && (!oldest || entry.lastUse < oldest.lastUse)) oldest = entry;
+    const isFree = (): boolean => this.bytes + bytes <= this.maxBytes;
+    if (isFree()) return true;
+    const byUse = [...this.#byKey.values()].sort((a, b) => a.lastUse - b.lastUse);
+    for (const least of byUse) {
+      // With the last that goes on from it, what was used before goes, too: it has only waited for that.
+      for (let entry: Entry | undefined = least; entry && this.#mayGo(entry, kept) && entry.lastUse <= least.lastUse; entry = this.#byKey.get(entry.parent)) {
+        await this.#remove(entry);
+        if (isFree()) return true;
       }
-      if (!oldest) return false;
-      await this.#remove(oldest);
     }
-    return true;
+    return false;
+  }
+
+  #mayGo({ key }: Entry, kept: string | undefined): boolean {
+    return key !== kept && this.#byKey.has(key) && !this.#byParent.has(key);
   }
 
   async #remove(entry: Entry): Promise<void> {

@@ -3,17 +3,20 @@
  * rows comparable (model, precision, kernels, codec), so that a prefix which several contexts share is one file, and nothing has
  * to be read to know whether a context is there. Its name tells its place: the key of what stands before it, its own, its tokens.
  *
- * A file is: magic "KVSG", version u16, 0 u16, tokens u32, position of the first one u32, SHA-256 of its key and of the rest [32],
- * then encoded runs (see KvCodec), each behind its length u32. Little endian.
+ * A file is: magic "KVSG", version u16, token ids u16, tokens u32, position of the first one u32, SHA-256 of its key and of the rest
+ * [32], token ids u32 each, then encoded runs (see KvCodec), each behind its length u32. Little endian. A context's first segment
+ * has the ids of its tokens, so that all versions of a file can be told by what they begin with; the others have none.
  */
 import { createHash } from 'node:crypto';
 
 /** Tokens of a segment; the last one of a context may be shorter. Segments begin at multiples of it. */
 export const SEGMENT_TOKENS = 256;
-/** Raise it whenever rows of the same key would no longer be the same. */
-const VERSION = 2;
+/** Raise it whenever rows of the same key would no longer be the same, or lie in a file otherwise. */
+const VERSION = 3;
 const MAGIC = 0x4753564b;
 const HEADER_BYTES = 48;
+/** Of a file, as many as its header and its token ids take at most. */
+export const BEGINNING_BYTES = HEADER_BYTES + 4 * SEGMENT_TOKENS;
 /** Hexadecimal digits of a key: 128 bits. */
 const KEY_DIGITS = 32;
 const NAME = /^([0-9a-f]{32})-([0-9a-f]{32})-([1-9]\d{0,2})\.kv$/;
@@ -51,15 +54,17 @@ export interface FoundSegment extends SegmentName {
   readonly startIndex: number;
 }
 
-/** @param runs encoded, of the segment's tokens together. */
-export function encodeSegment(runs: readonly Uint8Array[], { key, numTokens, startIndex }: FoundSegment): Uint8Array {
-  const bytes = new Uint8Array(HEADER_BYTES + runs.reduce((sum, run) => sum + 4 + run.length, 0));
+/** @param runs encoded, of the segment's tokens together. @param ids of its tokens if it is a context's first, otherwise none. */
+export function encodeSegment(runs: readonly Uint8Array[], { key, numTokens, startIndex }: FoundSegment, ids: readonly number[] = []): Uint8Array {
+  let at = HEADER_BYTES + 4 * ids.length;
+  const bytes = new Uint8Array(at + runs.reduce((sum, run) => sum + 4 + run.length, 0));
   const view = new DataView(bytes.buffer);
   view.setUint32(0, MAGIC, true);
   view.setUint16(4, VERSION, true);
+  view.setUint16(6, ids.length, true);
   view.setUint32(8, numTokens, true);
   view.setUint32(12, startIndex, true);
-  let at = HEADER_BYTES;
+  for (const [i, id] of ids.entries()) view.setUint32(HEADER_BYTES + 4 * i, id, true);
   for (const run of runs) {
     view.setUint32(at, run.length, true);
     bytes.set(run, at + 4);
@@ -69,9 +74,18 @@ export function encodeSegment(runs: readonly Uint8Array[], { key, numTokens, sta
   return bytes;
 }
 
-/** Of what stands behind the header. */
+/** Of all but itself. */
 function digest(key: string, bytes: Uint8Array): Buffer {
-  return createHash('sha256').update(key).update(bytes.subarray(HEADER_BYTES)).digest();
+  return createHash('sha256').update(key).update(bytes.subarray(0, 16)).update(bytes.subarray(HEADER_BYTES)).digest();
+}
+
+/** The token ids that a file has, from its first BEGINNING_BYTES; none where they are no segment's. Whether they are damaged nobody asks. */
+export function decodeIds(bytes: Uint8Array): number[] {
+  if (bytes.length < HEADER_BYTES) return [];
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const numIds = view.getUint16(6, true);
+  if (view.getUint32(0, true) !== MAGIC || view.getUint16(4, true) !== VERSION || HEADER_BYTES + 4 * numIds > bytes.length) return [];
+  return Array.from({ length: numIds }, (_, i) => view.getUint32(HEADER_BYTES + 4 * i, true));
 }
 
 /** The encoded runs, as views. null: cut short, damaged, of another version or another segment. */
@@ -81,7 +95,7 @@ export function decodeSegment(bytes: Uint8Array, { key, numTokens, startIndex }:
   if (view.getUint32(0, true) !== MAGIC || view.getUint16(4, true) !== VERSION || view.getUint32(8, true) !== numTokens || view.getUint32(12, true) !== startIndex) return null;
   if (digest(key, bytes).compare(bytes.subarray(16, HEADER_BYTES)) !== 0) return null;
   const runs: Uint8Array[] = [];
-  for (let at = HEADER_BYTES; at < bytes.length; ) {
+  for (let at = HEADER_BYTES + 4 * view.getUint16(6, true); at < bytes.length; ) {
     const length = at + 4 <= bytes.length ? view.getUint32(at, true) : Number.POSITIVE_INFINITY;
     if (at + 4 + length > bytes.length) return null;
     runs.push(new Uint8Array(bytes.buffer, bytes.byteOffset + at + 4, length));
