@@ -121,9 +121,9 @@ export class Snapshots {
     return this.#inTurn(() => this.#save(contexts, quietMs));
   }
 
-  /** Removes what the disk has of a context, or everything. */
-  forget(ids?: readonly number[]): Promise<void> {
-    return this.#inTurn(() => this.#forget(ids));
+  /** Removes what the disk has of these contexts, or everything. */
+  forget(contexts?: readonly (readonly number[])[]): Promise<void> {
+    return this.#inTurn(() => this.#forget(contexts));
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -162,10 +162,12 @@ export class Snapshots {
     return null;
   }
 
-  async #forget(ids?: readonly number[]): Promise<void> {
+  async #forget(contexts?: readonly (readonly number[])[]): Promise<void> {
     this.#saved = new WeakMap();
     try {
-      await (ids ? this.disk.remove(this.disk.find(this.#root, ids)) : this.disk.clear());
+      // What some have in common is where the others are found from: it goes last.
+      const found = contexts?.flatMap((ids) => this.disk.find(this.#root, ids)).sort((a, b) => a.startIndex - b.startIndex);
+      await (found ? this.disk.remove(found) : this.disk.clear());
     } catch (error) {
       this.#log(`What is kept in ${this.disk.folder} cannot be removed: ${(error as Error).message}`);
     }
