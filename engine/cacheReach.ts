@@ -13,6 +13,7 @@ import { codingReserve } from './cache/toCode.ts';
 import { mostPrefillTokens } from './memory.ts';
 import type { ModelConfig } from './model/hfConfig.ts';
 import { kvShape } from './model/importModel.ts';
+import { scratchBytesPerToken } from './model/prefillScratch.ts';
 import { RopeTable } from './model/rope.ts';
 import { Snapshots } from './snapshots.ts';
 
@@ -41,12 +42,12 @@ interface CodecReach {
   storedTokens: number;
 }
 
-/** @param diskBytes that rows may take on the disk for which there is no room in memory. */
-export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: number): CacheReach {
+/** @param diskBytes that rows may take on the disk for which there is no room in memory. @param mostBytes that the budget may come to under the same settings: the prefill lane's share goes by it (see mostPrefillTokens). */
+export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: number, mostBytes = budgetBytes): CacheReach {
   const shape = kvShape(config, 'int8');
   const { numLayers, kvHeads, headSize } = shape;
-  const scratchBytes = kvBytesPerToken(kvShape(config, 'float32'));
-  const prefillTokens = mostPrefillTokens(budgetBytes, scratchBytes, config.contextTokens);
+  const scratchBytes = scratchBytesPerToken(shape);
+  const prefillTokens = mostPrefillTokens(budgetBytes, scratchBytes, config.contextTokens, mostBytes);
   const spills = diskBytes > 0 && canSketch(shape);
   const kernelBytes = spills ? sketchingBytes(shape) : 0;
   const workBytes = scratchRows(prefillTokens) * scratchBytes + Snapshots.bufferBytes(shape) + kernelBytes;
@@ -74,7 +75,10 @@ export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: 
   return { budgetBytes, workBytes, windowTokens, longestContext, sketchedTokens: room.capacity > windowTokens ? room.capacity : 0, diskBytes, codecs };
 }
 
-/** The least budget, in bytes and about, with which a context of so many tokens is read: whole, or in parts with so many bytes on the disk. */
+/**
+ * The least budget, in bytes and about, from which on a context of so many tokens is read: whole, or in parts with so many bytes on the disk.
+ * Where the scratch is twice as large from a budget on, one a little smaller may have more room for rows: so it is looked for from above.
+ */
 export function leastBudget(config: ModelConfig, numTokens: number, diskBytes: number): number {
   const reaches = (budgetBytes: number): boolean => {
     const { windowTokens, sketchedTokens } = cacheReach(config, budgetBytes, diskBytes);
@@ -82,10 +86,7 @@ export function leastBudget(config: ModelConfig, numTokens: number, diskBytes: n
   };
   let high = 1e6;
   while (!reaches(high)) high *= 2;
-  for (let low = high / 2; high - low > high / 64; ) {
-    const middle = (low + high) / 2;
-    if (reaches(middle)) high = middle;
-    else low = middle;
-  }
+  // All do that are larger than twice this one: the scratch takes a quarter at most.
+  for (high *= 2; reaches((63 / 64) * high); ) high *= 63 / 64;
   return Math.ceil(high);
 }

@@ -20,7 +20,7 @@ import { Emission } from './emission.ts';
 import { RequestError } from './errors.ts';
 import { Journal } from './journal.ts';
 import { clipped, laneIds, type TokenRange } from './laneIds.ts';
-import { mostPrefillTokens } from './memory.ts';
+import { laneLimits, mostPrefillTokens } from './memory.ts';
 import { ALL_POLICIES, type Policies } from './policies/policies.ts';
 import { StepCost, TYPICAL_PREFILL } from './policies/stepCost.ts';
 import type { EngineStats, FinishReason, Priority, Tier, TreeNode } from './protocol.ts';
@@ -40,9 +40,11 @@ export interface EngineOptions {
   window: KvWindow;
   /** Ceiling of window, store, the prefill lane's scratch, the disk tier's buffers and the codecs' kernels. */
   maxBytes: number;
+  /** What the ceiling may come to under the same settings: the lane limit goes by it (see mostPrefillTokens). `maxBytes` when left out. */
+  mostBytes?: number;
   /** Of the scratch; without it every token takes the window lane. */
   prefillBytesPerToken?: number;
-  /** Most tokens of the scratch; as many as fit into a quarter of the ceiling when left out. */
+  /** The lane limit; mostPrefillTokens says it when left out. */
   prefillTokens?: number;
   /** Longest sequence, prompt and generated tokens. */
   maxContext: number;
@@ -100,6 +102,8 @@ export class Engine {
   readonly #mostKernelBytes: number;
   /** Ceiling of window, store, scratch, these buffers and the kernels' memory. */
   #maxBytes = 0;
+  /** What it may come to. */
+  #mostBytes: number;
   readonly #sequences = new Map<string, Sequence>();
   /** Those of them whose prompts are being read from the disk. */
   readonly #fetching = new Set<Sequence>();
@@ -119,6 +123,7 @@ export class Engine {
     const { window, softSlots = 2 * options.maxContext } = options;
     this.#prefillBytesPerToken = options.prefillBytesPerToken ?? 0;
     this.#givenPrefill = options.prefillTokens;
+    this.#mostBytes = options.mostBytes ?? options.maxBytes;
     this.#bufferBytes = options.snapshots ? Snapshots.bufferBytes(window.shape) : 0;
     this.#mostKernelBytes = Math.max(codingBytes(options.compression ?? null), options.spillFile && canSketch(window.shape) ? sketchingBytes(window.shape) : 0);
     this.#cache = new KvCache({ window, maxBytes: this.#divide(options.maxBytes), softSlots, clock: this.#clock, compression: options.compression, spillFile: options.spillFile, ranks: { ...ALL_POLICIES, ...options.policies }.sketch, biased: options.biased, staleMs: options.pruning?.idleMs });
@@ -232,9 +237,10 @@ export class Engine {
     return this.#cache.windowBytes + this.#cache.storeBytes + (this.#runner.scratchBytes ?? 0) + this.#bufferBytes + kernelBytes();
   }
 
-  /** Changes the ceiling of all of it. Sequences that no longer fit are preempted. */
-  setMaxBytes(maxBytes: number): void {
+  /** Changes the ceiling of all of it. Sequences that no longer fit are preempted. `mostBytes`: see EngineOptions; with other settings only. */
+  setMaxBytes(maxBytes: number, mostBytes?: number): void {
     this.#betweenSteps(() => {
+      this.#mostBytes = mostBytes ?? this.#mostBytes;
       const forCache = this.#divide(maxBytes);
       this.#scheduler.setMaxBytes(forCache, this.#mostPrefill);
       this.#cache.sparse.room.prefillTokens = this.#mostPrefill;
@@ -288,12 +294,14 @@ export class Engine {
 
   /** Removes from the disk what is there of a block, or everything, of all models. */
   async forgetDisk(block?: readonly number[]): Promise<void> {
-    await this.#snapshots?.forget(block && this.#blockIds(block));
+    await this.#snapshots?.forget(block && this.#everyBlockIds(block));
   }
 
   /** Drops what no sequence uses: everything, but for what is `pinned`, or what begins with a prefix and goes on, pinned or not. */
   evict(prefix: readonly number[] = [], { pinned = prefix.length > 0 } = {}): void {
-    this.#betweenSteps(() => this.#cache.evict(this.#blockIds(prefix), pinned));
+    this.#betweenSteps(() => {
+      for (const ids of this.#everyBlockIds(prefix)) this.#cache.evict(ids, pinned);
+    });
   }
 
   /** What is cached of a prefix: a file block, or a prompt with its tokens for the prefill lane. `diskTokens`: behind what memory has of it. */
@@ -407,6 +415,12 @@ export class Engine {
     return laneIds(tokenIds, [[0, this.#laneLimit(tokenIds.length)]]);
   }
 
+  /** The same, by each lane limit that it may have been computed under. */
+  #everyBlockIds(tokenIds: readonly number[]): number[][] {
+    const limits = new Set([...laneLimits(tokenIds.length), Math.min(tokenIds.length, this.#laneLimit(tokenIds.length))]);
+    return Array.from(limits, (limit) => laneIds(tokenIds, [[0, limit]]));
+  }
+
   /** Tokens of a context for which the prefill lane has room: where only parts of it are attended to, all. */
   #laneLimit(numTokens: number): number {
     const { capacity, sparse } = this.#cache;
@@ -421,7 +435,7 @@ export class Engine {
   #divide(maxBytes: number): number {
     this.#maxBytes = maxBytes;
     const perToken = this.#prefillBytesPerToken;
-    if (perToken > 0) this.#mostPrefill = this.#givenPrefill ?? mostPrefillTokens(maxBytes, perToken, this.#maxContext);
+    if (perToken > 0) this.#mostPrefill = this.#givenPrefill ?? mostPrefillTokens(maxBytes, perToken, this.#maxContext, this.#mostBytes);
     this.#runner.separatesShort = separatesShort(this.#mostPrefill);
     // Models that were measured before may have needed more of the thread's kernels.
     return maxBytes - scratchRows(this.#mostPrefill) * perToken - this.#bufferBytes - Math.max(this.#mostKernelBytes, kernelBytes());

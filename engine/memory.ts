@@ -1,15 +1,30 @@
 /** How much memory there is, and what of it a KV cache needs at work. */
 import { totalmem } from 'node:os';
-import { prefillTokensIn, scratchRows } from './batch.ts';
+import { prefillRows, prefillTokensIn, scratchRows } from './batch.ts';
 import { type MemoryReading, MOST_BYTES } from './memoryBudget.ts';
 import type { EngineStats } from './protocol.ts';
 
-/** Most of the ceiling that the prefill lane's scratch may take. Where it is full, a prompt goes on in the window lane. */
+/** Most of what the ceiling may come to that the prefill lane's scratch takes. Where it is full, a prompt goes on in the window lane. */
 const PREFILL_SHARE = 0.25;
+/** Most of what the ceiling is. */
+const SHARE_NOW = 0.5;
 
-/** Most tokens of a prompt that the prefill lane's scratch holds under this ceiling. */
-export function mostPrefillTokens(maxBytes: number, scratchBytesPerToken: number, maxContext: number): number {
-  return Math.min(maxContext, prefillTokensIn((maxBytes * PREFILL_SHARE) / scratchBytesPerToken));
+/**
+ * The lane limit: most tokens of a prompt that are computed in the prefill lane. Rows of one lane are no hit in the other, so what was
+ * computed behind it is found under the same limit only. It goes by `mostBytes`, what the ceiling may come to under the settings,
+ * in steps of twice as much scratch, and is lower only where that would be more than half of `maxBytes`, the ceiling of now: what
+ * memory others take and give back changes nothing in between. It remembers nothing: a ceiling has one limit, also after a restart.
+ */
+export function mostPrefillTokens(maxBytes: number, scratchBytesPerToken: number, maxContext: number, mostBytes = maxBytes): number {
+  const rows = Math.min(PREFILL_SHARE * mostBytes, SHARE_NOW * maxBytes) / scratchBytesPerToken;
+  return Math.min(maxContext, prefillTokensIn(2 ** Math.floor(Math.log2(rows))));
+}
+
+/** Where a text of so many tokens may have gone over to the window lane, under whatever limit it was computed. Ascending. */
+export function laneLimits(numTokens: number): number[] {
+  const limits = [0];
+  for (let rows = prefillRows(1); limits.at(-1)! < numTokens; rows *= 2) limits.push(Math.min(numTokens, prefillTokensIn(rows)));
+  return limits;
 }
 
 /** Tokens of an ordinary file and conversation, for which a model's need of memory is told. */

@@ -51,8 +51,14 @@ export function wantedBytes({ maxBytes, share }: BudgetOptions, { availableBytes
   return Math.floor(Math.max(Math.min(LEAST_BYTES, most), Math.min(most, wanted)));
 }
 
+/** The same, had the machine nothing else to do: the ceiling is never higher. */
+export function mostWanted(options: BudgetOptions, totalBytes: number): number {
+  return wantedBytes(options, { availableBytes: totalBytes, totalBytes, usedBytes: 0 });
+}
+
 export class MemoryBudget {
   #options: BudgetOptions;
+  #most: number;
   #ceiling: number;
   /** When it was lowered last, and when there was too little for a higher one last. */
   #loweredAt = Number.NEGATIVE_INFINITY;
@@ -62,6 +68,7 @@ export class MemoryBudget {
   constructor(options: BudgetOptions, reading: MemoryReading, now: number) {
     this.#options = options;
     this.#ceiling = wantedBytes(options, reading);
+    this.#most = mostWanted(options, reading.totalBytes);
     this.#shortAt = now;
   }
 
@@ -70,10 +77,16 @@ export class MemoryBudget {
     return this.#ceiling;
   }
 
+  /** What it may come to under these settings, in bytes: as long as they stay, so does this. */
+  get most(): number {
+    return this.#most;
+  }
+
   /** Other settings hold at once. */
   configure({ maxBytes = this.#options.maxBytes, share = this.#options.share }: BudgetChange, reading: MemoryReading, now: number): void {
     this.#options = { maxBytes, share };
     this.#ceiling = wantedBytes(this.#options, reading);
+    this.#most = mostWanted(this.#options, reading.totalBytes);
     this.#shortAt = now;
   }
 

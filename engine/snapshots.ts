@@ -123,9 +123,9 @@ export class Snapshots {
     return this.#inTurn(() => this.#save(contexts, quietMs));
   }
 
-  /** Removes what the disk has of all contexts that begin with these tokens, or as these do for a segment, or everything. */
-  forget(ids?: readonly number[]): Promise<void> {
-    return this.#inTurn(() => this.#forget(ids));
+  /** Removes what the disk has of all contexts that begin with one of these, or as one of these does for a segment, or everything. */
+  forget(contexts?: readonly (readonly number[])[]): Promise<void> {
+    return this.#inTurn(() => this.#forget(contexts));
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -164,10 +164,11 @@ export class Snapshots {
     return null;
   }
 
-  async #forget(ids?: readonly number[]): Promise<void> {
+  async #forget(contexts?: readonly (readonly number[])[]): Promise<void> {
     this.#saved = new WeakMap();
     try {
-      await (ids ? this.disk.removeContexts(this.#root, ids) : this.disk.clear());
+      if (!contexts) return await this.disk.clear();
+      for (const ids of contexts) await this.disk.removeContexts(this.#root, ids);
     } catch (error) {
       this.#log(`What is kept in ${this.disk.folder} cannot be removed: ${(error as Error).message}`);
     }

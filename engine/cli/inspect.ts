@@ -2,7 +2,7 @@
 import { type CacheReach, cacheReach } from '../cacheReach.ts';
 import { inspectFolder } from '../inspection.ts';
 import { memoryReading } from '../memory.ts';
-import { USUAL_SHARE, wantedBytes } from '../memoryBudget.ts';
+import { mostWanted, USUAL_SHARE, wantedBytes } from '../memoryBudget.ts';
 import { type CommandLine, KEPT_BYTES, modelDirOf } from './options.ts';
 import { bytes, count, printJson, table } from './output.ts';
 
@@ -10,7 +10,9 @@ export async function inspect(line: CommandLine): Promise<number> {
   const { model, ...found } = await inspectFolder(modelDirOf(line.positionals[0]));
   // As a load would reckon it, which has the weights in memory by then.
   const { availableBytes, ...machine } = memoryReading(0);
-  const cache = cacheReach(model.config, wantedBytes({ maxBytes: 0, share: USUAL_SHARE }, { ...machine, availableBytes: Math.max(0, availableBytes - found.residentBytes.int8) }), KEPT_BYTES);
+  const settings = { maxBytes: 0, share: USUAL_SHARE };
+  const budget = wantedBytes(settings, { ...machine, availableBytes: Math.max(0, availableBytes - found.residentBytes.int8) });
+  const cache = cacheReach(model.config, budget, KEPT_BYTES, mostWanted(settings, machine.totalBytes));
   if (line.json) {
     printJson({ type: 'model', ...model, ...found, cache });
     return 0;

@@ -22,9 +22,9 @@ export interface OpenModel {
 export const OPEN_MODELS: readonly OpenModel[] = [
   { id: 'Qwen/Qwen2.5-Coder-0.5B-Instruct', parameters: 494_032_768, licence: 'Apache-2.0', code: true, residentBytes: { int8: 500_926_464, int4: 354_183_168 }, cacheBytes: 294_825_984 },
   { id: 'Qwen/Qwen3-0.6B', parameters: 596_049_920, licence: 'Apache-2.0', code: false, residentBytes: { int8: 602_802_688, int4: 483_068_416 }, cacheBytes: 954_286_080 },
-  { id: 'Qwen/Qwen2.5-Coder-1.5B-Instruct', parameters: 1_543_714_304, licence: 'Apache-2.0', code: true, residentBytes: { int8: 1_558_215_168, int4: 1_018_378_752 }, cacheBytes: 624_594_944 },
+  { id: 'Qwen/Qwen2.5-Coder-1.5B-Instruct', parameters: 1_543_714_304, licence: 'Apache-2.0', code: true, residentBytes: { int8: 1_558_215_168, int4: 1_018_378_752 }, cacheBytes: 595_230_720 },
   { id: 'Qwen/Qwen3-1.7B', parameters: 1_720_574_976, licence: 'Apache-2.0', code: false, residentBytes: { int8: 1_733_282_304, int4: 1_246_546_432 }, cacheBytes: 954_286_080 },
-  { id: 'Qwen/Qwen3-4B', parameters: 4_022_468_096, licence: 'Apache-2.0', code: false, residentBytes: { int8: 4_040_784_384, int4: 2_804_808_192 }, cacheBytes: 1_075_916_800 },
+  { id: 'Qwen/Qwen3-4B', parameters: 4_022_468_096, licence: 'Apache-2.0', code: false, residentBytes: { int8: 4_040_784_384, int4: 2_804_808_192 }, cacheBytes: 924_917_760 },
   { id: 'Qwen/Qwen2.5-Coder-7B-Instruct', parameters: 7_615_616_512, licence: 'Apache-2.0', code: true, residentBytes: { int8: 7_102_588_928, int4: 4_449_052_672 }, cacheBytes: 657_584_128 },
 ];
 

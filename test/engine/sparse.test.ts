@@ -356,7 +356,8 @@ test('what was to be found of a long prompt and cannot be kept outside the windo
   await drain(engine);
   expect(engine.describe(block).tokens).toBe(4000);
   const long = ask(engine, [...block, 5], { prefillTokens: 4000, maxTokens: 4 });
-  engine.setMaxBytes(270_000 + sketchingBytes(fakeShape()));
+  const ceiling = 270_000 + sketchingBytes(fakeShape());
+  engine.setMaxBytes(ceiling, ceiling);
   const put = spillFile.put.bind(spillFile);
   let numPuts = 0;
   spillFile.put = (data) => (numPuts++ === 0 ? null : put(data));

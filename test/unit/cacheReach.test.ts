@@ -10,13 +10,14 @@ import { KvCache } from '../../engine/cache/kvCache.ts';
 import { KEPT_CODEC, KVZIP } from '../../engine/cache/keptRows.ts';
 import { codingBytes, sketchingBytes } from '../../engine/cache/kernelRoom.ts';
 import { KvMemory } from '../../engine/cache/kvMemory.ts';
-import { kvBytesPerToken, newKvRows } from '../../engine/cache/kvRows.ts';
+import { newKvRows } from '../../engine/cache/kvRows.ts';
 import { codedBlock, plainBlock } from '../../engine/cache/storedBlocks.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import { cacheReach, leastBudget } from '../../engine/cacheReach.ts';
 import { mostPrefillTokens } from '../../engine/memory.ts';
 import { parseConfig } from '../../engine/model/hfConfig.ts';
 import { kvShape } from '../../engine/model/importModel.ts';
+import { scratchBytesPerToken } from '../../engine/model/prefillScratch.ts';
 import { RopeTable } from '../../engine/model/rope.ts';
 
 const CONFIG = parseConfig(JSON.parse(readFileSync('model/config.json', 'utf8')), null);
@@ -54,7 +55,7 @@ describe('a model that reads more than there is room for', () => {
     const spillFile = new SpillFile('unused', DISK_BYTES, () => {});
     const window = new KvWindow(shape, 0);
     const cache = new KvCache({ window, maxBytes: budget - reach.workBytes, softSlots: 2 * LONG.contextTokens, clock: () => 0, spillFile });
-    cache.sparse.room.prefillTokens = mostPrefillTokens(budget, kvBytesPerToken(kvShape(LONG, 'float32')), LONG.contextTokens);
+    cache.sparse.room.prefillTokens = mostPrefillTokens(budget, scratchBytesPerToken(kvShape(LONG, 'int8')), LONG.contextTokens);
     expect(reach.sketchedTokens).toBe(cache.sparse.room.capacity);
     expect(reach.sketchedTokens).toBeGreaterThan(3 * reach.longestContext);
     expect(cacheReach(LONG, budget, 50e6).sketchedTokens).toBeLessThan(reach.sketchedTokens);

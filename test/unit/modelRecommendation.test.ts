@@ -68,7 +68,7 @@ describe('a machine', () => {
   it('writes at most what its memory reads', () => {
     const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 15_582_151_680 }, 'int8');
     expect(best?.tokensPerSecond).toBe(10);
-    expect(best?.memoryBytes).toBe(1_558_215_168 + 624_594_944);
+    expect(best?.memoryBytes).toBe(1_558_215_168 + 595_230_720);
   });
 });
 
