@@ -63,6 +63,8 @@ export class AttentionMeter {
   readonly sum: Float32Array;
   readonly numRows: number;
   readonly #numHeads: number;
+  /** What the part has given that is being fed; null before the first. */
+  #found: AttentionMeter | null = null;
   #stepTokens = FIRST_STEP;
 
   constructor(numHeads: number, numRows: number) {
@@ -74,13 +76,16 @@ export class AttentionMeter {
 
   /**
    * Feeds a part. `slots`: of the context's rows; `allocate`: n more, or null where there is no room. Counted is what the context's
-   * rows receive, and the part's own tokens where they are the context's. False, and nothing is counted: no room, or `mustEnd`.
+   * rows receive, and the part's own tokens where they are the context's. False, and nothing is counted: no room, or `mustEnd`. One
+   * part at a time.
    */
   async feed(runner: ModelRunner, part: MeterPart, slots: Int32Array, allocate: (n: number) => Int32Array | null, mustEnd: () => boolean): Promise<boolean> {
     const { tokenIds, startIndex, numRows } = part;
     const contextSlots = new Int32Array(numRows + tokenIds.length);
     contextSlots.set(slots.subarray(0, numRows));
-    const found = new AttentionMeter(this.#numHeads, this.numRows);
+    this.#found ??= new AttentionMeter(this.#numHeads, this.numRows);
+    const found = this.#found;
+    for (const array of [found.most, found.sum]) array.fill(0);
     for (let at = 0; at < tokenIds.length; ) {
       const ids = tokenIds.slice(at, at + this.#stepTokens);
       const newSlots = mustEnd() ? null : allocate(ids.length);

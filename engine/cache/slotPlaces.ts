@@ -42,7 +42,10 @@ export class SlotPlaces {
     for (const node of this.#tree.nodes()) if (node.refCount === 0) for (const slot of node.slots ?? []) isIdle[slot] = 1;
     const from = Int32Array.from(packing.from).sort();
     const to = partnersOf(packing, pageSlots, (slot) => !this.#slots.isHeld(slot), (slot) => isIdle[slot] === 1);
-    this.#window.exchange(from, to);
+    const pairs = (areHeld: boolean): [Int32Array, Int32Array] => [from.filter((_, i) => this.#slots.isHeld(to[i]!) === areHeld), to.filter((slot) => this.#slots.isHeld(slot) === areHeld)];
+    this.#window.exchange(...pairs(true));
+    // What is in a free slot is nobody's.
+    this.#window.move(...pairs(false));
     this.#slots.exchange(from, to);
     this.#rewrite(from, to, tails);
   }
@@ -54,7 +57,7 @@ export class SlotPlaces {
     if (from.length === 0) return;
     const to = this.#slots.takeLowest(from.length);
     const movedFrom = Int32Array.from(from);
-    this.#window.exchange(movedFrom, to);
+    this.#window.move(movedFrom, to);
     this.#slots.give(from);
     this.#rewrite(movedFrom, to, tails);
   }

@@ -2,7 +2,8 @@
  * Room in the store: what goes for it, and in which order. First copies of runs that the window has, too, then runs in the order of
  * eviction, from their ends and no more of them than has to go. How much room there is to be is KvMemory's.
  */
-import { type EvictionOrder, firstToGo } from './eviction/eviction.ts';
+import type { EvictionOrder } from './eviction/eviction.ts';
+import { Victims } from './eviction/victims.ts';
 import { isUsed, type PrefixTree, type TreeNode } from './prefixTree.ts';
 import type { KvStore } from './store.ts';
 
@@ -42,11 +43,9 @@ export class StoreRoom {
   make(limit: number, before: TreeNode | null): boolean {
     if (this.#store.bytes <= limit) return true;
     if (limit < 0) return false;
-    let order = this.#order();
-    const mayDrop = (node: TreeNode): boolean =>
-      node.stored !== null && node.slots === null && !isUsed(node) && (!before || order(node, before) < 0);
+    const order = this.#order();
     let left = this.#store.bytes;
-    for (const node of this.#tree.nodes()) if (node.stored && (isCopy(node) || mayDrop(node))) left -= node.stored.bytes;
+    for (const node of this.#tree.nodes()) if (node.stored && (isCopy(node) || (mayDrop(node) && (!before || order(node, before) < 0)))) left -= node.stored.bytes;
     if (left > limit) return false;
 
     // Exact ones first: what has been coded takes more when it comes back from the window, and is not coded again.
@@ -58,12 +57,14 @@ export class StoreRoom {
         node.stored = null;
       }
     }
+    if (this.#store.bytes <= limit) return true;
+    const victims = new Victims(this.#tree, order, mayDrop);
     while (this.#store.bytes > limit) {
-      const victim = firstToGo(this.#tree.nodes(), order, mayDrop);
+      const victim = victims.next(before);
       if (!victim) return false;
       this.cut(victim, Math.max(Math.ceil((this.#store.bytes - limit) / this.#store.bytesPerToken), STORE_DROP_TOKENS));
       this.#drop(victim);
-      order = this.#order();
+      victims.gone(victim);
     }
     return true;
   }
@@ -81,4 +82,9 @@ export class StoreRoom {
 /** Whether the window has its rows, too, and nobody needs those in the store. */
 function isCopy({ slots, stored, storedRefs }: TreeNode): boolean {
   return slots !== null && stored !== null && storedRefs === 0;
+}
+
+/** Whether only the store has its rows, and nobody needs them. */
+function mayDrop(node: TreeNode): boolean {
+  return node.stored !== null && node.slots === null && !isUsed(node);
 }

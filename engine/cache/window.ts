@@ -9,6 +9,7 @@
 import { type Attended, attendedPages } from './attendedPages.ts';
 import { growable, holds } from './growable.ts';
 import { arraysOf, copyRows, type KvRows, type KvShape, kvBytesPerToken, newKvRows, type Rows } from './kvRows.ts';
+import { copyIn, copyOut, copyWithin, runPairs, slotRuns } from './slotRuns.ts';
 
 /** Slots of a page, where the window's size is a multiple of it; any other window is a single page. */
 export const PAGE_SLOTS = 256;
@@ -80,7 +81,7 @@ export class KvWindow {
     const bytesOf = [kvHeads * headSize * size, kvHeads * headSize * size, ...(kv === 'int8' ? [4 * kvHeads, 4 * kvHeads] : [0, 0])];
     const inPlace = pageSlots === this.pageSlots && this.#buffers.length > 0 && this.#buffers[0]!.every((buffer, i) => holds(buffer, bytesOf[i]! * numSlots));
     if (inPlace) this.#clear(numSlots / pageSlots);
-    const runs = inPlace ? [] : this.#runs(Int32Array.from({ length: Math.min(this.numSlots, numSlots) }, (_, slot) => slot), pageSlots);
+    const runs = inPlace ? [] : slotRuns(Int32Array.from({ length: Math.min(this.numSlots, numSlots) }, (_, slot) => slot), this.pageSlots, this.places, pageSlots);
     for (let l = 0; l < numLayers; l++) {
       const old = this.#layer(l);
       if (inPlace) for (const [i, buffer] of this.#buffers[l]!.entries()) if (buffer.resizable) buffer.resize(bytesOf[i]! * numSlots);
@@ -164,19 +165,10 @@ export class KvWindow {
 
   /** Copies rows[from .. from+slots.length) into `slots`; their tokens stand at these positions, or from the first of them on. */
   write(slots: Int32Array, rows: KvRows, from: number, positions: Int32Array | number): void {
-    const { numLayers, kvHeads, headSize } = this.shape;
-    this.#numWrites++;
-    for (let i = 0; i < slots.length; i++) {
-      this.positions[slots[i]!] = typeof positions === 'number' ? positions + i : positions[i]!;
-      this.stamps[slots[i]!] = this.#numWrites;
-    }
-    const runs = this.#runs(slots);
-    for (let l = 0; l < numLayers; l++) {
-      const layer = this.#layer(l)!;
-      for (const { index, place, at, length } of runs) {
-        for (let h = 0; h < kvHeads; h++) copyRows(rows, l * kvHeads + h, from + index, layer, place * kvHeads + h, at, length, headSize);
-      }
-    }
+    const { numLayers, kvHeads } = this.shape;
+    this.#note(slots, positions);
+    const runs = slotRuns(slots, this.pageSlots, this.places);
+    for (let l = 0; l < numLayers; l++) copyIn(this.#layer(l)!, runs, rows, l * kvHeads, from, this.shape);
   }
 
   /** [slots.length], where the tokens of `slots` stand. */
@@ -186,23 +178,47 @@ export class KvWindow {
 
   /** Copies the rows of `slots` out, in order. */
   read(slots: Int32Array): KvRows {
-    const { numLayers, kvHeads, headSize } = this.shape;
+    const { numLayers, kvHeads } = this.shape;
     const rows = newKvRows(this.shape, slots.length);
-    const runs = this.#runs(slots);
-    for (let l = 0; l < numLayers; l++) {
-      const layer = this.#layer(l)!;
-      for (const { index, place, at, length } of runs) {
-        for (let h = 0; h < kvHeads; h++) copyRows(layer, place * kvHeads + h, at, rows, l * kvHeads + h, index, length, headSize);
-      }
-    }
+    const runs = slotRuns(slots, this.pageSlots, this.places);
+    for (let l = 0; l < numLayers; l++) copyOut(this.#layer(l)!, runs, rows, l * kvHeads, this.shape);
     return rows;
+  }
+
+  /** Copies the rows of slot from[i] over those of slot to[i], with their positions; no slot may be in both. */
+  move(from: Int32Array, to: Int32Array): void {
+    this.#note(to, this.positionsOf(from));
+    const pairs = runPairs(from, to, this.pageSlots, this.places);
+    for (let l = 0; l < this.shape.numLayers; l++) copyWithin(this.#layer(l)!, pairs, this.shape);
   }
 
   /** Exchanges the rows of slot from[i] with those of slot to[i], with their positions; no slot may be in both. */
   exchange(from: Int32Array, to: Int32Array): void {
-    const rows = [this.read(from), this.read(to)] as const;
-    const positions = [this.positionsOf(from), this.positionsOf(to)] as const;
-    for (const [i, slots] of [to, from].entries()) this.write(slots, rows[i]!, 0, positions[i]!);
+    const { shape, pageSlots, places } = this;
+    const positions = this.positionsOf(from);
+    this.#note(from, this.positionsOf(to));
+    this.#note(to, positions);
+    // One layer of a page's worth: nobody counts what is kept meanwhile.
+    const kept = newKvRows({ ...shape, numLayers: 1 }, Math.min(from.length, PAGE_SLOTS));
+    for (let at = 0; at < from.length; at += PAGE_SLOTS) {
+      const [a, b] = [from.subarray(at, at + PAGE_SLOTS), to.subarray(at, at + PAGE_SLOTS)];
+      const [ofA, ofB, pairs] = [slotRuns(a, pageSlots, places), slotRuns(b, pageSlots, places), runPairs(b, a, pageSlots, places)];
+      for (let l = 0; l < shape.numLayers; l++) {
+        const layer = this.#layer(l)!;
+        copyOut(layer, ofA, kept, 0, shape);
+        copyWithin(layer, pairs, shape);
+        copyIn(layer, ofB, kept, 0, 0, shape);
+      }
+    }
+  }
+
+  /** The tokens in these slots are others from now on. */
+  #note(slots: Int32Array, positions: Int32Array | number): void {
+    this.#numWrites++;
+    for (let i = 0; i < slots.length; i++) {
+      this.positions[slots[i]!] = typeof positions === 'number' ? positions + i : positions[i]!;
+      this.stamps[slots[i]!] = this.#numWrites;
+    }
   }
 
   /** Where as many places as there are in `at`, ascending, lie side by side and hold most of them. */
@@ -221,22 +237,6 @@ export class KvWindow {
   #layer(l: number): KvRows | null {
     const keys = this.keys[l];
     return keys ? { keys, values: this.values[l]!, keyScales: this.keyScales[l]!, valueScales: this.valueScales[l]!, numTokens: this.pageSlots } : null;
-  }
-
-  /** Consecutive slots within one page, and within one piece of `pieceLength` of the list. */
-  #runs(slots: Int32Array, pieceLength = Number.POSITIVE_INFINITY): SlotRun[] {
-    const { pageSlots } = this;
-    const runs: SlotRun[] = [];
-    for (let i = 0; i < slots.length; ) {
-      const slot = slots[i]!;
-      const page = Math.floor(slot / pageSlots);
-      const most = Math.min(slots.length - i, (page + 1) * pageSlots - slot, pieceLength - (i % pieceLength));
-      let length = 1;
-      while (length < most && slots[i + length] === slot + length) length++;
-      runs.push({ index: i, place: this.places[page]!, at: slot - page * pageSlots, length });
-      i += length;
-    }
-    return runs;
   }
 
   /** Brings the pages below `numPages` into the places below it, for the others are about to go. */
@@ -260,13 +260,4 @@ export class KvWindow {
     this.places[page] = b;
     this.places[other] = a;
   }
-}
-
-interface SlotRun {
-  /** In the list of slots. */
-  readonly index: number;
-  readonly place: number;
-  /** First slot within its page. */
-  readonly at: number;
-  readonly length: number;
 }

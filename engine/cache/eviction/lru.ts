@@ -6,6 +6,10 @@ export class Lru implements Eviction {
     return lastUse;
   }
 
+  kind(): number {
+    return 0;
+  }
+
   hit(): void {}
 
   gone(): void {}

@@ -67,11 +67,16 @@ export class ReuseTimes {
     this.#of(classId).ended(ageOf(idleMs), found);
   }
 
-  /** Of a run of this class, not used for so long: how often it is found for each ms that it is kept. */
-  worth(classId: number, idleMs: number): number {
+  /** Of a run of this class, not used for so long: how often it is found for each ms that it is kept, times what it weighs. */
+  worth(classId: number, idleMs: number, weight = 1): number {
     const age = ageOf(idleMs);
-    // Within an age as between ages of which nothing is known: half of it at twice the time.
-    return (this.#of(classId).worth(age) * startOf(age)) / Math.max(1, idleMs);
+    // Within an age as between ages of which nothing is known: half of it at twice the time. A product of two floats is exact: see `kind`.
+    return Math.fround(this.#of(classId).worth(age)) * Math.fround((weight * startOf(age)) / Math.max(1, idleMs));
+  }
+
+  /** Of two runs that have it in common the same one is worth more whatever is learnt, or neither is. */
+  kind(classId: number, idleMs: number): number {
+    return NUM_AGES * classId + ageOf(idleMs);
   }
 
   #of(classId: number): Ages {

@@ -23,11 +23,15 @@ export class Utility implements Eviction {
     this.#bytesPerToken = bytesPerToken;
   }
 
-  worth(node: TreeNode, now: number): number {
+  worth(node: TreeNode, now: number, youngest?: number): number {
     const numTokens = node.tokenIds.length;
     const cost = numTokens * (1 + (node.startIndex + numTokens / 2) / DOUBLED_AT);
     const bytes = node.slots ? node.slots.length * this.#bytesPerToken : node.stored!.bytes;
-    return (this.#times.worth(this.#classOf(node), now - node.lastUse) * cost) / bytes;
+    return this.#times.worth(this.#classOf(node, youngest), now - node.lastUse, cost / bytes);
+  }
+
+  kind(node: TreeNode, now: number, youngest: number): number {
+    return this.#times.kind(this.#classOf(node, youngest), now - node.lastUse);
   }
 
   hit(node: TreeNode, idleMs: number): void {
@@ -45,19 +49,20 @@ export class Utility implements Eviction {
    * lane, answers are not); whether it was found before: what has been found once is mostly found again; and whether its text has
    * gone on in another way since.
    */
-  #classOf(node: TreeNode): number {
+  #classOf(node: TreeNode, youngest?: number): number {
     const tag = this.#tags.get(node.tag) ?? this.#tags.size;
     if (tag === this.#tags.size) this.#tags.set(node.tag, tag);
-    return 8 * tag + 4 * Number(isPrefill(node.tokenIds.at(-1)!)) + 2 * Number(this.#found.has(node)) + Number(isSuperseded(node));
+    return 8 * tag + 4 * Number(isPrefill(node.tokenIds.at(-1)!)) + 2 * Number(this.#found.has(node)) + Number(isSuperseded(node, youngest));
   }
 }
 
 /** Files part in their headers, not later: what parts there does not replace each other. */
 const LONGEST_HEADER = 64;
 
-/** Whether a younger run goes on from the same place, within a file or behind it: mostly the text as it is since an edit. */
-function isSuperseded(node: TreeNode): boolean {
+/** Whether a younger run goes on from the same place, within a file or behind it: mostly the text as it is since an edit. `youngest`: see Eviction, where it is known. */
+function isSuperseded(node: TreeNode, youngest?: number): boolean {
   if (node.startIndex < LONGEST_HEADER) return false;
+  if (youngest !== undefined) return youngest > node.lastUse;
   for (const other of node.parent!.children.values()) if (other.lastUse > node.lastUse) return true;
   return false;
 }
