@@ -73,13 +73,10 @@ export class Admission {
     return null;
   }
 
-  /** Whether a sequence may be the one that attends to parts of its context; one of a lower class gives way to it. */
+  /** Whether a sequence may be the one that attends to parts of its context: there is no other, or one that gives way to it. */
   mayBeLong(sequence: Sequence): boolean {
     const { long } = this;
-    if (!long) return true;
-    if (!this.#givesWay(long, sequence)) return false;
-    this.preempt(long);
-    return true;
+    return !long || this.#givesWay(long, sequence);
   }
 
   /** Gives a waiting sequence a lease when all it has to compute fits beside what the running ones have still to compute; a `sparse` one needs no room for all of it. */
@@ -90,9 +87,10 @@ export class Admission {
       if (this.#batch.computesFor(sequence, numCached)) return null;
       const room = sparse ? this.#cache.availableBeside(numTokens) : this.#cache.available;
       const wanted = sparse ? this.#cache.sparse.room.slotsFor(numTokens) : numTokens - numFree;
+      const other = sparse ? this.long : null;
       const fits = room - this.#reserved(this.running) >= wanted;
-      if (fits && this.running.size < MAX_RUNNING) break;
-      const victim = this.lowest();
+      if (fits && !other && this.running.size < MAX_RUNNING) break;
+      const victim = other ?? this.lowest();
       if (!victim || !this.#givesWay(victim, sequence) || !this.#fitsWithout(sequence, { wanted, room, path })) return null;
       this.preempt(victim);
     }

@@ -1,9 +1,13 @@
 /** Who runs when: classes, ageing, first tokens, leaders, preemption, aborts. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
 import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import { fakeShape } from './fakeRunner.ts';
-import { ask, drain, harness, tokens, type Watched } from './harness.ts';
+import { ask, drain, harness, kernelShare, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
 
 const alone = (prompt: number[], maxTokens: number): number[] => runAlone(prompt, { maxTokens }, { maxContext: 1e9, capacity: 1e9 }).tokenIds;
@@ -318,6 +322,33 @@ test.each([0, 100])('nobody gives way to one that finds no room all the same (%i
   expect(next.ended).toBe('length');
 });
 
+test('a context longer than the window gives way to another one only where that runs then', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-gives-way-'));
+  const spillFile = new SpillFile(folder, 10_000_000, () => {});
+  onTestFinished(() => {
+    spillFile.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const { engine } = harness({ slots: 1024, tokenBudget: 256, spillFile });
+  const answer = ask(engine, tokens(100, 1), { maxTokens: 80 });
+  await engine.step();
+  const summary = ask(engine, tokens(1500, 2), { priority: 'summary', maxTokens: 100 });
+  // Then the answer has some of what a second one would need.
+  while (answer.tokenIds.length < 40) await engine.step();
+  const said = summary.tokenIds.length;
+  expect(said).toBeGreaterThan(0);
+  const next = ask(engine, tokens(1500, 3), { maxTokens: 1 });
+  for (let i = 0; i < 20; i++) await engine.step();
+  expect([summary, next].map(({ sequence }) => sequence.status)).toEqual(['running', 'waiting']);
+  expect(summary.tokenIds.length).toBe(said + 20);
+  expect(engine.stats().events.preemptions).toBe(0);
+  while (!answer.ended) await engine.step();
+  await engine.step();
+  expect([summary, next].map(({ sequence }) => sequence.status)).toEqual(['waiting', 'running']);
+  await drain(engine);
+  expect([answer, summary, next].map(({ ended }) => ended)).toEqual(['length', 'length', 'length']);
+});
+
 test('preemption keeps the work done: who gives up its place computes nothing twice', async () => {
   const { engine, runner } = harness({ slots: 8192, tokenBudget: 512 });
   const summaries = Array.from({ length: 16 }, (_, i) => ask(engine, tokens(50, i), { priority: 'summary', maxTokens: 20 }));
@@ -385,15 +416,16 @@ test('what a token sets off may add and abort', async () => {
 test('a lower ceiling preempts and demotes at once; a higher one lets the window grow', async () => {
   const { engine } = harness({ slots: 3000, tokenBudget: 256 });
   const bytes = kvBytesPerToken(fakeShape());
+  const kernels = kernelShare({}, fakeShape());
   const asked = [1, 2, 3].map((i) => ask(engine, tokens(600, i), { maxTokens: 20 }));
   for (let i = 0; i < 9; i++) await engine.step();
   expect(engine.stats().windowSlots.total).toBeGreaterThan(1800);
-  engine.setMaxBytes(700 * bytes);
+  engine.setMaxBytes(700 * bytes + kernels);
   engine.checkIntegrity();
   expect(engine.stats().windowBytes + engine.stats().storeBytes).toBeLessThanOrEqual(700 * bytes);
   expect(engine.stats().requests).toMatchObject({ waiting: 2, running: 1 });
   for (let i = 0; i < 4; i++) await engine.step();
-  engine.setMaxBytes(4000 * bytes);
+  engine.setMaxBytes(4000 * bytes + kernels);
   await drain(engine);
   for (const [i, one] of asked.entries()) expect(one.tokenIds).toEqual(alone(tokens(600, i + 1), 20));
 });
