@@ -175,7 +175,7 @@ export class StepBuilder {
     const inPrefill = sequence.laneAt(this.#admission.lookUp(sequence)) === 'prefill';
     const mayBeLate = inPrefill ? standing === 'late' : urgent && this.#isOverdue(sequence, now) && now - this.#besideAt >= OVERDUE_MS;
     if (isLate && !mayBeLate) return;
-    const lease = this.#admission.running.get(sequence) ?? this.#admit(sequence, budget);
+    const lease = this.#admission.running.get(sequence) ?? this.#admit(sequence, frame);
     if (!lease) return;
     this.#hop(sequence, lease);
     const at = numComputed(lease);
@@ -271,9 +271,8 @@ export class StepBuilder {
     return byService(now, { givesToken, served }, this.#policies);
   }
 
-  #admit(sequence: Sequence, budget: TokenBudget): Lease | null {
-    const place = rank(sequence, this.#policies);
-    if (place >= this.#refused) return null;
+  #admit(sequence: Sequence, { budget, now }: Frame): Lease | null {
+    if (this.#admission.place(sequence) >= this.#refused) return null;
     const isLong = this.#admission.isLong(sequence);
     if (isLong && (sequence.priority === 'idle' || sequence.tokenIds.length > this.#cache.sparse.room.capacity)) {
       this.#end(sequence, sequence.numGenerated > 0 ? 'length' : tooLarge(sequence.tokenIds.length, this.#cache));
@@ -288,7 +287,7 @@ export class StepBuilder {
       if (!isLong) this.#shifted?.plan(sequence);
     }
     // Who cannot run now must not be overtaken for ever by others of its class, which fit or share a step where it does not.
-    else if (!this.#batch.computesFor(sequence, this.#admission.lookUp(sequence))) this.#refused = place;
+    else if (!this.#batch.computesFor(sequence, this.#admission.lookUp(sequence))) this.#refused = mayJoin ? this.#admission.refuse(sequence, isLong, now) : rank(sequence, this.#policies);
     return lease;
   }
 

@@ -349,6 +349,52 @@ test('a context longer than the window gives way to another one only where that 
   expect([answer, summary, next].map(({ ended }) => ended)).toEqual(['length', 'length', 'length']);
 });
 
+/** Chats without end, of which one runs at any moment, and completions of so many tokens, from some second on; a summary, asked for after a second unless not at all, has no room beside a chat. */
+async function besideChats({ typed = 0, typedFrom = 0, summarised = true }: { typed?: number; typedFrom?: number; summarised?: boolean }): Promise<{ summary: Watched | null; numChats: number; waits: { chat: number; completion: number } }> {
+  const { engine, clock, runner } = harness({ slots: 1000, tokenBudget: 256 });
+  runner.beforeRun = () => {
+    clock.now += 100;
+  };
+  const chats: Watched[] = [];
+  const completions: Watched[] = [];
+  let summary: Watched | null = null;
+  const waits = { chat: 0, completion: 0 };
+  for (let seed = 1; clock.now < 60_000; ) {
+    const open = chats.filter(({ ended }) => !ended);
+    // The next one comes in the midst of the last.
+    if (open.length === 0 || (open.length === 1 && open[0]!.tokenIds.length === 30)) chats.push(ask(engine, tokens(300, seed++), { maxTokens: 60 }));
+    if (typed > 0 && clock.now >= 1000 * typedFrom && completions.every(({ ended }) => ended)) completions.push(ask(engine, tokens(typed, seed++), { priority: 'completion', maxTokens: 20 }));
+    if (summarised && clock.now >= 1000) summary ??= ask(engine, tokens(750, 60), { priority: 'summary', maxTokens: 20 });
+    await engine.step();
+    engine.checkIntegrity();
+    for (const { sequence } of [...chats, ...completions]) {
+      if (sequence.status !== 'waiting') continue;
+      const kind = sequence.priority === 'chat' ? 'chat' : 'completion';
+      waits[kind] = Math.max(waits[kind], clock.now - sequence.lastServedAt);
+    }
+  }
+  return { summary, numChats: chats.filter(({ ended }) => ended).length, waits };
+}
+
+test.each([0, 100])('a summary has most of the window once chats have left it none for long, and they have theirs back (completions of %i tokens)', async (typed) => {
+  const usual = await besideChats({ typed, summarised: false });
+  const { summary, numChats, waits } = await besideChats({ typed });
+  expect(summary!.ended).toBe('length');
+  expect(summary!.tokenIds).toEqual(alone(tokens(750, 60), 20));
+  expect(waits.completion).toBe(usual.waits.completion);
+  // For what was left of a chat, and for the summary.
+  expect(waits.chat).toBeLessThan(10_000);
+  expect(numChats).toBeGreaterThan(usual.numChats - 4);
+});
+
+test.each([0, 31.5])('chats do not wait for a summary to which completions leave no room, from second %d on', async (typedFrom) => {
+  const usual = await besideChats({ typed: 300, typedFrom, summarised: false });
+  const { summary, numChats, waits } = await besideChats({ typed: 300, typedFrom });
+  expect(summary!.ended).toBeNull();
+  expect(waits.completion).toBe(usual.waits.completion);
+  expect(numChats).toBeGreaterThan(usual.numChats - 2);
+});
+
 test('preemption keeps the work done: who gives up its place computes nothing twice', async () => {
   const { engine, runner } = harness({ slots: 8192, tokenBudget: 512 });
   const summaries = Array.from({ length: 16 }, (_, i) => ask(engine, tokens(50, i), { priority: 'summary', maxTokens: 20 }));
