@@ -4,12 +4,14 @@
  *
  * - Preempt: when slots run out, the running sequence of the lowest standing gives up its lease. Its computed tokens
  *   stay in the tree; it waits and resumes where it was. The sequence of the highest standing always gets through.
+ * - Favour: a summary, one at a time, to which chats have left no room for long counts as one of them. New ones wait for it, and
+ *   do not take back what it has got then. Completions wait for nobody.
  */
 import type { KvCache } from './cache/kvCache.ts';
 import type { Match } from './cache/prefixTree.ts';
 import { type Lease, numComputed, numHeld, numLeased } from './cache/lease.ts';
 import type { Policies } from './policies/policies.ts';
-import { byStanding, rank } from './policies/priorities.ts';
+import { byStanding, isDueRoom, rank } from './policies/priorities.ts';
 import { isDecode, reusable } from './schedule.ts';
 import type { Sequence } from './sequence.ts';
 import type { StepBatch } from './stepBatch.ts';
@@ -17,21 +19,29 @@ import type { StepBatch } from './stepBatch.ts';
 /** Sequences that hold a lease at once. */
 const MAX_RUNNING = 16;
 
+/** Slots that one that waits wants beside what is held of its path, and those that there are. */
+interface Needs {
+  readonly path: Match;
+  readonly wanted: number;
+  readonly room: number;
+}
+
 export class Admission {
   readonly waiting = new Set<Sequence>();
   readonly running = new Map<Sequence, Lease>();
   numPreemptions = 0;
-  readonly standing: ReturnType<typeof byStanding>;
+  readonly standing = byStanding<Sequence>((sequence) => this.place(sequence));
   readonly #cache: KvCache;
   readonly #policies: Policies;
   readonly #batch: StepBatch;
+  /** The summary that counts as a chat, until it ends or gives way. */
+  #favoured: Sequence | null = null;
 
   /** `batch`: the step being put together, which those leave who give up their lease. */
   constructor(cache: KvCache, policies: Policies, batch: StepBatch) {
     this.#cache = cache;
     this.#policies = policies;
     this.#batch = batch;
-    this.standing = byStanding(policies);
   }
 
   *sequences(): Generator<Sequence> {
@@ -46,6 +56,11 @@ export class Admission {
   remove(sequence: Sequence): void {
     this.#giveUp(sequence);
     this.waiting.delete(sequence);
+  }
+
+  /** Place of its class where room is shared out, 0 the highest. */
+  place(sequence: Sequence): number {
+    return rank(sequence === this.#favoured && sequence.priority === 'summary' ? { priority: 'chat' } : sequence, this.#policies);
   }
 
   isRunningDecode(sequence: Sequence): boolean {
@@ -73,27 +88,25 @@ export class Admission {
     return null;
   }
 
-  /** Whether a sequence may be the one that attends to parts of its context; one of a lower class gives way to it. */
+  /** Whether a sequence may be the one that attends to parts of its context: there is no other, or one that gives way to it. */
   mayBeLong(sequence: Sequence): boolean {
     const { long } = this;
-    if (!long) return true;
-    if (!this.#givesWay(long, sequence)) return false;
-    this.preempt(long);
-    return true;
+    return !long || this.#givesWay(long, sequence);
   }
 
   /** Gives a waiting sequence a lease when all it has to compute fits beside what the running ones have still to compute; a `sparse` one needs no room for all of it. */
   admit(sequence: Sequence, sparse = false): Lease | null {
     const numTokens = sequence.tokenIds.length;
     for (;;) {
-      const { numTokens: numCached, numFree, path } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
-      if (this.#batch.computesFor(sequence, numCached)) return null;
-      const room = sparse ? this.#cache.availableBeside(numTokens) : this.#cache.available;
-      const wanted = sparse ? this.#cache.sparse.room.slotsFor(numTokens) : numTokens - numFree;
-      const fits = room - this.#reserved(this.running) >= wanted;
-      if (fits && this.running.size < MAX_RUNNING) break;
-      const victim = this.lowest();
-      if (!victim || !this.#givesWay(victim, sequence) || !this.#fitsWithout(sequence, { wanted, room, path })) return null;
+      const needs = this.#needs(sequence, sparse);
+      if (this.#batch.computesFor(sequence, needs.path.numTokens)) return null;
+      const other = sparse ? this.long : null;
+      const fits = needs.room - this.#reserved(this.running) >= needs.wanted;
+      if (fits && !other && this.running.size < MAX_RUNNING) break;
+      const victim = other ?? this.lowest();
+      if (!victim || !this.#givesWay(victim, sequence)) return null;
+      // None gives way for nothing.
+      if (!this.#fitsBeside(needs, (one) => !this.#givesWay(one, sequence))) return null;
       this.preempt(victim);
     }
     if (sparse) this.#cache.setAside(numTokens, this.#batch.newSlots());
@@ -103,6 +116,16 @@ export class Admission {
     sequence.status = 'running';
     if (sparse) sequence.inParts = true;
     return lease;
+  }
+
+  /** One that waits has found no room. Returns the place from which on others are to leave it what comes free. */
+  refuse(sequence: Sequence, sparse: boolean, now: number): number {
+    if (!this.#favoured || this.#favoured === sequence) {
+      // Beside completions it has to fit: chats would wait for nothing.
+      const isDue = isDueRoom(sequence, now, this.#policies) && this.#fitsBeside(this.#needs(sequence, sparse), ({ priority }) => priority === 'completion');
+      this.#favoured = isDue ? sequence : null;
+    }
+    return this.place(sequence);
   }
 
   /** The running one of the lowest standing. */
@@ -119,15 +142,22 @@ export class Admission {
     this.numPreemptions++;
   }
 
-  /** Whether a running sequence makes room for one that waits: a lower class for a higher one. */
+  /** Whether a running sequence makes room for one that waits: a lower class for a higher one. Who is favoured gets what comes free, and no more. */
   #givesWay(victim: Sequence, sequence: Sequence): boolean {
     if (!this.#policies.preemption && victim.priority !== 'idle') return false;
-    return rank(victim, this.#policies) > rank(sequence, this.#policies);
+    return this.place(victim) > rank(sequence, this.#policies);
   }
 
-  /** Whether a sequence that wants so many slots beside what is held of its path would run if all gave way that do: none is to for nothing. `room`: with all of them. */
-  #fitsWithout(sequence: Sequence, { wanted, room, path }: { wanted: number; room: number; path: Match }): boolean {
-    const staying = [...this.running].filter(([other]) => !this.#givesWay(other, sequence));
+  #needs(sequence: Sequence, sparse: boolean): Needs {
+    const numTokens = sequence.tokenIds.length;
+    const { numFree, path } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
+    if (sparse) return { path, wanted: this.#cache.sparse.room.slotsFor(numTokens), room: this.#cache.availableBeside(numTokens) };
+    return { path, wanted: numTokens - numFree, room: this.#cache.available };
+  }
+
+  /** Whether one that waits would have what it needs if of the running ones only these stayed. */
+  #fitsBeside({ wanted, room, path }: Needs, stays: (sequence: Sequence) => boolean): boolean {
+    const staying = [...this.running].filter(([other]) => stays(other));
     const inFlight = staying.reduce((sum, [other]) => sum + (this.#batch.get(other)?.newSlots.length ?? 0), 0);
     const freed = this.#cache.numReferenced - numHeld(staying.map(([, lease]) => lease), path) - inFlight;
     return staying.length < MAX_RUNNING && room + freed - this.#reserved(staying) >= wanted;
@@ -149,6 +179,7 @@ export class Admission {
 
   /** Takes a sequence out of the running ones and out of the step being put together. */
   #giveUp(sequence: Sequence): void {
+    if (sequence === this.#favoured) this.#favoured = null;
     const lease = this.running.get(sequence);
     if (!lease) return;
     const scheduled = this.#batch.delete(sequence);

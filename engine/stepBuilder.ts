@@ -80,7 +80,7 @@ export class StepBuilder {
   /** When a prompt has gone on last by a part that others had to wait for. */
   #partAt = Number.NEGATIVE_INFINITY;
   // Of the step under way:
-  /** Place of the highest class of which one that waits has found no room: none of it, or of lower ones, gets any. */
+  /** Place of the highest class of which one that waits cannot run yet: none of it, or of lower ones, begins to. */
   #refused = 0;
   /** A prompt is in the prefill lane, whose scratch holds one. */
   #prefilling = false;
@@ -175,7 +175,7 @@ export class StepBuilder {
     const inPrefill = sequence.laneAt(this.#admission.lookUp(sequence)) === 'prefill';
     const mayBeLate = inPrefill ? standing === 'late' : urgent && this.#isOverdue(sequence, now) && now - this.#besideAt >= OVERDUE_MS;
     if (isLate && !mayBeLate) return;
-    const lease = this.#admission.running.get(sequence) ?? this.#admit(sequence, budget);
+    const lease = this.#admission.running.get(sequence) ?? this.#admit(sequence, frame);
     if (!lease) return;
     this.#hop(sequence, lease);
     const at = numComputed(lease);
@@ -271,23 +271,23 @@ export class StepBuilder {
     return byService(now, { givesToken, served }, this.#policies);
   }
 
-  #admit(sequence: Sequence, budget: TokenBudget): Lease | null {
-    const place = rank(sequence, this.#policies);
-    if (place >= this.#refused || !joins(sequence, budget, { cache: this.#cache, policies: this.#policies, running: this.#admission.running })) return null;
+  #admit(sequence: Sequence, { budget, now }: Frame): Lease | null {
+    if (this.#admission.place(sequence) >= this.#refused) return null;
     const isLong = this.#admission.isLong(sequence);
     if (isLong && (sequence.priority === 'idle' || sequence.tokenIds.length > this.#cache.sparse.room.capacity)) {
       this.#end(sequence, sequence.numGenerated > 0 ? 'length' : tooLarge(sequence.tokenIds.length, this.#cache));
       return null;
     }
     if (isLong && !this.#admission.mayBeLong(sequence)) return null;
+    const mayJoin = joins(sequence, budget, { cache: this.#cache, policies: this.#policies, running: this.#admission.running });
     // The ceiling may have changed since it came.
-    this.#limitPrefill(sequence, isLong, this.#admission.lookUp(sequence));
-    const lease = this.#admission.admit(sequence, isLong);
+    if (mayJoin) this.#limitPrefill(sequence, isLong, this.#admission.lookUp(sequence));
+    const lease = mayJoin ? this.#admission.admit(sequence, isLong) : null;
     if (lease) {
       if (!isLong) this.#shifted?.plan(sequence);
     }
-    // What does not fit now must not be overtaken for ever by smaller ones of its class.
-    else if (!this.#batch.computesFor(sequence, this.#admission.lookUp(sequence))) this.#refused = place;
+    // Who cannot run now must not be overtaken for ever by others of its class, which fit or share a step where it does not.
+    else if (!this.#batch.computesFor(sequence, this.#admission.lookUp(sequence))) this.#refused = mayJoin ? this.#admission.refuse(sequence, isLong, now) : rank(sequence, this.#policies);
     return lease;
   }
 

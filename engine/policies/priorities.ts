@@ -1,6 +1,6 @@
 /**
- * PURE: who goes first. Two orders: `standing` decides who may take memory from whom and never changes, so that the
- * one at the top always gets through; `level` decides who is served next and rises with waiting, so that no class starves.
+ * PURE: who goes first. Two orders: `standing` decides who may take memory from whom and does not change from step to step, so that
+ * the one at the top always gets through; `level` decides who is served next and rises with waiting, so that no class starves.
  */
 import { ALL_POLICIES, type Policies } from './policies.ts';
 import type { Priority } from '../protocol.ts';
@@ -8,6 +8,8 @@ import type { Priority } from '../protocol.ts';
 const CLASSES: readonly Priority[] = ['completion', 'chat', 'summary', 'idle'];
 /** Waiting this long without being served lifts a sequence by one class. */
 export const AGEING_MS = 2000;
+/** A summary that has waited so long is short of room because chats have it. Much longer than for its turn: they wait for all of it then. */
+const ROOM_AGEING_MS = 15 * AGEING_MS;
 
 interface Ranked {
   readonly priority: Priority;
@@ -22,9 +24,14 @@ export function rank(sequence: Pick<Ranked, 'priority'>, { classes }: Pick<Polic
   return classes || sequence.priority === 'idle' ? CLASSES.indexOf(sequence.priority) : 0;
 }
 
-/** Negative when `a` stands above `b`: class, then arrival. */
-export function byStanding(policies: Pick<Policies, 'classes'> = ALL_POLICIES): (a: Ranked, b: Ranked) => number {
-  return (a, b) => rank(a, policies) - rank(b, policies) || a.arrivalIndex - b.arrivalIndex;
+/** Negative when `a` stands above `b`: class, then arrival. `place`: of a sequence's class. */
+export function byStanding<S extends Ranked>(place: (sequence: S) => number = (sequence) => rank(sequence, ALL_POLICIES)): (a: S, b: S) => number {
+  return (a, b) => place(a) - place(b) || a.arrivalIndex - b.arrivalIndex;
+}
+
+/** Whether a summary that finds no room has waited for so long that chats are to leave it some. */
+export function isDueRoom({ priority, lastServedAt }: Ranked, now: number, { ageing }: Pick<Policies, 'ageing'>): boolean {
+  return ageing && priority === 'summary' && now - lastServedAt >= ROOM_AGEING_MS;
 }
 
 /** 0 is a completion just arrived, lower is more urgent. */

@@ -1,9 +1,13 @@
 /** Who runs when: classes, ageing, first tokens, leaders, preemption, aborts. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
 import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import { fakeShape } from './fakeRunner.ts';
-import { ask, drain, harness, tokens, type Watched } from './harness.ts';
+import { ask, drain, harness, kernelShare, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
 
 const alone = (prompt: number[], maxTokens: number): number[] => runAlone(prompt, { maxTokens }, { maxContext: 1e9, capacity: 1e9 }).tokenIds;
@@ -318,6 +322,79 @@ test.each([0, 100])('nobody gives way to one that finds no room all the same (%i
   expect(next.ended).toBe('length');
 });
 
+test('a context longer than the window gives way to another one only where that runs then', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-gives-way-'));
+  const spillFile = new SpillFile(folder, 10_000_000, () => {});
+  onTestFinished(() => {
+    spillFile.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const { engine } = harness({ slots: 1024, tokenBudget: 256, spillFile });
+  const answer = ask(engine, tokens(100, 1), { maxTokens: 80 });
+  await engine.step();
+  const summary = ask(engine, tokens(1500, 2), { priority: 'summary', maxTokens: 100 });
+  // Then the answer has some of what a second one would need.
+  while (answer.tokenIds.length < 40) await engine.step();
+  const said = summary.tokenIds.length;
+  expect(said).toBeGreaterThan(0);
+  const next = ask(engine, tokens(1500, 3), { maxTokens: 1 });
+  for (let i = 0; i < 20; i++) await engine.step();
+  expect([summary, next].map(({ sequence }) => sequence.status)).toEqual(['running', 'waiting']);
+  expect(summary.tokenIds.length).toBe(said + 20);
+  expect(engine.stats().events.preemptions).toBe(0);
+  while (!answer.ended) await engine.step();
+  await engine.step();
+  expect([summary, next].map(({ sequence }) => sequence.status)).toEqual(['waiting', 'running']);
+  await drain(engine);
+  expect([answer, summary, next].map(({ ended }) => ended)).toEqual(['length', 'length', 'length']);
+});
+
+/** Chats without end, of which one runs at any moment, and completions of so many tokens, from some second on; a summary, asked for after a second unless not at all, has no room beside a chat. */
+async function besideChats({ typed = 0, typedFrom = 0, summarised = true }: { typed?: number; typedFrom?: number; summarised?: boolean }): Promise<{ summary: Watched | null; numChats: number; waits: { chat: number; completion: number } }> {
+  const { engine, clock, runner } = harness({ slots: 1000, tokenBudget: 256 });
+  runner.beforeRun = () => {
+    clock.now += 100;
+  };
+  const chats: Watched[] = [];
+  const completions: Watched[] = [];
+  let summary: Watched | null = null;
+  const waits = { chat: 0, completion: 0 };
+  for (let seed = 1; clock.now < 60_000; ) {
+    const open = chats.filter(({ ended }) => !ended);
+    // The next one comes in the midst of the last.
+    if (open.length === 0 || (open.length === 1 && open[0]!.tokenIds.length === 30)) chats.push(ask(engine, tokens(300, seed++), { maxTokens: 60 }));
+    if (typed > 0 && clock.now >= 1000 * typedFrom && completions.every(({ ended }) => ended)) completions.push(ask(engine, tokens(typed, seed++), { priority: 'completion', maxTokens: 20 }));
+    if (summarised && clock.now >= 1000) summary ??= ask(engine, tokens(750, 60), { priority: 'summary', maxTokens: 20 });
+    await engine.step();
+    engine.checkIntegrity();
+    for (const { sequence } of [...chats, ...completions]) {
+      if (sequence.status !== 'waiting') continue;
+      const kind = sequence.priority === 'chat' ? 'chat' : 'completion';
+      waits[kind] = Math.max(waits[kind], clock.now - sequence.lastServedAt);
+    }
+  }
+  return { summary, numChats: chats.filter(({ ended }) => ended).length, waits };
+}
+
+test.each([0, 100])('a summary has most of the window once chats have left it none for long, and they have theirs back (completions of %i tokens)', async (typed) => {
+  const usual = await besideChats({ typed, summarised: false });
+  const { summary, numChats, waits } = await besideChats({ typed });
+  expect(summary!.ended).toBe('length');
+  expect(summary!.tokenIds).toEqual(alone(tokens(750, 60), 20));
+  expect(waits.completion).toBe(usual.waits.completion);
+  // For what was left of a chat, and for the summary.
+  expect(waits.chat).toBeLessThan(10_000);
+  expect(numChats).toBeGreaterThan(usual.numChats - 4);
+});
+
+test.each([0, 31.5])('chats do not wait for a summary to which completions leave no room, from second %d on', async (typedFrom) => {
+  const usual = await besideChats({ typed: 300, typedFrom, summarised: false });
+  const { summary, numChats, waits } = await besideChats({ typed: 300, typedFrom });
+  expect(summary!.ended).toBeNull();
+  expect(waits.completion).toBe(usual.waits.completion);
+  expect(numChats).toBeGreaterThan(usual.numChats - 2);
+});
+
 test('preemption keeps the work done: who gives up its place computes nothing twice', async () => {
   const { engine, runner } = harness({ slots: 8192, tokenBudget: 512 });
   const summaries = Array.from({ length: 16 }, (_, i) => ask(engine, tokens(50, i), { priority: 'summary', maxTokens: 20 }));
@@ -385,15 +462,16 @@ test('what a token sets off may add and abort', async () => {
 test('a lower ceiling preempts and demotes at once; a higher one lets the window grow', async () => {
   const { engine } = harness({ slots: 3000, tokenBudget: 256 });
   const bytes = kvBytesPerToken(fakeShape());
+  const kernels = kernelShare({}, fakeShape());
   const asked = [1, 2, 3].map((i) => ask(engine, tokens(600, i), { maxTokens: 20 }));
   for (let i = 0; i < 9; i++) await engine.step();
   expect(engine.stats().windowSlots.total).toBeGreaterThan(1800);
-  engine.setMaxBytes(700 * bytes);
+  engine.setMaxBytes(700 * bytes + kernels);
   engine.checkIntegrity();
   expect(engine.stats().windowBytes + engine.stats().storeBytes).toBeLessThanOrEqual(700 * bytes);
   expect(engine.stats().requests).toMatchObject({ waiting: 2, running: 1 });
   for (let i = 0; i < 4; i++) await engine.step();
-  engine.setMaxBytes(4000 * bytes);
+  engine.setMaxBytes(4000 * bytes + kernels);
   await drain(engine);
   for (const [i, one] of asked.entries()) expect(one.tokenIds).toEqual(alone(tokens(600, i + 1), 20));
 });

@@ -2,7 +2,7 @@
 import { expect, test, vi } from 'vitest';
 import { KvWindow } from '../../engine/cache/window.ts';
 import type { Policies } from '../../engine/policies/policies.ts';
-import { ask, drain, type Harness, harness, tokens } from './harness.ts';
+import { ask, drain, type Harness, harness, tokens, type Watched } from './harness.ts';
 
 const SMALL = { a: 14, b: 0.8, c: 0.001 };
 const BIG = { a: 70, b: 4, c: 0.003 };
@@ -106,6 +106,31 @@ test('summaries whose windows differ are not starved by a chat, whichever of the
   while (summaries.some(({ ended }) => !ended) && h.clock.now - start < 180_000) await h.engine.step();
   expect(summaries.map(({ ended }) => ended)).toEqual(['length', 'length']);
   expect(chat.ended).toBeNull();
+});
+
+test.each(['its own', 'theirs'])('a long summary has its turn, however many short ones come after it and share their steps: client %s', async (client) => {
+  const h = machine(SMALL);
+  await learn(h);
+  // As a folder has its files summarised: the next one comes when one has ended.
+  const files: Watched[] = [];
+  const next = (): number => files.push(ask(h.engine, tokens(300, files.length), { clientId: 'folder', priority: 'summary', maxTokens: 30 }));
+  const step = async (): Promise<void> => {
+    if (files.filter(({ ended }) => !ended).length < 4) next();
+    await h.engine.step();
+  };
+  while (files.length < 6) await step();
+  const long = ask(h.engine, tokens(9000, 60), { priority: 'summary', maxTokens: 30, ...(client === 'theirs' ? { clientId: 'folder' } : {}) });
+  await step();
+  expect(long.sequence.status).toBe('waiting');
+  const chat = ask(h.engine, tokens(100, 61), { maxTokens: 2 });
+  while (long.sequence.status === 'waiting' && files.length < 50) await step();
+  // Those that ran have ended first, and a chat is not held up.
+  expect(files.length).toBeLessThan(14);
+  expect(chat.ended).toBe('length');
+  while (!long.ended && files.length < 50) await step();
+  expect(long.ended).toBe('length');
+  await drain(h.engine);
+  expect(files.every(({ ended }) => ended === 'length')).toBe(true);
 });
 
 test.each([['small', SMALL, 500], ['big', BIG, 900]] as const)('eight chats about eight files: whoever reads an answer does not wait for the prompts of all the others (%s)', async (_, costs, most) => {

@@ -1,7 +1,8 @@
 /** The scheduler's pure policies of order: leader, priorities. The scheduler itself is tested in test/engine. */
 import { expect, test } from 'vitest';
 import { follows } from '../../engine/policies/leader.ts';
-import { AGEING_MS, byService, byStanding, level } from '../../engine/policies/priorities.ts';
+import { ALL_POLICIES } from '../../engine/policies/policies.ts';
+import { AGEING_MS, byService, byStanding, isDueRoom, level, rank } from '../../engine/policies/priorities.ts';
 import type { Priority } from '../../engine/protocol.ts';
 
 const one = (priority: Priority, arrivalIndex: number, lastServedAt = 0) => ({ priority, arrivalIndex, lastServedAt });
@@ -9,6 +10,14 @@ const one = (priority: Priority, arrivalIndex: number, lastServedAt = 0) => ({ p
 test('standing: class, then arrival, whatever the time', () => {
   const all = [one('summary', 0), one('completion', 3), one('idle', 1), one('completion', 2), one('chat', 4)];
   expect(all.sort(byStanding()).map((s) => s.arrivalIndex)).toEqual([2, 3, 4, 0, 1]);
+  expect(all.sort(byStanding((s) => (s.arrivalIndex === 0 ? 1 : rank(s, ALL_POLICIES)))).map((s) => s.arrivalIndex)).toEqual([2, 3, 0, 4, 1]);
+});
+
+test('chats are to leave room to a summary that has waited for long, and to nobody else', () => {
+  const waited = (priority: Priority): boolean[] => [2 * AGEING_MS, 60_000].map((now) => isDueRoom(one(priority, 0), now, ALL_POLICIES));
+  expect(waited('summary')).toEqual([false, true]);
+  for (const priority of ['completion', 'chat', 'idle'] as const) expect(waited(priority)).toEqual([false, false]);
+  expect(isDueRoom(one('summary', 0), 60_000, { ageing: false })).toBe(false);
 });
 
 test('service: waiting lifts a class, the step that gives a first token goes before', () => {
