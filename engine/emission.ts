@@ -1,32 +1,41 @@
 /**
  * From a step's logits to tokens: samples each sequence's rows, keeps what its draft had foreseen, commits what was computed, and ends
  * those that are done. Owns nothing but the way there.
+ *
+ * Where logits or K/V rows are not finite their sequence ends, and what it has of its own goes: in the tree it would be found again, and one such
+ * row in a page makes those of all who attend to the page the same, masked or not.
  */
+import { arraysOf, newKvRows } from './cache/kvRows.ts';
+import type { KvWindow } from './cache/window.ts';
+import { RequestError } from './errors.ts';
 import type { Journal } from './journal.ts';
 import type { FinishReason } from './protocol.ts';
-import { sample } from './sampler.ts';
+import { type Sampled, sample } from './sampler.ts';
 import type { Scheduled } from './schedule.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
 import type { Speculation } from './speculation/speculation.ts';
 
 export interface EmissionParties {
+  readonly window: KvWindow;
   readonly scheduler: Scheduler;
   readonly journal: Journal;
   readonly speculation: Speculation | null;
   /** Whether a sequence ends after this step: it gets no more tokens. */
   readonly isEnding: (sequence: Sequence) => boolean;
-  readonly onEnd: (sequence: Sequence, reason: FinishReason) => void;
+  readonly onEnd: (sequence: Sequence, outcome: FinishReason | RequestError) => void;
 }
 
 export class Emission {
+  readonly #window: KvWindow;
   readonly #scheduler: Scheduler;
   readonly #journal: Journal;
   readonly #speculation: Speculation | null;
   readonly #isEnding: (sequence: Sequence) => boolean;
-  readonly #end: (sequence: Sequence, reason: FinishReason) => void;
+  readonly #end: (sequence: Sequence, outcome: FinishReason | RequestError) => void;
 
-  constructor({ scheduler, journal, speculation, isEnding, onEnd }: EmissionParties) {
+  constructor({ window, scheduler, journal, speculation, isEnding, onEnd }: EmissionParties) {
+    this.#window = window;
     this.#scheduler = scheduler;
     this.#journal = journal;
     this.#speculation = speculation;
@@ -39,26 +48,39 @@ export class Emission {
     let row = 0;
     let numGenerated = 0;
     for (const part of batch) {
-      const { sequence, numLogits, startIndex, count, draft, asks } = part;
-      let reason: FinishReason | null = numLogits === 0 && !asks && startIndex + count === sequence.tokenIds.length ? 'length' : null;
+      const { sequence, numLogits, startIndex, count, draft, newSlots, asks } = part;
+      let outcome: FinishReason | RequestError | null = numLogits === 0 && !asks && startIndex + count === sequence.tokenIds.length ? 'length' : null;
+      if (!hasFiniteRows(this.#window, newSlots)) outcome = new RequestError('engineFailed', 'The model returned K/V rows that are not finite.');
       let numNew = 0;
       // Each row is sampled as if it were a step's only one. The next row counts where the draft has foreseen this token.
-      for (let i = 0; i < numLogits && !reason && !this.#isEnding(sequence); i++) {
+      for (let i = 0; i < numLogits && !outcome && !this.#isEnding(sequence); i++) {
         if (i > 0 && sequence.tokenIds.at(-1) !== draft[i - 1]) break;
         const hadNone = Number.isNaN(sequence.firstTokenAt);
-        const sampled = sample(logits.subarray((row + i) * vocabSize, (row + i + 1) * vocabSize), sequence.sampling, sequence.tokenIds, sequence.tokenIds.length, sequence.allowedIds, sequence.copied);
-        reason = sequence.append(sampled, now);
+        const sampled = sampledOf(sequence, logits.subarray((row + i) * vocabSize, (row + i + 1) * vocabSize));
+        if (sampled instanceof RequestError) {
+          outcome = sampled;
+          break;
+        }
+        outcome = sequence.append(sampled, now);
         numNew++;
         if (hadNone && !Number.isNaN(sequence.firstTokenAt)) this.#journal.firstToken(sequence);
       }
       row += numLogits;
       numGenerated += numNew;
-      const numAccepted = Math.max(0, numNew - 1);
-      this.#scheduler.commit(part, numAccepted);
       if (draft.length > 0) this.#judge(part, numNew);
-      if (reason) this.#end(sequence, reason);
+      if (outcome instanceof RequestError) this.#discard(part);
+      else this.#scheduler.commit(part, Math.max(0, numNew - 1));
+      if (outcome) this.#end(sequence, outcome);
     }
     return numGenerated;
+  }
+
+  /** Nothing of this part counts, nor of what its sequence has computed beside the tree. Its slots get zeros. */
+  #discard(part: Scheduled): void {
+    const newSlots = Int32Array.from([...part.lease.tail.splice(0), ...part.newSlots]);
+    const zeros = newKvRows(this.#window.shape, 1);
+    for (const slot of newSlots) this.#window.write(Int32Array.of(slot), zeros, 0, 0);
+    this.#scheduler.rollBack([{ ...part, newSlots }]);
   }
 
   /** A draft has been verified. `numNew`: tokens that its step gave. */
@@ -69,5 +91,31 @@ export class Emission {
     const rejected = numNew <= draft.length && sequence.tokenIds.at(-1) !== draft[numNew - 1];
     this.#speculation?.verified(sequence, numAccepted, rejected);
     this.#journal.drafted(draft.length, numAccepted);
+  }
+}
+
+/** Whether all numbers of these slots' rows are: of codes their scales. */
+function hasFiniteRows(window: KvWindow, slots: Int32Array): boolean {
+  const { keyScales, valueScales, places, pageSlots, shape } = window;
+  if (shape.kv === 'float32') return arraysOf(window.read(slots)).every((values) => values.every(Number.isFinite));
+  // The product with 0 of what is not finite is not 0.
+  let sum = 0;
+  for (const slot of slots) {
+    const first = places[Math.floor(slot / pageSlots)]! * shape.kvHeads * pageSlots + (slot % pageSlots);
+    for (let l = 0; l < shape.numLayers; l++) {
+      for (let h = 0, at = first; h < shape.kvHeads; h++, at += pageSlots) sum += 0 * keyScales[l]![at]! + 0 * valueScales[l]![at]!;
+    }
+  }
+  return sum === 0;
+}
+
+/** The next token of a sequence by these logits, [vocabSize], or why there is none. */
+function sampledOf(sequence: Sequence, logits: Float32Array): Sampled | RequestError {
+  const { sampling, tokenIds, allowedIds, copied } = sequence;
+  try {
+    return sample(logits, sampling, tokenIds, tokenIds.length, allowedIds, copied);
+  } catch (error) {
+    if (error instanceof RequestError) return error;
+    throw error;
   }
 }

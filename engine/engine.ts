@@ -138,7 +138,7 @@ export class Engine {
     this.#shifted = shiftKeys ? new ShiftedReuse(this.#cache, shiftKeys) : null;
     this.#scheduler = new Scheduler(this.#cache, this.#policies, this.#speculation, this.#shifted);
     this.#journal = new Journal(this.#cache, this.#scheduler, this.#clock());
-    this.#emission = new Emission({ scheduler: this.#scheduler, journal: this.#journal, speculation: this.#speculation, isEnding: ({ id }) => this.#ending.has(id), onEnd: (sequence, reason) => this.#end(sequence, reason) });
+    this.#emission = new Emission({ window, scheduler: this.#scheduler, journal: this.#journal, speculation: this.#speculation, isEnding: ({ id }) => this.#ending.has(id), onEnd: (sequence, outcome) => this.#end(sequence, outcome) });
     this.#planner = new StepPlanner(this.#policies, this.#clock, options.stepCosts ?? { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) }, options.tokenBudget, options.runner.numHeads);
   }
 

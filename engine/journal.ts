@@ -75,7 +75,7 @@ export class Journal {
     if (isError) return;
     // One that never ran has waited, too: leaving it out would hide who starves.
     const queueMs = (Number.isNaN(sequence.startedAt) ? now : sequence.startedAt) - sequence.arrivedAt;
-    this.#metrics.recordEnd(sequence.priority, queueMs, sequence.numGenerated > 1 ? sequence.timings().tpotMs : null);
+    this.#metrics.recordEnd(sequence.priority, queueMs, sequence.numAfterFirst > 0 ? sequence.timings().tpotMs : null);
   }
 
   stats(now: number): Pick<EngineStats, Told> {

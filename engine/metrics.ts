@@ -33,7 +33,9 @@ export class Metrics {
   readonly #firstTokens = new Durations();
   readonly #classes = { completion: new ClassDurations(), chat: new ClassDurations(), summary: new ClassDurations(), idle: new ClassDurations() };
   readonly #since: number;
+  /** In the order of their ends; the first `#numOld` of them ended too long ago to count. */
   #recent: Step[] = [];
+  #numOld = 0;
 
   /** `now`: when the engine begins. */
   constructor(now = 0) {
@@ -50,7 +52,7 @@ export class Metrics {
     this.#stepTimes.add(ms);
     for (const priority of new Set(priorities)) this.#classes[priority].step.add(ms);
     this.#recent.push({ startedAt, endedAt, ms, numGenerated });
-    if (this.#recent.length > 64 && this.#recent[0]!.endedAt < endedAt - RECENT_MS) this.#forget(endedAt);
+    this.#forget(endedAt);
   }
 
   /** Generated tokens per second of step time, over the last 10 s; 0 when there was no step. */
@@ -58,9 +60,9 @@ export class Metrics {
     this.#forget(now);
     let ms = 0;
     let numGenerated = 0;
-    for (const step of this.#recent) {
-      ms += step.ms;
-      numGenerated += step.numGenerated;
+    for (let i = this.#numOld; i < this.#recent.length; i++) {
+      ms += this.#recent[i]!.ms;
+      numGenerated += this.#recent[i]!.numGenerated;
     }
     return ms > 0 ? (numGenerated * 1000) / ms : 0;
   }
@@ -70,7 +72,7 @@ export class Metrics {
     this.#forget(now);
     const from = Math.max(this.#since, now - RECENT_MS);
     let ms = 0;
-    for (const { startedAt, endedAt } of this.#recent) ms += endedAt - Math.max(startedAt, from);
+    for (let i = this.#numOld; i < this.#recent.length; i++) ms += this.#recent[i]!.endedAt - Math.max(this.#recent[i]!.startedAt, from);
     return now > from ? Math.min(1, ms / (now - from)) : 0;
   }
 
@@ -79,7 +81,7 @@ export class Metrics {
     this.#classes[priority].firstToken.add(ttftMs);
   }
 
-  /** A request has ended. `queueMs`: to its first step, or to its end without one; `tpotMs`: null with at most one token. */
+  /** A request has ended. `queueMs`: to its first step, or to its end without one; `tpotMs`: null where no token came after the first. */
   recordEnd(priority: Priority, queueMs: number, tpotMs: number | null): void {
     this.#classes[priority].queue.add(queueMs);
     if (tpotMs !== null) this.#classes[priority].perToken.add(tpotMs);
@@ -109,8 +111,12 @@ export class Metrics {
     return this.steps === 0 ? 0 : this.#batchTokens / this.steps;
   }
 
+  /** A small model has a thousand steps a second: the list is copied when half of it is old, not at each one. */
   #forget(now: number): void {
-    this.#recent = this.#recent.filter((step) => step.endedAt >= now - RECENT_MS);
+    while (this.#numOld < this.#recent.length && this.#recent[this.#numOld]!.endedAt < now - RECENT_MS) this.#numOld++;
+    if (2 * this.#numOld <= this.#recent.length) return;
+    this.#recent = this.#recent.slice(this.#numOld);
+    this.#numOld = 0;
   }
 }
 

@@ -10,6 +10,7 @@
  * calls, so a row allocates next to nothing.
  */
 import { blend, type OtherNext } from './blending.ts';
+import { RequestError } from './errors.ts';
 import type { SamplingParams, TokenLogprob } from './protocol.ts';
 
 export type SamplerParams = Required<Pick<SamplingParams, 'temperature' | 'topP' | 'topK' | 'minP' | 'repetitionPenalty' | 'logprobs' | 'topLogprobs' | 'seed'>>;
@@ -31,14 +32,25 @@ export interface Sampled {
  * @param tokenIndex position of the new token in the sequence
  * @param allowed tokens of which it has to be one; null or none: any
  * @param other what may come next besides what the model says; mixed in before everything else
+ * @throws RequestError engineFailed where a logit, or what the parameters make of it, is not finite
  */
 export function sample(logits: Float32Array, params: SamplerParams, previous: readonly number[], tokenIndex: number, allowed: readonly number[] | null = null, other: OtherNext | null = null): Sampled {
-  const { temperature, repetitionPenalty, topLogprobs: numTop } = params;
   reserve(logits.length);
-  let max = survey(logits);
+  const max = survey(logits);
   const blended = other ? blend(logits, logSum(logits, max), max, other) : null;
   const scores = allowed?.length ? onlyThese(logits, allowed) : logits;
-  if (blended || scores !== logits) max = survey(scores);
+  try {
+    return choice(scores, blended || scores !== logits ? survey(scores) : max, params, previous, tokenIndex);
+  } finally {
+    // Also where nothing can be chosen: the next row is another sequence's.
+    if (scores !== logits) for (const id of allowed!) scores[id] = Number.NEGATIVE_INFINITY;
+    blended?.undo();
+  }
+}
+
+/** @param scores [vocabSize], the row that was surveyed last; @param max the highest of them */
+function choice(scores: Float32Array, max: number, params: SamplerParams, previous: readonly number[], tokenIndex: number): Sampled {
+  const { temperature, repetitionPenalty, topLogprobs: numTop } = params;
   const logZ = params.logprobs || numTop > 0 ? logSum(scores, max) : null;
   // What must not come is no alternative.
   const top = numTop > 0 ? highest(scores, numTop).filter((id) => scores[id]! > Number.NEGATIVE_INFINITY) : [];
@@ -50,14 +62,11 @@ export function sample(logits: Float32Array, params: SamplerParams, previous: re
     tokenId = choose(survey(scores));
     for (let i = 0; i < numChanged; i++) scores[changedIds[i]!] = changedLogits[i]!;
   }
-  const sampled = {
+  return {
     tokenId,
     logprob: logZ === null ? null : scores[tokenId]! - logZ,
     topLogprobs: top.map((id) => ({ tokenId: id, logprob: scores[id]! - logZ! })),
   };
-  if (scores !== logits) for (const id of allowed!) scores[id] = Number.NEGATIVE_INFINITY;
-  blended?.undo();
-  return sampled;
 }
 
 /** Log of the sum of exp of a row that was surveyed last. */
@@ -111,7 +120,7 @@ function reserve(vocabSize: number): void {
   sortKeys = new Float64Array(vocabSize);
 }
 
-/** Fills in `blockMax`; returns the highest of all. @throws Error on what no model in order returns */
+/** Fills in `blockMax`; returns the highest of all. @throws RequestError on what no model in order returns */
 function survey(logits: Float32Array): number {
   let highestOfAll = Number.NEGATIVE_INFINITY;
   let sound = true;
@@ -137,7 +146,7 @@ function survey(logits: Float32Array): number {
     blockMax[block] = max;
     if (max > highestOfAll) highestOfAll = max;
   }
-  if (!sound || !Number.isFinite(highestOfAll)) throw new Error('The model returned logits that are not finite.');
+  if (!sound || !Number.isFinite(highestOfAll)) throw new RequestError('engineFailed', 'The model returned logits that are not finite.');
   return highestOfAll;
 }
 

@@ -203,6 +203,11 @@ export class Sequence {
     return this.tokenIds.length - this.numPromptTokens;
   }
 
+  /** Generated tokens after the first one that counts; 0 or less before it. */
+  get numAfterFirst(): number {
+    return this.numGenerated - this.#numForced - 1;
+  }
+
   /** Prompt tokens whose K/V rows were taken over from where they stood before an edit: an approximation. */
   get shiftedTokens(): number {
     let count = 0;
@@ -276,7 +281,7 @@ export class Sequence {
 
   timings(): Timings {
     const since = (time: number, from: number): number => (Number.isNaN(time) ? 0 : time - from);
-    const numAfterFirst = this.numGenerated - this.#numForced - 1;
+    const { numAfterFirst } = this;
     return {
       queueMs: since(this.startedAt, this.arrivedAt),
       ttftMs: since(this.firstTokenAt, this.arrivedAt),

@@ -11,7 +11,7 @@ import type { Weights } from './safetensors.ts';
 const LARGE = 3;
 
 /** With a norm between bias and rotation the bias is no longer a constant of the key, and the norm bounds it anyway. */
-export function hasKeyBias(config: ModelConfig): boolean {
+function hasKeyBias(config: ModelConfig): boolean {
   return config.qkvBias && !config.qkNorm;
 }
 

@@ -1,6 +1,7 @@
 /** What is measured once per model or machine: kept as a file beside what is imported, and measured again when the way of measuring has changed. */
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { makeFolders } from '../makeFolders.ts';
 
 /**
  * What stands in the file for the same `key`, or else what `measure` says, which is written there; null is not kept.
@@ -14,10 +15,11 @@ export async function measuredOnce<T>(dir: string, name: string, key: object, me
   } catch {
     // Not measured yet, or not ours.
   }
+  // What is measured on the way may be kept there, too.
+  await makeFolders(dir).catch(() => undefined);
   const result = await measure();
   if (result === null) return null;
   try {
-    await mkdir(dir, { recursive: true });
     const draft = `${file}.${process.pid}`;
     await writeFile(draft, `${JSON.stringify({ key, result })}\n`);
     await rename(draft, file);

@@ -89,13 +89,17 @@ async function measure(ort: OnnxRuntime, folder: string, multiple: number): Prom
 
 let measuredHere: Promise<ProductForm> | null = null;
 
-/** What `folder` says of this machine, or else what measuring says, which is written there; found out once in a process. @param headBytes of the model's head in 8 bits */
+/** What `folder` says of this machine, or else what measuring says, which is written there; found out once in a process. 'rows' where measuring fails. @param headBytes of the model's head in 8 bits */
 export async function productForm(ort: OnnxRuntime, folder: string, headBytes: number): Promise<ProductForm> {
   if (await isNarrow(ort)) return 'narrow';
   // Elsewhere the runtime has no kernel of its own for blocks of 8 bits: it would make floats of the whole head in each step.
   const multiple = process.arch === 'x64' ? await numRowsTogether(ort) : null;
   if (multiple === null) return 'rows';
   if (headBytes < WORTH_BYTES) return 'blocks';
-  measuredHere ??= measure(ort, folder, multiple);
+  measuredHere ??= measure(ort, folder, multiple).catch((): ProductForm => {
+    // No model is to fail for want of a figure; the next import measures again.
+    measuredHere = null;
+    return 'rows';
+  });
   return measuredHere;
 }

@@ -1,8 +1,9 @@
 /** The engine over the fake runner: sharing, chunks, ends, failures, stop strings, statistics. */
 import { expect, test } from 'vitest';
 import { RequestError } from '../../engine/errors.ts';
+import { Sequence } from '../../engine/sequence.ts';
 import { VOCAB_SIZE } from './fakeRunner.ts';
-import { ask, drain, harness, tokens } from './harness.ts';
+import { ask, drain, harness, numberDetokenizer, tokens } from './harness.ts';
 import { runAlone } from './oracle.ts';
 
 const NO_LIMITS = { maxContext: 4096, capacity: 4096 };
@@ -208,6 +209,41 @@ test('times by class: who runs waits for nobody, who is aborted in the queue has
   expect(classes.chat.queueMs.sum).toBe(5);
   expect(classes.idle.queueMs.sum).toBe(42);
   expect(events.steps).toBe(5);
+});
+
+test('the time per token is that of requests with a token after the first one that counts', async () => {
+  const { engine, runner, clock } = harness({ slots: 512 });
+  runner.beforeRun = () => {
+    clock.now += 10;
+  };
+  /** Begins by saying again `numForced` tokens that do not count. */
+  const healed = (id: string, numForced: number, maxTokens: number): void => {
+    let left = numForced;
+    const opening = {
+      allowed: null,
+      get isSaid() {
+        return left <= 0;
+      },
+      push: () => {
+        left--;
+      },
+      hide: (text: string) => (left > 0 || numHidden++ < numForced ? '' : text),
+    };
+    let numHidden = 0;
+    engine.add(new Sequence({ id, priority: 'completion', promptIds: tokens(20), sampling: { maxTokens }, eosIds: [], detokenizer: numberDetokenizer(), opening, onToken: () => {}, onFinish: () => {}, onError: () => {} }));
+  };
+  const recorded = () => engine.stats().classes.completion.tpotMs;
+  healed('one token', 1, 1);
+  await drain(engine);
+  healed('given up', 5, 4);
+  for (let i = 0; i < 3; i++) await engine.step();
+  engine.abort('given up');
+  await drain(engine);
+  expect(engine.stats().classes.completion.queueMs.count).toBe(2);
+  expect(recorded()).toMatchObject({ count: 0, sum: 0 });
+  healed('three tokens', 2, 3);
+  await drain(engine);
+  expect(recorded()).toMatchObject({ count: 1, sum: 10 });
 });
 
 test('a doubled id and bad parameters are refused', () => {

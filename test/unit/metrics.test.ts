@@ -20,6 +20,52 @@ test('percentiles of steps, and a rate over ten seconds with work', () => {
   expect(metrics.tokensPerSecond(200_000)).toBe(0);
 });
 
+test('property: rate and utilisation are those of a plain loop over all steps, however many there were', () => {
+  const steps = fc.array(fc.record({ pause: fc.oneof(fc.nat(30), fc.nat(9000)), ms: fc.nat(800), numGenerated: fc.nat(9) }), { minLength: 1, maxLength: 300 });
+  fc.assert(
+    fc.property(steps, fc.nat(12_000), fc.nat(7), (recorded, later, asks) => {
+      const metrics = new Metrics();
+      const all: ReturnType<typeof step>[] = [];
+      let now = 0;
+      const check = (at: number): void => {
+        const recent = all.filter(({ endedAt }) => endedAt >= at - 10_000);
+        const sum = (of: (one: (typeof all)[number]) => number): number => recent.reduce((total, one) => total + of(one), 0);
+        const ms = sum(({ startedAt, endedAt }) => endedAt - startedAt);
+        const from = Math.max(0, at - 10_000);
+        expect(metrics.tokensPerSecond(at)).toBeCloseTo(ms > 0 ? (1000 * sum(({ numGenerated }) => numGenerated)) / ms : 0, 6);
+        expect(metrics.utilisation(at)).toBeCloseTo(at > from ? Math.min(1, sum(({ startedAt, endedAt }) => endedAt - Math.max(startedAt, from)) / (at - from)) : 0, 9);
+      };
+      for (const [i, { pause, ms, numGenerated }] of recorded.entries()) {
+        all.push(step(now + pause, ms, ['chat'], numGenerated));
+        metrics.recordStep(all.at(-1)!);
+        now += pause + ms;
+        if (asks > 0 && i % asks === 0) check(now);
+      }
+      check(now);
+      check(now + later);
+    }),
+    { seed: 7, numRuns: 200 },
+  );
+});
+
+test('a step is recorded in about the same time, whether the last ten seconds had ten of them or twenty thousand', () => {
+  /** The least ms of several turns: others on the machine can only make one longer. */
+  const timeOf = (msPerStep: number): number => {
+    const metrics = new Metrics();
+    let now = 0;
+    const record = (count: number): void => {
+      for (let i = 0; i < count; i++, now += msPerStep) metrics.recordStep(step(now, msPerStep));
+    };
+    record(22_000);
+    return Math.min(...[1, 2, 3, 4, 5].map(() => {
+      const start = performance.now();
+      record(1000);
+      return performance.now() - start;
+    }));
+  };
+  expect(timeOf(0.5) / timeOf(1000)).toBeLessThan(8);
+});
+
 test('utilisation is the share of the last ten seconds that steps covered, the parts before them left out', () => {
   const metrics = new Metrics(1000);
   expect(metrics.utilisation(1000)).toBe(0);

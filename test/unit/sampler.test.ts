@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { RequestError } from '../../engine/errors.ts';
 import { type SamplerParams, sample, uniform } from '../../engine/sampler.ts';
 
 const GREEDY: SamplerParams = { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, logprobs: true, topLogprobs: 0, seed: 1 };
@@ -60,6 +61,12 @@ test('extreme logits: -Infinity is never taken, NaN and Infinity are a bug of th
   expect(sample(logits, GREEDY, [], 0).logprob).toBeCloseTo(-Math.log(1 + Math.exp(-1)), 6);
   expect(() => sample(Float32Array.from([Number.NaN, 1]), GREEDY, [], 0)).toThrow('not finite');
   expect(() => sample(Float32Array.from([1, Number.POSITIVE_INFINITY]), GREEDY, [], 0)).toThrow('not finite');
+});
+
+test('a row of which nothing can be taken is an error of its own sequence, and leaves nothing behind for the next row', () => {
+  const spoilt = { ...GREEDY, repetitionPenalty: 1e-40 };
+  expect(() => sample(Float32Array.of(1, 5, 2), spoilt, [1], 0, [1])).toThrow(RequestError);
+  expect(sample(Float32Array.of(1, 5, 2), GREEDY, [], 0, [0, 2]).tokenId).toBe(2);
 });
 
 test('rounding that turns two equally good tokens round does not turn round what is drawn', () => {

@@ -117,8 +117,10 @@ test('what an answer has to begin with is neither shown nor counted, and the fir
   expect(sequence.allowedIds).toEqual([97]);
   expect([say('a', 10), sequence.isForced, sequence.firstTokenAt]).toEqual([null, true, Number.NaN]);
   expect([say('b', 20), sequence.isForced, sequence.allowedIds]).toEqual([null, false, null]);
+  expect([sequence.numGenerated, sequence.numAfterFirst]).toEqual([2, -1]);
   expect([say('c', 30), say('d', 40)]).toEqual([null, 'length']);
   expect(shown).toEqual(['', '', 'c', 'd']);
   expect(sequence.firstTokenAt).toBe(30);
+  expect(sequence.numAfterFirst).toBe(1);
   expect(sequence.timings().tpotMs).toBe(10);
 });
