@@ -22,9 +22,9 @@ export function factAnswer(question: FactQuestion, facts: Facts, text: string, p
   // Python has another word for it.
   const name = CONSTRUCTOR.test(question.name) && !occurs(text, question.name) ? (['constructor', '__init__'].find((each) => occurs(text, each)) ?? question.name) : question.name;
   const words = WORDS[language];
-  if (kind === 'imports') return facts.broken ? undefined : importsAnswer(facts, path, language);
+  if (kind === 'imports') return asFarAsRead(facts, importsAnswer(facts, path, language), facts.imports.length + facts.reexports.length, language);
   if (isExport(kind)) return exportsAnswer(kind, facts, text, path, language);
-  if (isList(kind)) return facts.broken ? undefined : listAnswer(kind, facts, language);
+  if (isList(kind)) return asFarAsRead(facts, listAnswer(kind, facts, language), facts.definitions.filter((definition) => definition.kind === KIND_OF[kind]).length, language);
   const absent = [owner, name, question.parameter].find((each) => each !== undefined && each !== '' && !occurs(text, each));
   if (absent !== undefined) {
     // What comes before a dot may be something of the language, and what it does or returns is known to many.
@@ -149,6 +149,12 @@ function importsAnswer({ imports, reexports }: Facts, path: string, language: Qu
   if (top.length + deeper.length > MOST_NAMES) return undefined;
   const lines = imports.filter((each) => each.top).map(({ line }) => line);
   return WORDS[language].imports(quoted(path), top, deeper, modules(reexports), lines, imports.filter((each) => !each.top).map(({ line }) => line), reexports.map(({ line }) => line));
+}
+
+/** A list of all that a file has, which may be short of something where the tree has errors. @param found how many there are in it */
+function asFarAsRead({ broken }: Facts, list: string | undefined, found: number, language: QuestionLanguage): string | undefined {
+  if (!broken || list === undefined) return list;
+  return found === 0 ? WORDS[language].unreadable : `${list} ${WORDS[language].partly}`;
 }
 
 /** What stands inside a function or a class is named apart: nobody can use it from elsewhere by that name. */

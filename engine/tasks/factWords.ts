@@ -68,6 +68,8 @@ export const WORDS = {
       const [one, many] = KINDS.en[kind];
       return n === 0 ? `This file defines no ${many} at its top level.` : `This file defines the ${n === 1 ? one : many} ${places}.`;
     },
+    partly: 'The file has syntax errors, so there may be more.',
+    unreadable: 'That cannot be told: the file has syntax errors.',
     inside: (places: string) => `Inside others it defines ${places}.`,
     defined: (n: string) => `${n} is defined`,
     where: (line: number, text?: string) => `in line ${line}${text === undefined ? '' : `: \`${text}\``}`,
@@ -128,6 +130,8 @@ export const WORDS = {
       const [none, one, many] = ({ classes: ['classes', 'a classe', 'as classes'], functions: ['funções', 'a função', 'as funções'], types: ['tipos', 'o tipo', 'os tipos'] } as const)[kind];
       return n === 0 ? `Este arquivo não define ${none} no nível do arquivo.` : `Este arquivo define ${n === 1 ? one : many} ${places}.`;
     },
+    partly: 'O arquivo tem erros de sintaxe, então pode haver mais.',
+    unreadable: 'Não dá para dizer: o arquivo tem erros de sintaxe.',
     inside: (places: string) => `Dentro de outras definições há ${places}.`,
     defined: (n: string) => `A definição de ${n} está`,
     where: (line: number, text?: string) => `na linha ${line}${text === undefined ? '' : `: \`${text}\``}`,

@@ -287,7 +287,9 @@ class Plain:
 
 test('what errors may have spoilt is left to the model', async () => {
   const broken = `import a from 'a';\nfunction right(x) {\n  return x +;\n}\nfunction wrong(x, = {\n}\nclass Half {\n  one() {}\n  two( {\n`;
-  expect(await askFact('Which modules does this file import?', broken, 'a.ts')).toBeUndefined();
+  expect(await askFact('Which modules does this file import?', broken, 'a.ts')).toMatch(/`a`.* The file has syntax errors, so there may be more\.$/);
+  expect(await askFact('Which classes does this file define?', 'export class Foo {}\nconst x = ;\n', 'a.ts')).toBe('This file defines the class `Foo` (line 1). The file has syntax errors, so there may be more.');
+  expect(await askFact('Que classes este arquivo define?', 'const x = ;\n', 'a.ts')).toBe('Não dá para dizer: o arquivo tem erros de sintaxe.');
   expect(await askFact('Which methods does `Half` have?', broken, 'a.ts')).toBeUndefined();
   expect(await askFact('What parameters does `wrong` take?', broken, 'a.ts')).toBeUndefined();
   expect(await askFact('What parameters does `right` take?', broken, 'a.ts')).toBe('`right` takes `x` (line 2).');
