@@ -154,7 +154,7 @@ function measuringAgain(): string {
   const lines = Object.values(COMMANDS);
   return [
     'On a quiet machine; [peers.md](peers.md), [mixed.md](mixed.md) and [shifted.md](shifted.md) say what is measured and how.',
-    `\`\`\`sh\nnpm run bench -- peers --setup                 # once; for the larger shape also with --shape qwen2.5-1.5b\n${lines.join('\n')}\nnode test/bench/performanceDoc.ts bench-results  # writes this document anew; what is not there is taken from performance/results\n\`\`\``,
+    `\`\`\`sh\nnpm run bench -- peers --setup                 # once; for the larger shape also with --shape qwen2.5-1.5b\n${lines.join('\n')}\nnpx node test/bench/performanceDoc.ts bench-results  # writes this document anew; what is not there is taken from performance/results\n\`\`\``,
   ].join('\n\n');
 }
 

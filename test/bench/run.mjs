@@ -113,7 +113,7 @@ if (values.help) {
 }
 const [name] = positionals;
 if (positionals.length !== 1 || !Object.hasOwn(suites, name) || !(values.out || values.setup)) {
-  console.error(usage);
+  console.error(`${positionals.length === 1 && !Object.hasOwn(suites, name) ? `There is no suite ${name}.\n\n` : ''}${usage}`);
   process.exit(2);
 }
 const load = loadavg()[0];
