@@ -209,7 +209,8 @@ export class Assistant {
     if (!model) return;
     const document = this.#documents.find(docId);
     const header = document ? model.layout.header(document.path) : this.#files.headerOf(docId);
-    if (!header) return;
+    // Where files have no header nothing tells one's contexts from another's.
+    if (!header?.length) return;
     void model.engine.forgetDisk(header);
     model.engine.evict(header);
   }

@@ -149,7 +149,7 @@ interface ImportRecord {
   /** Layers with a large key bias: known from the weights only. */
   readonly biased: readonly number[];
   readonly precision: Precision;
-  /** Kept because machines of several kinds may share the folder; older entries are of any. */
+  /** Kept because machines with narrow codes and others may share the folder; which of the other forms is best is measured, so one replaces the other. */
   readonly products: ProductForm;
   /** The model folder it was made from, to know which entries a newer one replaces. */
   readonly source: string;
@@ -205,7 +205,7 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
         build: async (dir) => ({ contentHash: await build(dir, model, plan, options.onProgress ?? (() => {})), tied, biased, precision, products, source }),
       };
     });
-    if (!entry.reused) await removeEntries(cacheDir, key, (older) => older.source === source && older.precision === precision && (older.products ?? products) === products);
+    if (!entry.reused) await removeEntries(cacheDir, key, (older) => older.source === source && older.precision === precision && (older.products === 'narrow') === (products === 'narrow'));
     const { contentHash, tied, biased } = entry.value;
     const plan = planWeights(model.config, precision, tied, products, biased);
     return {

@@ -119,7 +119,11 @@ let narrowHere: Promise<boolean> | null = null;
 
 /** Whether 8-bit products saturate on this processor, found out once. */
 export function isNarrow(ort: OnnxRuntime): Promise<boolean> {
-  narrowHere ??= saturates(ort);
+  narrowHere ??= saturates(ort).catch((error) => {
+    // Memory may have been short for a moment.
+    narrowHere = null;
+    throw error;
+  });
   return narrowHere;
 }
 
@@ -127,7 +131,10 @@ let rowsTogetherHere: Promise<number | null> | null = null;
 
 /** See findRowsTogether; found out once. */
 export function numRowsTogether(ort: OnnxRuntime): Promise<number | null> {
-  rowsTogetherHere ??= findRowsTogether(ort);
+  rowsTogetherHere ??= findRowsTogether(ort).catch((error) => {
+    rowsTogetherHere = null;
+    throw error;
+  });
   return rowsTogetherHere;
 }
 

@@ -220,6 +220,29 @@ test('all contexts that begin with the same tokens go together, whoever has writ
   expect(await readdir(folder)).toHaveLength(3);
 });
 
+test('nothing stays that nobody finds: behind a damaged or missing beginning, or one that another process has removed', async () => {
+  const { ids, all } = segments(5, 600);
+  const writeAll = async (disk: DiskTier): Promise<void> => {
+    for (const segment of all) await disk.write(segment, [CONTENT], segment.startIndex === 0 ? ids.slice(0, 256) : []);
+  };
+  for (const harm of [(file: string) => truncate(file, 500), (file: string) => rm(file)]) {
+    const disk = await openTier();
+    await writeAll(disk);
+    await harm(path.join(folder, fileName(all[0]!)));
+    expect(await disk.read(all[0]!)).toBeNull();
+    expect(await readdir(folder)).toEqual([]);
+  }
+  const [one, other] = [await openTier(), await openTier()];
+  await one.write(all[0]!, [CONTENT], ids.slice(0, 256));
+  await other.removeContexts(ROOT, ids.slice(0, 20));
+  expect(await one.write(all[1]!, [CONTENT])).toBe(false);
+  expect(await readdir(folder)).toEqual([]);
+  // A name that goes on from itself, which we never write.
+  await writeFile(path.join(folder, `${ROOT}-${ROOT}-100.kv`), 'x');
+  await (await openTier()).removeContexts(ROOT, [1]);
+  expect(await readdir(folder)).toEqual([]);
+});
+
 test('a segment whose file cannot be written leaves nothing behind', async () => {
   const disk = await openTier();
   await rm(folder, { recursive: true });

@@ -98,9 +98,11 @@ export class DiskTier {
         return runs;
       }
       this.#log(`${file} is damaged and is not used`);
-      await this.#remove(entry);
+      // What goes on from it would be found by nobody, not even to be removed.
+      await this.remove([entry]);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') this.#log(`${file} cannot be read: ${(error as Error).message}`);
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') await this.remove([entry]).catch(() => {});
+      else this.#log(`${file} cannot be read: ${(error as Error).message}`);
       this.#forget(entry);
     }
     return null;
@@ -113,6 +115,8 @@ export class DiskTier {
     // The cap is for all processes together.
     await this.#look();
     if (this.has(segment.key)) return true;
+    // Another process has removed what it goes on from: nobody would find it.
+    if (segment.startIndex > 0 && !this.has(segment.parent)) return false;
     if (!(await this.#makeRoom(bytes.length, segment.parent))) return false;
     const temporary = path.join(this.folder, `.segment-${randomBytes(6).toString('hex')}`);
     try {
@@ -139,8 +143,9 @@ export class DiskTier {
     for (const { key } of segments.toReversed()) {
       const entry = this.#byKey.get(key);
       if (!entry) continue;
-      await this.remove(this.#byParent.get(key) ?? []);
+      const next = this.#byParent.get(key) ?? [];
       this.#forget(entry);
+      await this.remove([...next]);
       await rm(path.join(this.folder, fileName(entry)), { force: true });
     }
   }
