@@ -5,7 +5,7 @@
  * - Preempt: when slots run out, the running sequence of the lowest standing gives up its lease. Its computed tokens
  *   stay in the tree; it waits and resumes where it was. The sequence of the highest standing always gets through.
  * - Favour: a summary, one at a time, to which chats have left no room for long counts as one of them. New ones wait for it, and
- *   do not take back what it has got then. Completions wait for nobody.
+ *   do not take back what it has got then. Completions wait for nobody. From one favour to the next chats have the room as long.
  */
 import type { KvCache } from './cache/kvCache.ts';
 import type { Match } from './cache/prefixTree.ts';
@@ -22,6 +22,8 @@ const MAX_RUNNING = 16;
 /** Slots that one that waits wants beside what is held of its path, and those that there are. */
 interface Needs {
   readonly path: Match;
+  /** Tokens that it need not compute. */
+  readonly numFound: number;
   readonly wanted: number;
   readonly room: number;
 }
@@ -29,6 +31,8 @@ interface Needs {
 export class Admission {
   readonly waiting = new Set<Sequence>();
   readonly running = new Map<Sequence, Lease>();
+  /** When the step under way was put together. */
+  now = 0;
   numPreemptions = 0;
   readonly standing = byStanding<Sequence>((sequence) => this.place(sequence));
   readonly #cache: KvCache;
@@ -36,6 +40,10 @@ export class Admission {
   readonly #batch: StepBatch;
   /** The summary that counts as a chat, until it ends or gives way. */
   #favoured: Sequence | null = null;
+  /** When the last favour ended. */
+  #favouredUntil = Number.NEGATIVE_INFINITY;
+  /** When sequences were refused first. Not since their last chunk: what that computed may be lost again before the next. */
+  readonly #refusedSince = new WeakMap<Sequence, number>();
 
   /** `batch`: the step being put together, which those leave who give up their lease. */
   constructor(cache: KvCache, policies: Policies, batch: StepBatch) {
@@ -99,7 +107,7 @@ export class Admission {
     const numTokens = sequence.tokenIds.length;
     for (;;) {
       const needs = this.#needs(sequence, sparse);
-      if (this.#batch.computesFor(sequence, needs.path.numTokens)) return null;
+      if (this.#batch.computesFor(sequence, needs.numFound)) return null;
       const other = sparse ? this.long : null;
       const fits = needs.room - this.#reserved(this.running) >= needs.wanted;
       if (fits && !other && this.running.size < MAX_RUNNING) break;
@@ -119,10 +127,12 @@ export class Admission {
   }
 
   /** One that waits has found no room. Returns the place from which on others are to leave it what comes free. */
-  refuse(sequence: Sequence, sparse: boolean, now: number): number {
+  refuse(sequence: Sequence, sparse: boolean): number {
+    const refusedSince = this.#refusedSince.get(sequence) ?? this.now;
+    this.#refusedSince.set(sequence, refusedSince);
     if (!this.#favoured || this.#favoured === sequence) {
-      // Beside completions it has to fit: chats would wait for nothing.
-      const isDue = isDueRoom(sequence, now, this.#policies) && this.#fitsBeside(this.#needs(sequence, sparse), ({ priority }) => priority === 'completion');
+      // Beside completions it has to fit, or chats would wait for nothing; beside other summaries, or they would wait for those, too.
+      const isDue = isDueRoom(sequence, this.now - Math.max(refusedSince, this.#favouredUntil), this.#policies) && this.#fitsBeside(this.#needs(sequence, sparse), ({ priority }) => priority === 'completion' || priority === 'summary');
       this.#favoured = isDue ? sequence : null;
     }
     return this.place(sequence);
@@ -151,8 +161,10 @@ export class Admission {
   #needs(sequence: Sequence, sparse: boolean): Needs {
     const numTokens = sequence.tokenIds.length;
     const { numFree, path } = this.#cache.lookUp(sequence.cacheIds, reusable(sequence));
-    if (sparse) return { path, wanted: this.#cache.sparse.room.slotsFor(numTokens), room: this.#cache.availableBeside(numTokens) };
-    return { path, wanted: numTokens - numFree, room: this.#cache.available };
+    const numFound = path.numTokens;
+    // A sparse lease holds no path: what is wanted is for all of it.
+    if (sparse) return { path: this.#cache.lookUp([], 0).path, numFound, wanted: this.#cache.sparse.room.slotsFor(numTokens), room: this.#cache.availableBeside(numTokens) };
+    return { path, numFound, wanted: numTokens - numFree, room: this.#cache.available };
   }
 
   /** Whether one that waits would have what it needs if of the running ones only these stayed. */
@@ -179,7 +191,10 @@ export class Admission {
 
   /** Takes a sequence out of the running ones and out of the step being put together. */
   #giveUp(sequence: Sequence): void {
-    if (sequence === this.#favoured) this.#favoured = null;
+    if (sequence === this.#favoured) {
+      this.#favoured = null;
+      this.#favouredUntil = this.now;
+    }
     const lease = this.running.get(sequence);
     if (!lease) return;
     const scheduled = this.#batch.delete(sequence);

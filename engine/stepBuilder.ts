@@ -106,6 +106,7 @@ export class StepBuilder {
     const { active, budget, urgent, now, admits } = frame;
     const admission = this.#admission;
     const batch = this.#batch;
+    admission.now = now;
     // Without grouping each step is reckoned to attend to all that runs.
     batch.begin(this.#policies.grouping ? [] : admission.running.values());
     this.#aside = new Set();
@@ -271,13 +272,14 @@ export class StepBuilder {
     return byService(now, { givesToken, served }, this.#policies);
   }
 
-  #admit(sequence: Sequence, { budget, now }: Frame): Lease | null {
+  #admit(sequence: Sequence, { budget }: Frame): Lease | null {
     if (this.#admission.place(sequence) >= this.#refused) return null;
     const isLong = this.#admission.isLong(sequence);
     if (isLong && (sequence.priority === 'idle' || sequence.tokenIds.length > this.#cache.sparse.room.capacity)) {
       this.#end(sequence, sequence.numGenerated > 0 ? 'length' : tooLarge(sequence.tokenIds.length, this.#cache));
       return null;
     }
+    // Others may overtake it: the room that is free is none that it waits for.
     if (isLong && !this.#admission.mayBeLong(sequence)) return null;
     const mayJoin = joins(sequence, budget, { cache: this.#cache, policies: this.#policies, running: this.#admission.running });
     // The ceiling may have changed since it came.
@@ -287,7 +289,7 @@ export class StepBuilder {
       if (!isLong) this.#shifted?.plan(sequence);
     }
     // Who cannot run now must not be overtaken for ever by others of its class, which fit or share a step where it does not.
-    else if (!this.#batch.computesFor(sequence, this.#admission.lookUp(sequence))) this.#refused = mayJoin ? this.#admission.refuse(sequence, isLong, now) : rank(sequence, this.#policies);
+    else if (!this.#batch.computesFor(sequence, this.#admission.lookUp(sequence))) this.#refused = mayJoin ? this.#admission.refuse(sequence, isLong) : rank(sequence, this.#policies);
     return lease;
   }
 

@@ -8,7 +8,7 @@ import type { Priority } from '../protocol.ts';
 const CLASSES: readonly Priority[] = ['completion', 'chat', 'summary', 'idle'];
 /** Waiting this long without being served lifts a sequence by one class. */
 export const AGEING_MS = 2000;
-/** A summary that has waited so long is short of room because chats have it. Much longer than for its turn: they wait for all of it then. */
+/** A summary to which chats have left no room for so long is to have some. Much longer than for its turn: they wait for all of it then. */
 const ROOM_AGEING_MS = 15 * AGEING_MS;
 
 interface Ranked {
@@ -29,9 +29,9 @@ export function byStanding<S extends Ranked>(place: (sequence: S) => number = (s
   return (a, b) => place(a) - place(b) || a.arrivalIndex - b.arrivalIndex;
 }
 
-/** Whether a summary that finds no room has waited for so long that chats are to leave it some. */
-export function isDueRoom({ priority, lastServedAt }: Ranked, now: number, { ageing }: Pick<Policies, 'ageing'>): boolean {
-  return ageing && priority === 'summary' && now - lastServedAt >= ROOM_AGEING_MS;
+/** Whether chats are to leave a summary room that has found none for `waitedMs`. */
+export function isDueRoom({ priority }: Pick<Ranked, 'priority'>, waitedMs: number, { ageing }: Pick<Policies, 'ageing'>): boolean {
+  return ageing && priority === 'summary' && waitedMs >= ROOM_AGEING_MS;
 }
 
 /** 0 is a completion just arrived, lower is more urgent. */

@@ -349,6 +349,24 @@ test('a context longer than the window gives way to another one only where that 
   expect([answer, summary, next].map(({ ended }) => ended)).toEqual(['length', 'length', 'length']);
 });
 
+test.each(['idle', 'summary'] as const)('a context longer than the window has the room of a lower one that holds its beginning (%s)', async (priority) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-beginning-'));
+  const spillFile = new SpillFile(folder, 10_000_000, () => {});
+  onTestFinished(() => {
+    spillFile.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const { engine } = harness({ slots: 1024, tokenBudget: 256, spillFile });
+  const block = tokens(1900, 1);
+  const lower = ask(engine, block.slice(0, 611), { priority, maxTokens: 100 });
+  while (lower.tokenIds.length < 3) await engine.step();
+  const chat = ask(engine, block, { maxTokens: 4 });
+  while (!chat.ended) await engine.step();
+  expect([chat.ended, lower.ended]).toEqual(['length', null]);
+  await drain(engine);
+  expect(lower.tokenIds).toEqual(alone(block.slice(0, 611), 100));
+});
+
 /** Chats without end, of which one runs at any moment, and completions of so many tokens, from some second on; a summary, asked for after a second unless not at all, has no room beside a chat. */
 async function besideChats({ typed = 0, typedFrom = 0, summarised = true }: { typed?: number; typedFrom?: number; summarised?: boolean }): Promise<{ summary: Watched | null; numChats: number; waits: { chat: number; completion: number } }> {
   const { engine, clock, runner } = harness({ slots: 1000, tokenBudget: 256 });
@@ -393,6 +411,46 @@ test.each([0, 31.5])('chats do not wait for a summary to which completions leave
   expect(summary!.ended).toBeNull();
   expect(waits.completion).toBe(usual.waits.completion);
   expect(numChats).toBeGreaterThan(usual.numChats - 2);
+});
+
+test('a summary has room at last though it gets on between chats, which take back what it has computed', async () => {
+  const { engine, clock, runner } = harness({ slots: 1000, tokenBudget: 256 });
+  runner.beforeRun = () => {
+    clock.now += 100;
+  };
+  const summary = ask(engine, tokens(900, 60), { priority: 'summary', maxTokens: 20 });
+  for (let seed = 1; clock.now < 60_000 && !summary.ended; seed++) {
+    const chat = ask(engine, tokens(700, seed), { maxTokens: 60 });
+    while (!chat.ended && !summary.ended) await engine.step();
+    await engine.step();
+    engine.checkIntegrity();
+  }
+  expect(summary.ended).toBe('length');
+  expect(summary.tokenIds).toEqual(alone(tokens(900, 60), 20));
+});
+
+test('chats wait for one summary, not for all that have waited for long', async () => {
+  const { engine, clock, runner } = harness({ slots: 1000, tokenBudget: 256 });
+  runner.beforeRun = () => {
+    clock.now += 100;
+  };
+  let seed = 1;
+  let chat = ask(engine, tokens(300, seed++), { maxTokens: 60 });
+  const summaries: Watched[] = [];
+  let [longest, served] = [0, 0];
+  while (clock.now < 200_000) {
+    if (chat.ended) chat = ask(engine, tokens(300, seed++), { maxTokens: 60 });
+    if (chat.sequence.status === 'running') served += 100;
+    while (summaries.filter(({ ended }) => !ended).length < 8) summaries.push(ask(engine, tokens(750, seed++), { priority: 'summary', maxTokens: 100 }));
+    await engine.step();
+    engine.checkIntegrity();
+    if (chat.sequence.status === 'waiting') longest = Math.max(longest, clock.now - chat.sequence.lastServedAt);
+  }
+  // For a summary, ten seconds; then they have half a minute.
+  expect(longest).toBeGreaterThan(5000);
+  expect(longest).toBeLessThan(14_000);
+  expect(served).toBeGreaterThan(140_000);
+  expect(summaries.filter(({ ended }) => ended).length).toBeGreaterThan(2);
 });
 
 test('preemption keeps the work done: who gives up its place computes nothing twice', async () => {
