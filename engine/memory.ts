@@ -4,19 +4,20 @@ import { prefillRows, prefillTokensIn, scratchRows } from './batch.ts';
 import { type MemoryReading, MOST_BYTES } from './memoryBudget.ts';
 import type { EngineStats } from './protocol.ts';
 
-/** Most of what the ceiling may come to that the prefill lane's scratch takes. Where it is full, a prompt goes on in the window lane. */
+/** Most that the prefill lane's scratch takes, of what the ceiling may come to or of what it is. Where it is full, a prompt goes on in the window lane. */
 const PREFILL_SHARE = 0.25;
-/** Most of what the ceiling is. */
-const SHARE_NOW = 0.5;
+/** From this share of what the ceiling may come to on, the limit is that of the most. */
+const KEPT_FROM = 0.5;
 
 /**
- * The lane limit: most tokens of a prompt that are computed in the prefill lane. Rows of one lane are no hit in the other, so what was
- * computed behind it is found under the same limit only. It goes by `mostBytes`, what the ceiling may come to under the settings,
- * in steps of twice as much scratch, and is lower only where that would be more than half of `maxBytes`, the ceiling of now: what
- * memory others take and give back changes nothing in between. It remembers nothing: a ceiling has one limit, also after a restart.
+ * The lane limit: most tokens of a prompt that are computed in the prefill lane, in steps of twice as much scratch. Rows of one lane
+ * are no hit in the other, so what was computed behind it is found under the same limit only. It goes by `mostBytes`, what the ceiling
+ * may come to under the settings, from the half of that on: what memory others take and give back changes nothing in between, and a
+ * higher ceiling has more room for rows. Below, it goes by `maxBytes`, the ceiling of now: where the scratch becomes
+ * twice as large, the last time at the half, there is less room for rows than just before. It remembers nothing: a ceiling has one limit, also after a restart.
  */
 export function mostPrefillTokens(maxBytes: number, scratchBytesPerToken: number, maxContext: number, mostBytes = maxBytes): number {
-  const rows = Math.min(PREFILL_SHARE * mostBytes, SHARE_NOW * maxBytes) / scratchBytesPerToken;
+  const rows = (PREFILL_SHARE * (maxBytes < KEPT_FROM * mostBytes ? maxBytes : mostBytes)) / scratchBytesPerToken;
   return Math.min(maxContext, prefillTokensIn(2 ** Math.floor(Math.log2(rows))));
 }
 

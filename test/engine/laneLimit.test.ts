@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { scratchRows } from '../../engine/batch.ts';
 import { codecNamed } from '../../engine/cache/codecs/registry.ts';
 import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
-import type { KvShape } from '../../engine/cache/kvRows.ts';
+import { kvBytesPerToken, type KvShape } from '../../engine/cache/kvRows.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import { cacheReach, leastBudget } from '../../engine/cacheReach.ts';
 import { Engine, type EngineOptions } from '../../engine/engine.ts';
@@ -93,12 +93,12 @@ test('a ceiling much smaller has a lower limit, under which nothing is a byte to
   await question(engine, block, 1);
   const asked = ask(engine, running, { prefillTokens: running.length, maxTokens: 4 });
   for (let steps = 0; steps < 2; steps++) await engine.step();
-  const small = 3000 * PER_TOKEN;
+  const small = 5000 * PER_TOKEN;
   engine.setMaxBytes(small);
   expect(engine.cacheBytes).toBeLessThanOrEqual(small);
   await drain(engine, small);
   expect(asked.ended).toBe('length');
-  // Half of it holds 1,023.
+  // A quarter of it holds 1,023.
   const before = { ...runner.computed };
   expect((await question(engine, block, 2)).sequence.cachedTokens).toBeLessThanOrEqual(1023);
   await question(engine, later, 1);
@@ -114,7 +114,7 @@ test('what was computed under a limit is found again under it, after another one
   const { engine, runner } = opened();
   const block = tokens(1100, 1);
   await question(engine, block, 1);
-  engine.setMaxBytes(3600 * PER_TOKEN);
+  engine.setMaxBytes(5000 * PER_TOKEN);
   expect(engine.describe(block).tokens).toBe(1023);
   engine.setMaxBytes(MOST);
   expect(engine.describe(block).tokens).toBe(1100);
@@ -154,7 +154,7 @@ test('a restart that finds other amounts of memory finds all of a file on the di
 test.each(['the higher', 'the lower'])('under %s limit: a file is forgotten on the disk as it was computed under either, in whole segments and at its end, and no other file is', async (which) => {
   const { restarted, numFiles } = await withDisk();
   const [block, other] = [tokens(1100, 1), tokens(300, 2)];
-  const ceilings = { high: MOST, low: 2000 * PER_TOKEN };
+  const ceilings = { high: MOST, low: 3000 * PER_TOKEN };
   for (const ceiling of Object.values(ceilings)) {
     const { engine } = await restarted(ceiling);
     for (const each of [block, other]) await question(engine, each, 1);
@@ -170,7 +170,7 @@ test.each(['the higher', 'the lower'])('under %s limit: a file is forgotten on t
 
 test.each([
   { name: 'of which one has no room for a header', numBlock: 500, low: 1000 * PER_TOKEN, header: 20 },
-  { name: 'behind both', numBlock: 1100, low: 2400 * PER_TOKEN, header: 1050 },
+  { name: 'behind both', numBlock: 1100, low: 5000 * PER_TOKEN, header: 1050 },
 ])('a file is evicted from memory as it was computed under either limit: $name', async ({ numBlock, low, header }) => {
   const { engine } = opened();
   const block = tokens(numBlock, 1);
@@ -188,7 +188,7 @@ test.each([
   for (const numTokens of found()) expect(numTokens).toBeLessThanOrEqual(header);
 });
 
-test('the limit: the same from the half of what the ceiling may come to on; its scratch never more than a quarter of that and half of the ceiling; one of a few', () => {
+test('the limit: the same from the half of what the ceiling may come to on; its scratch never more than a quarter of that, and of the ceiling below; one of a few', () => {
   fc.assert(
     fc.property(fc.integer({ min: 64, max: 400_000 }), fc.integer({ min: 200, max: 200_000 }), fc.double({ min: 1e6, max: 8e9, noNaN: true }), fc.double({ min: 0, max: 1, noNaN: true }), (perToken, maxContext, mostBytes, share) => {
       const limit = (maxBytes: number): number => mostPrefillTokens(maxBytes, perToken, maxContext, mostBytes);
@@ -196,7 +196,7 @@ test('the limit: the same from the half of what the ceiling may come to on; its 
       const most = limit(mostBytes);
       expect(limit(ceiling)).toBeLessThanOrEqual(most);
       if (share >= 0.5) expect(limit(ceiling)).toBe(most);
-      expect(scratchRows(limit(ceiling)) * perToken).toBeLessThanOrEqual(Math.min(mostBytes / 4, ceiling / 2));
+      expect(scratchRows(limit(ceiling)) * perToken).toBeLessThanOrEqual((share < 0.5 ? ceiling : mostBytes) / 4);
       expect(laneLimits(maxContext)).toContain(limit(ceiling));
       expect(laneLimits(maxContext).length).toBeLessThan(12);
     }),
@@ -204,6 +204,40 @@ test('the limit: the same from the half of what the ceiling may come to on; its 
   expect(laneLimits(0)).toEqual([0]);
   expect(laneLimits(511)).toEqual([0, 511]);
   expect(laneLimits(5000)).toEqual([0, 511, 1023, 2047, 3583, 5000]);
+});
+
+/** Where the room beside the scratch falls as the ceiling rises in small steps: by what share of the ceiling, and what scratch there was before. */
+function falls(perToken: number, from: number, to: number, mostBytes: number): { at: number; by: number; before: number }[] {
+  const found: { at: number; by: number; before: number }[] = [];
+  const scratch = (maxBytes: number): number => scratchRows(mostPrefillTokens(maxBytes, perToken, 1_000_000, mostBytes)) * perToken;
+  for (let [below, at] = [from, from]; at <= to; [below, at] = [at, at * 1.001]) {
+    const by = scratch(at) - scratch(below) - (at - below);
+    if (by > 0) found.push({ at, by: by / at, before: scratch(below) });
+  }
+  return found;
+}
+
+test.each([24_576, 57_344, 114_688])('as the ceiling rises the room beside the scratch never falls from the half of the most on, and below by a seventh of it at most where there was scratch; %d bytes a token', (perToken) => {
+  for (let mostBytes = 256e6; mostBytes < 10e9; mostBytes *= 1.3) {
+    expect(falls(perToken, mostBytes / 2, 1.2 * mostBytes, mostBytes)).toEqual([]);
+    const below = falls(perToken, 1e6, mostBytes / 2 - 1, mostBytes);
+    expect(below.length).toBeLessThan(10);
+    for (const { by, before } of below) expect(by).toBeLessThan(before > 0 ? 1 / 7 : 1 / 4);
+  }
+});
+
+test('an answer goes on under a higher ceiling of which half would be twice the scratch', async () => {
+  // As many bytes as 2,048 tokens' rows: the text's are more than that.
+  const perToken = 4 * kvBytesPerToken(SHAPE);
+  const half = 512 * perToken;
+  const { engine } = opened({ prefillBytesPerToken: perToken, maxBytes: 2 * half - 1000, mostBytes: 200 * half, maxContext: 100_000, softSlots: 100_000 });
+  const running = ask(engine, tokens(2600, 1), { prefillTokens: 2600, maxTokens: 400 });
+  for (let steps = 0; steps < 60; steps++) await engine.step();
+  expect([running.ended, running.tokenIds.length > 10]).toEqual([null, true]);
+  engine.setMaxBytes(2 * half + 1000);
+  const next = ask(engine, tokens(2600, 2), { prefillTokens: 2600, maxTokens: 4 });
+  await drain(engine);
+  expect([running.ended, running.tokenIds.length, next.ended]).toEqual(['length', 400, 'length']);
 });
 
 test('on a machine whose memory others take and give back the limit stays, and after a restart; another setting may have another one', () => {
