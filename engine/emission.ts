@@ -5,6 +5,7 @@
  * Where logits or K/V rows are not finite their sequence ends, and what it has of its own goes: in the tree it would be found again, and one such
  * row in a page makes those of all who attend to the page the same, masked or not.
  */
+import { t } from '@vscode/l10n';
 import { arraysOf, newKvRows } from './cache/kvRows.ts';
 import type { KvWindow } from './cache/window.ts';
 import { RequestError } from './errors.ts';
@@ -50,7 +51,7 @@ export class Emission {
     for (const part of batch) {
       const { sequence, numLogits, startIndex, count, draft, newSlots, asks } = part;
       let outcome: FinishReason | RequestError | null = numLogits === 0 && !asks && startIndex + count === sequence.tokenIds.length ? 'length' : null;
-      if (!hasFiniteRows(this.#window, newSlots)) outcome = new RequestError('engineFailed', 'The model returned K/V rows that are not finite.');
+      if (!hasFiniteRows(this.#window, newSlots)) outcome = new RequestError('engineFailed', t('The model returned K/V rows that are not finite. Ask again; if it happens again, choose another model.'));
       let numNew = 0;
       // Each row is sampled as if it were a step's only one. The next row counts where the draft has foreseen this token.
       for (let i = 0; i < numLogits && !outcome && !this.#isEnding(sequence); i++) {

@@ -9,6 +9,7 @@
  * where the distribution is needed: to draw, or for a log-probability that was asked for. Scratch space is kept between
  * calls, so a row allocates next to nothing.
  */
+import { t } from '@vscode/l10n';
 import { blend, type OtherNext } from './blending.ts';
 import { RequestError } from './errors.ts';
 import type { SamplingParams, TokenLogprob } from './protocol.ts';
@@ -146,7 +147,7 @@ function survey(logits: Float32Array): number {
     blockMax[block] = max;
     if (max > highestOfAll) highestOfAll = max;
   }
-  if (!sound || !Number.isFinite(highestOfAll)) throw new RequestError('engineFailed', 'The model returned logits that are not finite.');
+  if (!sound || !Number.isFinite(highestOfAll)) throw new RequestError('engineFailed', t('The model returned logits that are not finite. Ask again; if it happens again, choose another model.'));
   return highestOfAll;
 }
 

@@ -44,7 +44,7 @@ function expectFinite({ window }: Harness): void {
   for (const numbers of [...window.keyScales, ...window.valueScales, ...window.keys, ...window.values]) expect(numbers.every(Number.isFinite)).toBe(true);
 }
 
-const MESSAGES = { logits: 'The model returned logits that are not finite.', rows: 'The model returned K/V rows that are not finite.' };
+const MESSAGES = { logits: 'The model returned logits that are not finite. Ask again; if it happens again, choose another model.', rows: 'The model returned K/V rows that are not finite. Ask again; if it happens again, choose another model.' };
 
 test.each(
   (['logits', 'rows'] as const).flatMap((what) => (['int8', 'float32'] as const).flatMap((kv) => [0, 1, 6].map((numBefore) => ({ what, kv, numBefore })))),
