@@ -37,6 +37,8 @@ class BenchRunner implements ModelRunner {
   runMs = 0;
   /** Of the last step, those of rows that fill up included. */
   logitsBytes = 0;
+  /** Told of each step that computed. */
+  watch: ((batch: readonly BatchSpan[], ms: number) => void) | null = null;
   readonly #runner: OnnxRunner;
   #rows: KvRows | undefined;
 
@@ -90,7 +92,9 @@ class BenchRunner implements ModelRunner {
     if (!this.pretends) {
       const start = performance.now();
       const logits = await this.#runner.run(batch);
-      this.runMs += performance.now() - start;
+      const ms = performance.now() - start;
+      this.runMs += ms;
+      this.watch?.(batch, ms);
       this.logitsBytes = logits.buffer.byteLength;
       return logits;
     }
@@ -285,6 +289,16 @@ export class EngineUnderTest {
     const start = performance.now();
     await this.#engine.step();
     return performance.now() - start;
+  }
+
+  /** While `work` runs, `onStep` is told of each step that computed, and how long the runner took. */
+  async watch<T>(onStep: (batch: readonly BatchSpan[], ms: number) => void, work: () => Promise<T>): Promise<T> {
+    this.#runner.watch = onStep;
+    try {
+      return await work();
+    } finally {
+      this.#runner.watch = null;
+    }
   }
 
   /** Steps until a sequence has ended. @returns milliseconds. */

@@ -17,6 +17,7 @@ import { shapeFolder } from '../writeShape.ts';
 import { type Record, type Replay, replay } from './replay.ts';
 import { type MixedWorkload, mixedWorkload, seen } from './requests.ts';
 import { EngineServer, PaddedBatches, type Server } from './server.ts';
+import { type StepKind, StepKinds } from './stepKinds.ts';
 
 /** `starter` is the built-in model. */
 export const MODELS = [...(Object.keys(SHAPES) as ShapeName[]), 'starter'] as const;
@@ -61,6 +62,8 @@ export interface Run {
   completionSteps?: { p50: number; p95: number };
   /** See Replay. */
   background?: Replay['background'];
+  /** What its steps had in them; results of before 2026-11-25 lack it. */
+  steps?: StepKind[];
 }
 
 export interface MixedBench {
@@ -149,8 +152,12 @@ async function measure(bench: EngineUnderTest, way: Way, { requests, blocks }: M
     : new EngineServer(engine);
   const answers = (priority: string) => requests.filter((request) => request.priority === priority);
   const background = way.loaded ? [answers('chat'), answers('summary')] : [];
-  const { records, makespanMs, background: had } = way.scene === 'rush' ? await replay(server, seen(requests), { speed: rush }) : await replay(server, answers('completion'), { speed, background });
+  const kinds = new StepKinds();
+  const { records, makespanMs, background: had } = await bench.watch(
+    (batch, ms) => kinds.add(batch, ms),
+    () => (way.scene === 'rush' ? replay(server, seen(requests), { speed: rush }) : replay(server, answers('completion'), { speed, background })),
+  );
   const { busyMs, classes } = engine.stats();
   const { p50, p95 } = classes.completion.stepMs;
-  return { scene: way.scene, way: way.name, makespanMs, busyMs: busyMs - before, records, completionSteps: { p50, p95 }, background: had };
+  return { scene: way.scene, way: way.name, makespanMs, busyMs: busyMs - before, records, completionSteps: { p50, p95 }, background: had, steps: kinds.all };
 }

@@ -25,6 +25,7 @@ export function mixedReport(bench: MixedBench): string {
       ...byClass(rush, ({ ttft }) => three(ttft), 'First token'),
       ...byClass(rush, ({ tpot }) => three(tpot), 'Each further token'),
       ...byClass(rush, ({ ttft }) => short(ttft.most), 'Longest wait for a first token'),
+      ...stepsOf(bench),
     );
   }
   if (live.length) {
@@ -48,6 +49,26 @@ export function mixedReport(bench: MixedBench): string {
 function byClass(ways: readonly WayFigures[], cell: (figures: ClassFigures) => string, title: string): string[] {
   const shown = CLASSES.filter((priority) => ways.some(({ classes }) => classes[priority].ttft.count > 0));
   return [`#### ${title}`, table(['way', ...shown], ways.map(({ way, classes }) => [way, ...shown.map((priority) => cell(classes[priority]))]))];
+}
+
+/** Of one run of each way that has them: the one whose makespan is the median. */
+function stepsOf({ runs }: MixedBench): string[] {
+  const rows = ['continuous', 'one by one'].flatMap((way) => {
+    const ofWay = runs.filter((run) => run.scene === 'rush' && run.way === way && run.steps).sort((a, b) => a.makespanMs - b.makespanMs);
+    const { steps = [], busyMs = Number.NaN } = ofWay[ofWay.length >> 1] ?? {};
+    return steps.map(({ prompt, least, most, steps: count, ms, promptTokens, answerTokens }) => [
+      way,
+      prompt ? 'a part of a prompt' : '–',
+      most === Number.POSITIVE_INFINITY || most === null ? `${least} or more` : least === most ? least : `${least}–${most}`,
+      count,
+      promptTokens,
+      answerTokens,
+      seconds(ms),
+      short(ms / count),
+      `${((100 * ms) / busyMs).toFixed(0)}%`,
+    ]);
+  });
+  return rows.length ? ['#### What the steps had in them (of the runs of a way the one of median length)', table(['way', 'beside', 'tokens of answers in a step', 'steps', 'tokens of prompts', 'tokens of answers', 's', 'ms a step', 'of step time'], rows)] : [];
 }
 
 /** SVG texts by file name. */
