@@ -131,7 +131,7 @@ export interface LoadOptions {
   precision: Precision;
   /** int8 when left out, float32 with float32 weights. */
   kv?: KvPrecision;
-  /** Ceiling of window, store, the prefill lane's scratch and buffers of the disk tier; 0 lets the engine choose. */
+  /** Ceiling of window, store, the prefill lane's scratch and buffers of the disk tier, of all engines in `enginesDir` together; 0 lets the engine choose. */
   maxBytes: number;
   /** Share of the available memory that the engine chooses then, 0..1; the usual one when left out. */
   memoryShare?: number;
@@ -148,6 +148,8 @@ export interface LoadOptions {
   compress?: LossyCodec;
   /** Folder for what is kept of the cache on disk, and its most bytes; nothing is kept without it. */
   disk?: { dir: string; maxBytes: number };
+  /** Folder in which engines tell each other that they are at work, to share one ceiling; made if missing. Without it this one has the ceiling to itself. */
+  enginesDir?: string;
 }
 
 /**
@@ -459,7 +461,10 @@ export interface TreeNode {
 
 export interface EngineStats {
   model: ModelInfo | null;
+  /** The ceiling; where engines share one, this one's part. */
   maxBytes: number;
+  /** Engines that share it, this one included; left out where it has the ceiling to itself. */
+  numEngines?: number;
   windowBytes: number;
   storeBytes: number;
   /** Of the prefill lane: one prompt's rows in float32. */
