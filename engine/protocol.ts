@@ -259,7 +259,7 @@ export type HostMessage =
   /** The figures of `stats` in Prometheus' text format. */
   | { type: 'metrics'; requestId: string }
   | { type: 'pin'; docId: string; pinned: boolean }
-  /** Drops a document's unreferenced KV, in memory and on disk, or all of it, on disk that of other models, too. */
+  /** Drops a document's unreferenced KV, or all of it, in memory and on disk, there that of other models, too. */
   | { type: 'evict'; docId: string }
   | { type: 'evict'; /** What is pinned, too. */ pinned?: boolean }
   /** Answered when no request is waiting or running and idle work has ended. */
