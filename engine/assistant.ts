@@ -5,6 +5,7 @@
  */
 import { config as speak, t } from '@vscode/l10n';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Block } from './cache/outline.ts';
 import { Documents } from './documents.ts';
 import { RequestError } from './errors.ts';
 import { FileLedger } from './fileLedger.ts';
@@ -208,11 +209,11 @@ export class Assistant {
     const model = this.#model;
     if (!model) return;
     const document = this.#documents.find(docId);
-    const header = document ? model.layout.header(document.path) : this.#files.headerOf(docId);
-    // Where files have no header nothing tells one's contexts from another's.
-    if (!header?.length) return;
-    void model.engine.forgetDisk(header);
-    model.engine.evict(header);
+    const file = document ? { path: document.path, header: model.layout.header(document.path) } : this.#files.headerOf(docId);
+    if (!file) return;
+    void model.engine.forgetDisk(file.path);
+    // Where files have no header nothing in memory tells one's contexts from another's.
+    if (file.header.length) model.engine.evict(file.header);
   }
 
   /** Everything, but in memory for what is pinned. */
@@ -326,9 +327,9 @@ export class Assistant {
   }
 
   /** Those that were used last first: there may not be time for all. */
-  #blocks({ layout }: LoadedModel, secret = false): (readonly number[])[] {
+  #blocks({ layout }: LoadedModel, secret = false): Block[] {
     const blocks = this.#files.blocks(this.#documents, layout).filter(({ docId }) => this.#files.mayBeKept(docId) !== secret);
-    return blocks.sort((a, b) => this.#files.lastUse(b.docId) - this.#files.lastUse(a.docId)).map(({ tokenIds }) => tokenIds);
+    return blocks.sort((a, b) => this.#files.lastUse(b.docId) - this.#files.lastUse(a.docId));
   }
 
   #answerFlushes(): void {
@@ -407,9 +408,9 @@ export class Assistant {
   #stats(tree: boolean): EngineStats {
     const memory = memoryStats();
     if (!this.#model) return { ...NOTHING, memory, files: [] };
-    const { engine, info, layout } = this.#model;
+    const { engine, info, layout, numEngines } = this.#model;
     const blocks = this.#files.blocks(this.#documents, layout);
-    return { model: info, ...engine.stats(), memory, files: this.#files.stats(blocks, engine), ...(tree ? { tree: engine.outline(blocks) } : {}) };
+    return { model: info, ...engine.stats(), ...(numEngines > 1 ? { numEngines } : {}), memory, files: this.#files.stats(blocks, engine), ...(tree ? { tree: engine.outline(blocks) } : {}) };
   }
 
   #reply(requestId: string, value: ReplyValue): void {

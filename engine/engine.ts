@@ -29,7 +29,7 @@ import { Scheduler } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
 import { ShiftedReuse } from './shiftedReuse.ts';
 import { Pruning, type PruningOptions } from './pruning.ts';
-import { type Context, QUIET_MS, type SnapshotOptions, Snapshots } from './snapshots.ts';
+import { type FileContext, QUIET_MS, type SnapshotOptions, Snapshots } from './snapshots.ts';
 import { Speculation } from './speculation/speculation.ts';
 import { type StepCosts, StepPlanner } from './stepPlanner.ts';
 import type { TracedStep } from './trace.ts';
@@ -73,6 +73,9 @@ export interface EngineOptions {
   /** For benchmarks: policies other than the usual ones. */
   policies?: Partial<Policies>;
 }
+
+/** Of a file's block. */
+type FileTokens = Pick<Block, 'path' | 'tokenIds'>;
 
 export type CoreStats = Omit<EngineStats, 'model' | 'files' | 'memory' | 'tree'>;
 
@@ -261,7 +264,7 @@ export class Engine {
    * `mustEnd`. Nothing of `secret` blocks is written. `sparing`, on battery: memory is given back, and
    * nothing else done. Requests may come meanwhile; not to be called again before it has settled.
    */
-  async tidy(blocks: readonly (readonly number[])[], { secret = [], mustEnd = () => false, sparing = false }: { secret?: readonly (readonly number[])[]; mustEnd?: () => boolean; sparing?: boolean } = {}): Promise<boolean> {
+  async tidy(blocks: readonly FileTokens[], { secret = [], mustEnd = () => false, sparing = false }: { secret?: readonly FileTokens[]; mustEnd?: () => boolean; sparing?: boolean } = {}): Promise<boolean> {
     if (sparing) return !this.#stepping && !this.hasWork() && this.#cache.shrink(false);
     // What is not exact any more is not written.
     if (await this.save(blocks, QUIET_MS)) return true;
@@ -272,7 +275,7 @@ export class Engine {
     return !this.#stepping && !this.hasWork() && !mustEnd() && this.#cache.shrink();
   }
 
-  async #prune(blocks: readonly (readonly number[])[], mustEnd: () => boolean): Promise<boolean> {
+  async #prune(blocks: readonly FileTokens[], mustEnd: () => boolean): Promise<boolean> {
     if (!this.#pruning) return false;
     this.#stepping = true;
     const isOver = (): boolean => this.hasWork() || this.#afterStep.length > 0 || mustEnd();
@@ -288,13 +291,13 @@ export class Engine {
   }
 
   /** Writes a segment of these blocks to the disk, of what has not been used for so long; false when there is nothing to write. */
-  async save(blocks: readonly (readonly number[])[], quietMs = 0): Promise<boolean> {
+  async save(blocks: readonly FileTokens[], quietMs = 0): Promise<boolean> {
     return (await this.#snapshots?.save(this.#contexts(blocks), quietMs)) ?? false;
   }
 
-  /** Removes from the disk what is there of a block, or everything, of all models. */
-  async forgetDisk(block?: readonly number[]): Promise<void> {
-    await this.#snapshots?.forget(block && this.#everyBlockIds(block));
+  /** Removes from the disk what is there of files with this path, or everything, of all models. */
+  async forgetDisk(path?: string): Promise<void> {
+    await this.#snapshots?.forget(path);
   }
 
   /** Drops what no sequence uses: everything, but for what is `pinned`, or what begins with a prefix and goes on, pinned or not. */
@@ -427,8 +430,8 @@ export class Engine {
     return numTokens > capacity && sparse.room.slotsFor(numTokens) <= this.#mostPrefill ? numTokens : this.#mostPrefill;
   }
 
-  #contexts(blocks: readonly (readonly number[])[]): Context[] {
-    return blocks.map((block) => ({ of: block, ids: this.#blockIds(block) }));
+  #contexts(blocks: readonly FileTokens[]): FileContext[] {
+    return blocks.map(({ path, tokenIds }) => ({ of: tokenIds, ids: this.#blockIds(tokenIds), path }));
   }
 
   /** Sets aside what scratch, buffers and kernels take of the ceiling at most; returns what is left for window and store. */

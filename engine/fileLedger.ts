@@ -105,10 +105,10 @@ export class FileLedger {
     for (const [docId, { open }] of [...this.#entries]) if (!open) this.#entries.delete(docId);
   }
 
-  /** What the block of a file that is open or remembered begins with. */
-  headerOf(docId: string): readonly number[] | undefined {
+  /** The path of a file that is open or remembered, and what its block begins with. */
+  headerOf(docId: string): { path: string; header: readonly number[] } | undefined {
     const block = this.#entries.get(docId)?.block;
-    return block?.tokenIds.slice(0, block.numHeaderTokens);
+    return block && { path: block.path, header: block.tokenIds.slice(0, block.numHeaderTokens) };
   }
 
   /** The stale file that was used last, no longer stale from now on. */

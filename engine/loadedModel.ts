@@ -6,8 +6,9 @@ import { kvBytesPerToken } from './cache/kvRows.ts';
 import { KvWindow } from './cache/window.ts';
 import { Engine } from './engine.ts';
 import { RequestError } from './errors.ts';
+import { LiveEngines } from './liveEngines.ts';
 import { memoryReading } from './memory.ts';
-import { type BudgetChange, MemoryBudget, USUAL_SHARE } from './memoryBudget.ts';
+import { type BudgetChange, MemoryBudget, type MemoryReading, USUAL_SHARE } from './memoryBudget.ts';
 import { importModel, kvShape, usualKv } from './model/importModel.ts';
 import { laneCrossover } from './model/laneCrossover.ts';
 import { RopeTable } from './model/rope.ts';
@@ -30,6 +31,8 @@ export interface LoadedModel {
   readonly layout: Layout;
   /** Replaced by `rebuild`. */
   readonly engine: Engine;
+  /** Among which the ceiling is divided, this one included. */
+  readonly numEngines: number;
   /** Other settings for the cache's ceiling (see MemoryBudget); outlives `rebuild`. */
   setBudget(options: BudgetChange): void;
   /** For whenever there is something to do: looks now and then how much memory there is, and moves the ceiling after it. */
@@ -72,6 +75,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   progress('session', 0);
   const window = new KvWindow(shape, 0);
   const runner = await OnnxRunner.create(imported, window, { threads: options.threads });
+  let live: LiveEngines | null = null;
   try {
     if (!runner.isExact) hooks.log(NOT_EXACT);
     const fewestPrefill = await laneCrossover(imported.dir, runner, { parameters: imported.parameters, contextTokens }, (fraction) => progress('session', fraction));
@@ -84,11 +88,18 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
     const compression = compressed?.compression ?? null;
     const pruning = compressed?.prunes ? { idleMs: PRUNED_MS, turn, ...compressed.prunes } : null;
     progress('session', 1);
-    // After the weights are in memory: they are not available any more.
-    const budget = new MemoryBudget({ maxBytes: options.maxBytes, share: options.memoryShare ?? USUAL_SHARE }, memoryReading(0), performance.now());
-    let lookedAt = performance.now();
-    const stepCosts = { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) };
     const disk = await opening;
+    live = options.enginesDir === undefined ? null : await LiveEngines.join(options.enginesDir, () => follow(), hooks.log);
+    const numEngines = (): number => live?.num ?? 1;
+    const reading = (usedBytes: number): MemoryReading => ({ ...memoryReading(usedBytes), numEngines: numEngines() });
+    // After the weights are in memory: they are not available any more.
+    const budget = new MemoryBudget({ maxBytes: options.maxBytes, share: options.memoryShare ?? USUAL_SHARE }, reading(0), performance.now());
+    let lookedAt = performance.now();
+    const follow = (): void => {
+      lookedAt = performance.now();
+      if (budget.follow(reading(model.engine.cacheBytes), lookedAt)) model.engine.setMaxBytes(budget.ceiling);
+    };
+    const stepCosts = { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) };
     const snapshots = disk && { disk, codec: codecNamed('int8', shape, null), modelKey: imported.key, log: hooks.log };
     const { onReady } = hooks;
     let spillFile: SpillFile | null = null;
@@ -124,15 +135,15 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
       text,
       layout: new Layout(text, { contextTokens, numParameters: imported.parameters, fewestPrefill }),
       engine: makeEngine(),
+      get numEngines() {
+        return numEngines();
+      },
       setBudget(change: BudgetChange) {
-        budget.configure(change, memoryReading(model.engine.cacheBytes), performance.now());
+        budget.configure(change, reading(model.engine.cacheBytes), performance.now());
         model.engine.setMaxBytes(budget.ceiling, budget.most);
       },
       followMemory() {
-        const now = performance.now();
-        if (now - lookedAt < LOOK_MS) return;
-        lookedAt = now;
-        if (budget.follow(memoryReading(model.engine.cacheBytes), now)) model.engine.setMaxBytes(budget.ceiling);
+        if (performance.now() - lookedAt >= LOOK_MS) follow();
       },
       rebuild() {
         model.engine.close();
@@ -140,12 +151,14 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
       },
       async dispose() {
         spillFile?.close();
+        await live?.leave();
         await runner.dispose();
       },
     };
     return model;
   } catch (error) {
     // Given up, or a fault: its weights must not stay in memory beside the next model's.
+    await live?.leave();
     await runner.dispose();
     throw error;
   }

@@ -5,6 +5,9 @@
  * Chosen by the engine, it is a share of what is available to others and to the cache together, at most MOST_BYTES. One that the
  * user has set is never exceeded, and kept as long as the machine has a reserve: only where less would be left is it lowered,
  * so far that the reserve is there again.
+ *
+ * It is divided among the engines on the machine, one for each window that has a model loaded: of the most, and of what nobody
+ * takes, each has an equal part, and what it takes itself is its own. So all of them together want what one alone would.
  */
 
 /** 2 GB: above it a laptop's other programs notice before the assistant gains. */
@@ -31,6 +34,8 @@ export interface MemoryReading {
   totalBytes: number;
   /** What the cache takes now. */
   usedBytes: number;
+  /** Engines that share the ceiling, this one included; 1 when left out. */
+  numEngines?: number;
 }
 
 interface BudgetOptions {
@@ -44,16 +49,22 @@ interface BudgetOptions {
 export type BudgetChange = { [K in keyof BudgetOptions]?: BudgetOptions[K] | undefined };
 
 /** What the ceiling would be with nothing to go before it. */
-export function wantedBytes({ maxBytes, share }: BudgetOptions, { availableBytes, totalBytes, usedBytes }: MemoryReading): number {
-  const there = availableBytes + usedBytes;
-  const most = maxBytes || MOST_BYTES;
-  const wanted = maxBytes ? there - RESERVE_SHARE * totalBytes : share * there;
+export function wantedBytes(options: BudgetOptions, reading: MemoryReading): number {
+  const { availableBytes, totalBytes, usedBytes, numEngines = 1 } = reading;
+  const there = availableBytes / numEngines + usedBytes;
+  const most = mostShared(options, reading);
+  const wanted = options.maxBytes ? there - (RESERVE_SHARE * totalBytes) / numEngines : options.share * there;
   return Math.floor(Math.max(Math.min(LEAST_BYTES, most), Math.min(most, wanted)));
 }
 
-/** The same, had the machine nothing else to do: the ceiling is never higher. */
+/** No engine has more, whatever the machine has. */
+function mostShared({ maxBytes }: BudgetOptions, { numEngines = 1 }: MemoryReading): number {
+  return Math.floor((maxBytes || MOST_BYTES) / numEngines);
+}
+
+/** What an engine alone would want, had the machine nothing else to do; even, so that each of two has the half of it. */
 export function mostWanted(options: BudgetOptions, totalBytes: number): number {
-  return wantedBytes(options, { availableBytes: totalBytes, totalBytes, usedBytes: 0 });
+  return 2 * Math.floor(wantedBytes(options, { availableBytes: totalBytes, totalBytes, usedBytes: 0 }) / 2);
 }
 
 export class MemoryBudget {
@@ -77,7 +88,7 @@ export class MemoryBudget {
     return this.#ceiling;
   }
 
-  /** What it may come to under these settings, in bytes: as long as they stay, so does this. */
+  /** What it may come to under these settings, in bytes: as long as they stay, so does this, however many engines there are. */
   get most(): number {
     return this.#most;
   }
@@ -94,11 +105,13 @@ export class MemoryBudget {
   follow(reading: MemoryReading, now: number): boolean {
     const before = this.#ceiling;
     const wanted = wantedBytes(this.#options, reading);
-    const most = this.#options.maxBytes || MOST_BYTES;
+    const most = mostShared(this.#options, reading);
+    const isSettled = now - this.#loweredAt >= SETTLE_MS;
     // The last bit up to the most is worth it, however little.
     if (wanted <= before || (wanted < MORE * before && wanted < most)) this.#shortAt = now;
-    if (wanted < LESS * before && now - this.#loweredAt >= SETTLE_MS) {
-      this.#ceiling = wanted;
+    // More engines than before: the most of all together is never exceeded.
+    if (before > most || (wanted < LESS * before && isSettled)) {
+      this.#ceiling = isSettled ? wanted : most;
       this.#loweredAt = now;
     } else if (now - this.#shortAt >= CALM_MS) {
       this.#ceiling = Math.min(wanted, Math.floor(MOST_RISE * before));

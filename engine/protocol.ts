@@ -131,7 +131,7 @@ export interface LoadOptions {
   precision: Precision;
   /** int8 when left out, float32 with float32 weights. */
   kv?: KvPrecision;
-  /** Ceiling of window, store, the prefill lane's scratch and buffers of the disk tier; 0 lets the engine choose. */
+  /** Ceiling of window, store, the prefill lane's scratch and buffers of the disk tier, of all engines in `enginesDir` together; 0 lets the engine choose. */
   maxBytes: number;
   /** Share of the available memory that the engine chooses then, 0..1; the usual one when left out. */
   memoryShare?: number;
@@ -148,6 +148,8 @@ export interface LoadOptions {
   compress?: LossyCodec;
   /** Folder for what is kept of the cache on disk, and its most bytes; nothing is kept without it. */
   disk?: { dir: string; maxBytes: number };
+  /** Folder in which engines tell each other that they are at work, to share one ceiling; made if missing. Without it this one has the ceiling to itself. */
+  enginesDir?: string;
 }
 
 /**
@@ -257,7 +259,7 @@ export type HostMessage =
   /** The figures of `stats` in Prometheus' text format. */
   | { type: 'metrics'; requestId: string }
   | { type: 'pin'; docId: string; pinned: boolean }
-  /** Drops a document's unreferenced KV, in memory and on disk, or all of it, on disk that of other models, too. */
+  /** Drops a document's unreferenced KV, or all of it, in memory and on disk, there that of other models, too. */
   | { type: 'evict'; docId: string }
   | { type: 'evict'; /** What is pinned, too. */ pinned?: boolean }
   /** Answered when no request is waiting or running and idle work has ended. */
@@ -459,7 +461,10 @@ export interface TreeNode {
 
 export interface EngineStats {
   model: ModelInfo | null;
+  /** The ceiling; where engines share one, this one's part. */
   maxBytes: number;
+  /** Engines that share it, this one included; left out where it has the ceiling to itself. */
+  numEngines?: number;
   windowBytes: number;
   storeBytes: number;
   /** Of the prefill lane: one prompt's rows in float32. */

@@ -34,6 +34,11 @@ export interface Context {
   readonly ids: readonly number[];
 }
 
+/** A file's block. */
+export interface FileContext extends Context {
+  readonly path: string;
+}
+
 export class Snapshots {
   readonly disk: DiskTier;
   /** Tokens brought back since the start. */
@@ -119,13 +124,13 @@ export class Snapshots {
    * Writes one segment of these contexts, the blocks of files, of what has been quiet for a while; false when there is nothing to
    * write. What is cached of a context only in part is written in whole segments.
    */
-  save(contexts: Iterable<Context>, quietMs: number): Promise<boolean> {
+  save(contexts: Iterable<FileContext>, quietMs: number): Promise<boolean> {
     return this.#inTurn(() => this.#save(contexts, quietMs));
   }
 
-  /** Removes what the disk has of all contexts that begin with one of these, or as one of these does for a segment, or everything. */
-  forget(contexts?: readonly (readonly number[])[]): Promise<void> {
-    return this.#inTurn(() => this.#forget(contexts));
+  /** Removes what the disk has of files with this path, or everything, of all models. */
+  forget(path?: string): Promise<void> {
+    return this.#inTurn(() => this.#forget(path));
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -134,17 +139,17 @@ export class Snapshots {
     return done;
   }
 
-  async #save(contexts: Iterable<Context>, quietMs: number): Promise<boolean> {
+  async #save(contexts: Iterable<FileContext>, quietMs: number): Promise<boolean> {
     if (this.#isPaused) return false;
     const before = this.#clock() - quietMs;
-    for (const { of, ids } of contexts) {
+    for (const { of, ids, path } of contexts) {
       const lastUse = this.#cache.runs.lastUse(ids);
       const { numTokens } = this.#cache.lookUp(ids, ids.length);
       const saved = this.#saved.get(of);
       if (lastUse > before || (saved?.lastUse === lastUse && saved.numTokens === numTokens)) continue;
       const missing = this.#firstMissing(ids, numTokens);
       const rows = missing && this.#cache.runs.readExact(ids, missing.startIndex, missing.startIndex + missing.numTokens);
-      if (rows && (await this.#write(missing, this.#codec.encode(rows, { startIndex: missing.startIndex, contextEnd: ids.length }), ids))) return true;
+      if (rows && (await this.#write(missing, this.#codec.encode(rows, { startIndex: missing.startIndex, contextEnd: ids.length }), path))) return true;
       if (this.#isPaused) return false;
       this.#saved.set(of, { lastUse, numTokens });
     }
@@ -164,11 +169,10 @@ export class Snapshots {
     return null;
   }
 
-  async #forget(contexts?: readonly (readonly number[])[]): Promise<void> {
+  async #forget(path?: string): Promise<void> {
     this.#saved = new WeakMap();
     try {
-      if (!contexts) return await this.disk.clear();
-      for (const ids of contexts) await this.disk.removeContexts(this.#root, ids);
+      await (path === undefined ? this.disk.clear() : this.disk.removeFile(path));
     } catch (error) {
       this.#log(`What is kept in ${this.disk.folder} cannot be removed: ${(error as Error).message}`);
     }
@@ -178,9 +182,9 @@ export class Snapshots {
     return this.#retryAt !== null && this.#clock() < this.#retryAt;
   }
 
-  async #write(segment: FoundSegment, run: Uint8Array, ids: readonly number[]): Promise<boolean> {
+  async #write(segment: FoundSegment, run: Uint8Array, path: string): Promise<boolean> {
     try {
-      const isWritten = await this.disk.write(segment, [run], segment.startIndex === 0 ? ids.slice(0, segment.numTokens) : []);
+      const isWritten = await this.disk.write(segment, [run], path);
       if (isWritten) this.#retryAt = null;
       return isWritten;
     } catch (error) {

@@ -10,7 +10,7 @@ import { compressOf, type LoadOptions } from '../../engine/protocol.ts';
 import { EngineClient, type EngineState } from './engineClient.ts';
 import { IdleUnload } from './idleUnload.ts';
 import type { Log } from '../log.ts';
-import { keptCacheDir, locateModel, modelCacheDir } from '../models/locate.ts';
+import { keptCacheDir, liveEnginesDir, locateModel, modelCacheDir } from '../models/locate.ts';
 import { ProcessTransport } from './processTransport.ts';
 import { ThreadTransport } from './threadTransport.ts';
 import type { Transport } from './transport.ts';
@@ -68,6 +68,7 @@ export class EngineHost implements vscode.Disposable {
           ...(settings.current.cacheReuseShifted ? { reuseShifted: true } : {}),
           ...compressOf(settings.current.cacheCodec),
           ...this.#disk(),
+          enginesDir: liveEnginesDir(context.globalStorageUri),
         };
       },
       onState: (state) => this.#follow(state),

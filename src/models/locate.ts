@@ -30,6 +30,11 @@ export function keptCacheDir(globalStorage: vscode.Uri): string {
   return path.join(globalStorage.fsPath, 'kv');
 }
 
+/** Where the engines of all windows tell each other that they are at work. */
+export function liveEnginesDir(globalStorage: vscode.Uri): string {
+  return path.join(globalStorage.fsPath, 'engines');
+}
+
 /** Where the engine keeps imported models. */
 export function modelCacheDir(globalStorage: vscode.Uri): string {
   return path.join(globalStorage.fsPath, 'models');

@@ -63,6 +63,7 @@ export interface CacheStrings {
   draftsRight: string;
   memory: string;
   memoryOf: string;
+  shared: string;
   window: string;
   store: string;
   disk: string;

@@ -25,6 +25,7 @@ export function cacheStrings(): CacheStrings {
     draftsRight: t('{0} of drafts right'),
     memory: t('Memory'),
     memoryOf: t('{0} of {1}'),
+    shared: t('The limit is this window’s part: {0} windows of the editor share the cache’s memory'),
     window: t('window'),
     store: t('store'),
     disk: t('disk'),

@@ -17,6 +17,7 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
   }
   const used = stats.windowBytes + stats.storeBytes + stats.scratchBytes;
   lines.push(t('KV cache: **{0}** of {1} (window {2}, store {3}, scratch {4}; {5} a token, {6})', formatBytes(used), formatBytes(stats.maxBytes), formatBytes(stats.windowBytes), formatBytes(stats.storeBytes), formatBytes(stats.scratchBytes), formatBytes(stats.kvBytesPerToken), model?.kv ?? ''), '');
+  if (stats.numEngines) lines.push(t('The limit is this window’s part: {0} windows of the editor share the cache’s memory', stats.numEngines), '');
   if (tokens.prompt > 0) lines.push(t('Prompt tokens reused: **{0}** ({1} of {2})', formatShare(tokens.promptCached / tokens.prompt), formatCount(tokens.promptCached), formatCount(tokens.prompt)), '');
   if (model?.shifted) {
     const { klMean, bound } = model.shifted;

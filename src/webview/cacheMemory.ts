@@ -24,7 +24,7 @@ export class Memory {
     const { maxBytes, windowBytes, storeBytes, scratchBytes, windowSlots } = stats;
     const used = windowBytes + storeBytes + scratchBytes;
     const of = fillIn(s.memoryOf, formatBytes(used), formatBytes(maxBytes));
-    this.#title.textContent = of;
+    this.#title.textContent = stats.numEngines ? `${of} · ${fillIn(s.shared, String(stats.numEngines))}` : of;
     const slots = fillIn(s.slots, formatCount(windowSlots.free), formatCount(windowSlots.total));
     const held = windowSlots.total ? windowBytes * (windowSlots.held / windowSlots.total) : 0;
     this.#widen('window', held, maxBytes);

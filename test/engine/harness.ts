@@ -37,6 +37,11 @@ export function harness(options: Partial<Omit<EngineOptions, 'maxBytes'>> & { sl
   return { engine, runner, window, clock };
 }
 
+/** Blocks as those of files, each with a path of its own. */
+export function filesOf(blocks: readonly (readonly number[])[]): { path: string; tokenIds: readonly number[] }[] {
+  return blocks.map((tokenIds, i) => ({ path: `${i}.ts`, tokenIds }));
+}
+
 export interface Watched {
   sequence: Sequence;
   tokenIds: number[];

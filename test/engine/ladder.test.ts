@@ -8,7 +8,7 @@ import { codingReserve } from '../../engine/cache/toCode.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { rope } from '../unit/codecRows.ts';
 import { fakeShape } from './fakeRunner.ts';
-import { ask, drain, harness, type Harness, tokens, type Watched } from './harness.ts';
+import { ask, drain, filesOf, harness, type Harness, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
 import { CodedRows, tracedCodecs } from './tracedCodec.ts';
 
@@ -40,7 +40,7 @@ function question(engine: Engine, block: readonly number[], seed: number): Watch
 
 /** Until nothing is left to do; no byte is too many meanwhile. */
 async function tidyAll(engine: Engine, blocks: number[][]): Promise<void> {
-  while (await engine.tidy(blocks)) engine.checkIntegrity();
+  while (await engine.tidy(filesOf(blocks))) engine.checkIntegrity();
 }
 
 test('under one budget files of different age end in different codecs, and answer the same whenever they are asked', async () => {

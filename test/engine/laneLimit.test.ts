@@ -19,7 +19,7 @@ import { kvShape } from '../../engine/model/importModel.ts';
 import { scratchBytesPerToken } from '../../engine/model/prefillScratch.ts';
 import { Snapshots } from '../../engine/snapshots.ts';
 import { FakeRunner, fakeShape } from './fakeRunner.ts';
-import { ask, tokens, type Watched } from './harness.ts';
+import { ask, filesOf, tokens, type Watched } from './harness.ts';
 
 const SHAPE = fakeShape();
 const PER_TOKEN = scratchBytesPerToken(SHAPE);
@@ -134,7 +134,7 @@ async function withDisk(): Promise<{ restarted: (maxBytes: number) => Promise<Re
 }
 
 async function saveAll(engine: Engine, blocks: number[][]): Promise<void> {
-  while (await engine.save(blocks));
+  while (await engine.save(filesOf(blocks)));
 }
 
 test('a restart that finds other amounts of memory finds all of a file on the disk', async () => {
@@ -163,7 +163,7 @@ test.each(['the higher', 'the lower'])('under %s limit: a file is forgotten on t
   // Five segments, of which the second on are others under 511, and two.
   expect(await numFiles()).toBe(5 + 4 + 2);
   const { engine } = await restarted(which === 'the higher' ? ceilings.high : ceilings.low);
-  await engine.forgetDisk(block);
+  await engine.forgetDisk('0.ts');
   expect(await numFiles()).toBe(2);
   expect([engine.describe(block).diskTokens, engine.describe(other).diskTokens]).toEqual([0, 300]);
 });

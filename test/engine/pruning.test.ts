@@ -7,7 +7,7 @@ import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import { BLOCK_TOKENS } from '../../engine/cache/storedBlocks.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { fakeShape } from './fakeRunner.ts';
-import { ask, drain, harness, type Harness, kernelShare, tokens, type Watched } from './harness.ts';
+import { ask, drain, filesOf, harness, type Harness, kernelShare, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
 import { CodedRows, tracedCodecs } from './tracedCodec.ts';
 import { below, seededRandom } from './workload.ts';
@@ -32,7 +32,7 @@ function question(engine: Engine, block: readonly number[], seed: number, more =
 
 async function tidyAll(engine: Engine, blocks: number[][]): Promise<number> {
   let numParts = 0;
-  while (await engine.tidy(blocks)) {
+  while (await engine.tidy(filesOf(blocks))) {
     numParts++;
     engine.checkIntegrity();
   }
@@ -44,7 +44,7 @@ test('of a file that has been quiet six tenths of the rows stay; questions go on
   const [block, other] = [tokens(900, 1), tokens(1500, 2)];
   const exact = question(engine, block, 5);
   await drain(engine);
-  expect(await engine.tidy([block])).toBe(false);
+  expect(await engine.tidy(filesOf([block]))).toBe(false);
   const full = engine.describe(block).bytes;
   clock.now += 2000;
   // 900 tokens, 512 at a time, and a page that it does not need any more.
@@ -117,7 +117,7 @@ test('a file of more than half the ceiling is measured where it is: it has not l
   question(engine, block, 5);
   await drain(engine);
   clock.now += 100_000;
-  expect(await engine.tidy([block])).toBe(true);
+  expect(await engine.tidy(filesOf([block]))).toBe(true);
   expect(engine.describe(block)).toMatchObject({ tier: 'window', tokens: 1400 });
   await tidyAll(engine, [block]);
   expect(engine.describe(block)).toMatchObject({ tokens: 1400, codecs: ['kvzip'] });
@@ -131,7 +131,7 @@ test('on battery memory is given back in quiet moments, and nothing is measured 
   await drain(engine);
   const [numSteps, { total }] = [runner.batches.length, engine.stats().windowSlots];
   clock.now += 100_000;
-  while (await engine.tidy([block], { sparing: true })) engine.checkIntegrity();
+  while (await engine.tidy(filesOf([block]), { sparing: true })) engine.checkIntegrity();
   expect(engine.stats().windowSlots.total).toBeLessThan(total);
   expect(runner.batches).toHaveLength(numSteps);
   expect(engine.describe(block)).toMatchObject({ tokens: 1400, codecs: ['int8'] });
@@ -148,12 +148,12 @@ test('a request ends the measuring within a step, and what was measured before i
   question(engine, block, 5);
   await drain(engine);
   clock.now += 2000;
-  expect(await engine.tidy([block])).toBe(true);
+  expect(await engine.tidy(filesOf([block]))).toBe(true);
   let numRuns = 0;
   runner.beforeRun = () => {
     if (++numRuns === 1) ask(engine, tokens(5, 9), { maxTokens: 1 });
   };
-  const tidying = engine.tidy([block]);
+  const tidying = engine.tidy(filesOf([block]));
   const step = engine.step();
   expect(await tidying).toBe(false);
   await step;
@@ -272,7 +272,7 @@ test('property: 10,000 operations with files that are read, edited, quiet, evict
           if (one.sequence.cachedTokens === 0 && codecs.includes('int8')) expect(one.tokenIds).toEqual(runAlone([...files[of]!, ...tokens(3, seed)], { maxTokens: 6 }, { maxContext: 3000, capacity: slots }).tokenIds.slice(0, one.tokenIds.length));
         } else if (what < 0.75) {
           clock.now += below(random, 3000);
-          await engine.tidy(files);
+          await engine.tidy(filesOf(files));
           if (engine.describe(files[of]!).codecs.includes('kvzip')) numPruned++;
         } else if (what < 0.85) files[of] = [...files[of]!.slice(0, below(random, files[of]!.length)), ...tokens(50, i)].slice(0, 500);
         else if (what < 0.9) engine.evict(random() < 0.2 ? undefined : files[of]!.slice(0, 4));

@@ -12,7 +12,7 @@ import type { Engine } from '../../engine/engine.ts';
 import { RequestError } from '../../engine/errors.ts';
 import { Snapshots } from '../../engine/snapshots.ts';
 import { fakeShape } from './fakeRunner.ts';
-import { ask, type Harness, harness, tokens, type Watched } from './harness.ts';
+import { ask, filesOf, type Harness, harness, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
 import { below, seededRandom } from './workload.ts';
 
@@ -29,11 +29,11 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
 /** An engine that finds what is in the folder. */
-async function opened(slots: number, maxBytes = 1e8): Promise<Harness & { disk: DiskTier }> {
+async function opened(slots: number, maxBytes = 1e8, modelKey = 'fake'): Promise<Harness & { disk: DiskTier }> {
   const disk = await DiskTier.open(folder, maxBytes, log);
   const bytes = Snapshots.bufferBytes(fakeShape());
   const bytesPerSlot = 2 * 2 * 16 + 8;
-  const h = harness({ slots: slots + Math.ceil(bytes / bytesPerSlot), maxContext: 2000, prefillTokens: 2000, snapshots: { disk, codec: codecNamed('int8', fakeShape(), null), modelKey: 'fake', log } });
+  const h = harness({ slots: slots + Math.ceil(bytes / bytesPerSlot), maxContext: 2000, prefillTokens: 2000, snapshots: { disk, codec: codecNamed('int8', fakeShape(), null), modelKey, log } });
   return { ...h, disk };
 }
 
@@ -45,9 +45,9 @@ async function drain(engine: Engine): Promise<void> {
   }
 }
 
-async function saveAll(engine: Engine, blocks: number[][]): Promise<number> {
+async function saveAll(engine: Engine, blocks: number[][], files = filesOf(blocks)): Promise<number> {
   let numSaved = 0;
-  while (await engine.save(blocks)) numSaved++;
+  while (await engine.save(files)) numSaved++;
   return numSaved;
 }
 
@@ -88,12 +88,12 @@ test('what is worked on is not written, what has been quiet is', async () => {
   question(engine, block, 1);
   await drain(engine);
   clock.now += 30_000;
-  expect(await engine.tidy([block])).toBe(false);
+  expect(await engine.tidy(filesOf([block]))).toBe(false);
   clock.now += 31_000;
   // Two segments; then it leaves the window, and what it took of that is given back.
-  for (let n = 2; n > 0; n--) expect(await engine.tidy([block])).toBe(true);
+  for (let n = 2; n > 0; n--) expect(await engine.tidy(filesOf([block]))).toBe(true);
   expect([disk.numSegments, engine.describe(block).tier]).toEqual([2, 'window']);
-  while (await engine.tidy([block]));
+  while (await engine.tidy(filesOf([block])));
   expect([engine.describe(block).tier, engine.stats().windowSlots.total]).toEqual(['store', 256]);
   expect(disk.numSegments).toBe(2);
 });
@@ -124,18 +124,22 @@ test('files share what they begin with; after an edit what stands before it is f
   expect(edited.tokenIds).toEqual(expected([...one.slice(0, 550), ...tokens(50, 8)], 1));
 });
 
-test('all versions of a file that begin with its header are forgotten together, also those that are none of this process', async () => {
+test('all that the disk has of a file is forgotten together: every version, of this process or not, of this model or another', async () => {
   const [block, other] = [tokens(700, 3), tokens(300, 9)];
   const versions = [block, [...block.slice(0, 300), ...tokens(300, 4)], [...block.slice(0, 30), ...tokens(400, 5)], block.slice(0, 100)];
-  const first = await opened(5000);
-  for (const each of [...versions, other]) question(first.engine, each, 1);
-  await drain(first.engine);
-  expect(await saveAll(first.engine, [...versions, other])).toBe(3 + 2 + 2 + 1 + 2);
+  const files = [...versions.map((tokenIds) => ({ path: 'src/a.ts', tokenIds })), { path: 'src/b.ts', tokenIds: other }];
+  for (const modelKey of ['fake', 'another']) {
+    const { engine } = await opened(5000, 1e8, modelKey);
+    for (const { tokenIds } of files) question(engine, tokenIds, 1);
+    await drain(engine);
+    expect(await saveAll(engine, [], files)).toBe(3 + 2 + 2 + 1 + 2);
+  }
   const { engine, disk } = await opened(4000);
-  await engine.forgetDisk(block.slice(0, 30));
-  expect(disk.numSegments).toBe(2);
-  expect(await readdir(folder)).toHaveLength(2);
-  expect(engine.describe(other).diskTokens).toBe(300);
+  await engine.forgetDisk('src/a.ts');
+  expect(disk.numSegments).toBe(2 * 2);
+  expect(await readdir(folder)).toHaveLength(2 * 2);
+  expect([engine.describe(block).diskTokens, engine.describe(other).diskTokens]).toEqual([0, 300]);
+  expect((await opened(4000, 1e8, 'another')).engine.describe(other).diskTokens).toBe(300);
 });
 
 test('a request that is aborted while its prompt is read ends once, and so does one of an engine that fails', async () => {
@@ -354,7 +358,7 @@ test('10,000 random operations over files, memory and disk keep the bytes exact 
       asked.push({ watched: question(engine, block, seed), block, seed });
       numAsked++;
     } else if (what < 0.08 && asked.length > 0) engine.abort(asked[below(random, asked.length)]!.watched.sequence.id);
-    else if (what < 0.2) await engine.save(blocks, 1000);
+    else if (what < 0.2) await engine.save(filesOf(blocks), 1000);
     else if (what < 0.21) engine.evict();
     else if (what < 0.212) engine.setMaxBytes((800 + below(random, 2000)) * 72 + Snapshots.bufferBytes(fakeShape()));
     else if (what < 0.2125) {
@@ -362,7 +366,7 @@ test('10,000 random operations over files, memory and disk keep the bytes exact 
       await drain(engine);
       settle();
       ({ engine, clock, disk } = await opened(1500, 200_000));
-    } else if (what < 0.213) await engine.forgetDisk(random() < 0.5 ? undefined : blocks[below(random, 12)]);
+    } else if (what < 0.213) await engine.forgetDisk(random() < 0.5 ? undefined : `${below(random, 12)}.ts`);
     else if (engine.hasWork()) await engine.step();
     settle();
     engine.checkIntegrity();

@@ -13,7 +13,7 @@ import type { ErrorCode } from '../../engine/protocol.ts';
 import { fakeShape } from './fakeRunner.ts';
 import type { KvWindow } from '../../engine/cache/window.ts';
 import { CAN_REACH, damage } from '../unit/damagedSpill.ts';
-import { ask, drain, harness, type Harness, tokens, type Watched } from './harness.ts';
+import { ask, drain, filesOf, harness, type Harness, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
 import { below, seededRandom } from './workload.ts';
 
@@ -407,7 +407,7 @@ test('whatever comes and goes meanwhile: each request ends once, bytes are right
     } else if (kind === 8) engine.evict(below(random, 2) ? block.slice(0, below(random, block.length)) : undefined);
     else if (kind === 9) engine.pin('file', below(random, 2) ? block : null);
     else if (kind === 10) while (below(random, 8) > 0 && engine.hasWork()) await engine.step();
-    else await engine.tidy(files);
+    else await engine.tidy(filesOf(files));
     if (engine.hasWork()) await engine.step();
     engine.checkIntegrity();
     const { windowBytes, storeBytes } = engine.stats();

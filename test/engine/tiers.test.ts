@@ -23,7 +23,7 @@ import { scratchBytesPerToken } from '../../engine/model/prefillScratch.ts';
 import { Snapshots } from '../../engine/snapshots.ts';
 import { rope } from '../unit/codecRows.ts';
 import { FakeRunner, fakeShape } from './fakeRunner.ts';
-import { ask, tokens, type Watched } from './harness.ts';
+import { ask, filesOf, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
 import { CodedRows, tracedCodecs } from './tracedCodec.ts';
 import { below, seededRandom } from './workload.ts';
@@ -207,7 +207,7 @@ test.each<Setting & { name: string }>([
     else if (what < 0.255) engine.evict(random() < 0.2 ? undefined : files[of]!.slice(0, below(random, 40)));
     else if (what < 0.26) engine.evict(long[of & 1]!.slice(0, below(random, 3000)));
     else if (what < 0.27) engine.pin('a file', random() < 0.5 ? null : files[of]!);
-    else if (what < 0.275) await engine.forgetDisk(random() < 0.3 ? undefined : files[of]!);
+    else if (what < 0.275) await engine.forgetDisk(random() < 0.3 ? undefined : `${of}.ts`);
     else if (what < 0.277 && !stepping) {
       // A new process, nothing in memory.
       await drain();
@@ -226,10 +226,10 @@ test.each<Setting & { name: string }>([
       await stepping;
       await drain();
       clock.now += below(random, 7) * MINUTE;
-      for (let n = 6; n > 0 && (await engine.tidy([...files, long[0]!])); n--) check();
+      for (let n = 6; n > 0 && (await engine.tidy(filesOf([...files, long[0]!]))); n--) check();
     } else if (!stepping) {
       let numParts = below(random, 6);
-      const tidying = engine.tidy(files, { mustEnd: () => numParts-- < 0 });
+      const tidying = engine.tidy(filesOf(files), { mustEnd: () => numParts-- < 0 });
       // Somebody asks while it is at it.
       if (random() < 0.2) put(files[of]!, files[of]!.length);
       await tidying;

@@ -1,5 +1,5 @@
 /** The engine behind its protocol, with the built-in model: shared file block, one end per request, the error boundary, the worker. */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -7,6 +7,7 @@ import { build } from 'esbuild';
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import { Assistant } from '../../engine/assistant.ts';
 import { Engine } from '../../engine/engine.ts';
+import { BEAT_MS } from '../../engine/liveEngines.ts';
 import { type LoadedModel, loadModel } from '../../engine/loadedModel.ts';
 import { IdleWork } from '../../engine/idleWork.ts';
 import type { Machine } from '../../engine/machine.ts';
@@ -109,6 +110,55 @@ test('the ceiling follows the machine’s memory while an answer is written, dow
     expect((await talk.stats()).maxBytes).toBeLessThan(0.45e9);
     await talk.ask({ type: 'shutdown', requestId: 'shutdown' });
   } finally {
+    vi.restoreAllMocks();
+  }
+});
+
+test('two windows share one ceiling: it falls for the other one while an answer is written, with the same words, and rises when that one is unloaded', async () => {
+  let skipped = 0;
+  const { now } = performance;
+  vi.spyOn(performance, 'now').mockImplementation(() => now.call(performance) + skipped);
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  try {
+    const [one, two] = [inThread(), inThread()];
+    const load = { ...LOAD, enginesDir: join(cacheDir, 'engines') };
+    const shared = async (talk: Talk) => {
+      const { maxBytes, numEngines } = await talk.stats();
+      return [maxBytes, numEngines];
+    };
+    one.post(load);
+    one.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
+    const question: ChatTask = { kind: 'chat', docIds: ['d'], messages: [{ role: 'user', content: 'What is this file for?' }] };
+    const text = (id: string) => one.messages.flatMap((message) => (message.type === 'chunk' && message.requestId === id ? [message.text] : [])).join('');
+    const ask = (id: string) => one.generate(id, question, { maxTokens: 200, ignoreEos: true }).then(done);
+    await ask('alone');
+    expect(await shared(one)).toEqual([50e6, undefined]);
+    await two.ask(load);
+    expect(await shared(two)).toEqual([25e6, 2]);
+    const answer = ask('pressed');
+    while (text('pressed') === '') await new Promise((resolve) => setImmediate(resolve));
+    vi.advanceTimersByTime(BEAT_MS);
+    while ((await one.stats()).maxBytes === 50e6) await new Promise((resolve) => setImmediate(resolve));
+    expect(one.ends('pressed')).toEqual([]);
+    expect(await shared(one)).toEqual([25e6, 2]);
+    await answer;
+    expect(text('pressed')).toBe(text('alone'));
+    // What it had computed alone is found.
+    const again = await ask('again');
+    expect(again.usage.cachedTokens).toBeGreaterThan(0.9 * again.usage.promptTokens);
+    await two.ask({ type: 'unload', requestId: 'unload' });
+    vi.advanceTimersByTime(BEAT_MS);
+    while ((await one.stats()).numEngines) await new Promise((resolve) => setImmediate(resolve));
+    const ceilings: number[] = [];
+    for (let i = 0; i < 2; i++) {
+      skipped += 61_000;
+      ceilings.push((await one.stats()).maxBytes);
+    }
+    expect(ceilings).toEqual([37.5e6, 50e6]);
+    for (const talk of [one, two]) await talk.ask({ type: 'shutdown', requestId: 'shutdown' });
+    expect(await readdir(load.enginesDir)).toEqual([]);
+  } finally {
+    vi.useRealTimers();
     vi.restoreAllMocks();
   }
 });

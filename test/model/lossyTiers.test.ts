@@ -12,7 +12,7 @@ import { parseConfig } from '../../engine/model/hfConfig.ts';
 import { RopeTable } from '../../engine/model/rope.ts';
 import type { OnnxRunner } from '../../engine/model/runner.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
-import { ask, drain, kernelShare, type Watched } from '../engine/harness.ts';
+import { ask, drain, filesOf, kernelShare, type Watched } from '../engine/harness.ts';
 import { loadRunner, temporaryFolder } from './fixtures.ts';
 
 const folder = temporaryFolder();
@@ -73,7 +73,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'kvquant3'])('built-in model, %s: ov
   };
   const rest = async (): Promise<void> => {
     clock.now += 100_000;
-    while (await engine.tidy([block])) engine.checkIntegrity();
+    while (await engine.tidy(filesOf([block]))) engine.checkIntegrity();
   };
   expect(await answers()).toEqual(exact);
   engine.evict();

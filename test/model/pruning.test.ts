@@ -12,7 +12,7 @@ import { PAGE_SLOTS } from '../../engine/cache/window.ts';
 import { Engine } from '../../engine/engine.ts';
 import type { OnnxRunner } from '../../engine/model/runner.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
-import { ask, drain, type Watched } from '../engine/harness.ts';
+import { ask, drain, filesOf, type Watched } from '../engine/harness.ts';
 import { Divergence, loadRunner, maxDifference, MODELS, random, temporaryFolder } from './fixtures.ts';
 import { writeRandomModel } from './randomModel.ts';
 
@@ -124,7 +124,7 @@ test('built-in model: over what is left of a file, answers are the same alone, s
   const exact = question(0);
   await drain(engine);
   clock.now += 2000;
-  while (await engine.tidy([block]));
+  while (await engine.tidy(filesOf([block])));
   // In two pieces of equal length, rounded up.
   const { bytes: left, ...described } = engine.describe(block);
   expect(described).toMatchObject({ tokens: block.length, codecs: ['kvzip'] });

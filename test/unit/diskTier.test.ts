@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
-import { fileName, type FoundSegment, rootKey, segmentKey } from '../../engine/cache/disk/segment.ts';
+import { fileName, type FoundSegment, ownerOf, rootKey, segmentKey, type SegmentName } from '../../engine/cache/disk/segment.ts';
 import { below, seededRandom } from '../engine/workload.ts';
 
 const ROOT = rootKey('model');
+const PATH = 'src/a.ts';
 const CONTENT = Uint8Array.from({ length: 1000 }, (_, i) => i);
 /** As a file: with header and length. */
 const FILE_BYTES = 1052;
@@ -16,6 +17,8 @@ let folder: string;
 let lines: string[];
 const log = (line: string): void => void lines.push(line);
 const openTier = (maxBytes = 1e6): Promise<DiskTier> => DiskTier.open(folder, maxBytes, log);
+
+const nameOf = (segment: SegmentName, filePath = PATH): string => fileName({ ...segment, owner: ownerOf(segment.key, filePath) });
 
 beforeEach(async () => {
   folder = path.join(await mkdtemp(path.join(tmpdir(), 'kvasir-disk-')), 'kv');
@@ -40,7 +43,7 @@ function segments(seed: number, numTokens: number): { ids: number[]; all: FoundS
 test('what is written is found and read by the next one to open the folder, as far as the tokens are the same', async () => {
   const { ids, all } = segments(5, 600);
   const first = await openTier();
-  for (const segment of all) await first.write(segment, [CONTENT, CONTENT.subarray(10)]);
+  for (const segment of all) await first.write(segment, [CONTENT, CONTENT.subarray(10)], PATH);
   expect(first.numSegments).toBe(3);
   const disk = await openTier();
   expect(disk.bytes).toBe(first.bytes);
@@ -55,7 +58,7 @@ test('what is written is found and read by the next one to open the folder, as f
 
 test('however many files there are, a context is looked for by one key for each length that they have', async () => {
   const disk = await openTier();
-  for (let i = 1; i <= 30; i++) await disk.write(segments(1000 * i, i % 3 ? 256 : 100).all[0]!, [CONTENT]);
+  for (let i = 1; i <= 30; i++) await disk.write(segments(1000 * i, i % 3 ? 256 : 100).all[0]!, [CONTENT], PATH);
   const { ids, all } = segments(15_000, 100);
   const longer = [...ids, ...segments(7, 300).ids];
   // Each key is over a part of the tokens.
@@ -66,7 +69,7 @@ test('however many files there are, a context is looked for by one key for each 
 
 test('files and folder are for their owner alone', async () => {
   const disk = await openTier();
-  await disk.write(segments(5, 100).all[0]!, [CONTENT]);
+  await disk.write(segments(5, 100).all[0]!, [CONTENT], PATH);
   expect((await stat(folder)).mode & 0o777).toBe(process.platform === 'win32' ? 0o666 : 0o700);
   for (const name of await readdir(folder)) expect((await stat(path.join(folder, name))).mode & 0o777).toBe(process.platform === 'win32' ? 0o666 : 0o600);
 });
@@ -83,11 +86,11 @@ test('a segment that is damaged, cut short, gone or another one is not used, and
   for (const [i, harm] of damage.entries()) {
     const { ids, all } = segments(1000 * (i + 1), 100);
     const another = segments(77_000, 100).all[0]!;
-    await (await openTier()).write(another, [CONTENT.toReversed()]);
-    await rename(path.join(folder, fileName(another)), path.join(folder, 'other'));
+    await (await openTier()).write(another, [CONTENT.toReversed()], PATH);
+    await rename(path.join(folder, nameOf(another)), path.join(folder, 'other'));
     const disk = await openTier();
-    await disk.write(all[0]!, [CONTENT]);
-    await harm(path.join(folder, fileName(all[0]!)));
+    await disk.write(all[0]!, [CONTENT], PATH);
+    await harm(path.join(folder, nameOf(all[0]!)));
     const before = disk.bytes;
     expect(await disk.read(all[0]!)).toBeNull();
     expect(disk.find(ROOT, ids)).toEqual([]);
@@ -115,21 +118,21 @@ test('under the cap the least recently used goes first, and never what another s
   const disk = await openTier(4 * FILE_BYTES);
   const [a, b] = [segments(1, 512), segments(5000, 512)];
   for (const segment of [...a.all, ...b.all]) {
-    await disk.write(segment, [CONTENT]);
+    await disk.write(segment, [CONTENT], PATH);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
   expect(disk.bytes).toBe(4 * FILE_BYTES);
   // Its first segment is older than all others but this one, and is used now.
   await disk.read(a.all[1]!);
   const c = segments(9000, 256);
-  await disk.write(c.all[0]!, [CONTENT]);
+  await disk.write(c.all[0]!, [CONTENT], PATH);
   expect(disk.bytes).toBe(4 * FILE_BYTES);
   expect(disk.find(ROOT, a.ids)).toEqual(a.all);
   expect(disk.find(ROOT, b.ids)).toEqual(b.all.slice(0, 1));
   expect(await readdir(folder)).toHaveLength(4);
   // A smaller cap holds at once.
   expect((await openTier(2.5 * FILE_BYTES)).numSegments).toBe(2);
-  expect(await disk.write(segments(20_000, 256).all[0]!, [new Uint8Array(5 * FILE_BYTES)])).toBe(false);
+  expect(await disk.write(segments(20_000, 256).all[0]!, [new Uint8Array(5 * FILE_BYTES)], PATH)).toBe(false);
   expect(disk.numSegments).toBe(2);
 });
 
@@ -142,10 +145,10 @@ test('what goes under a cap that has become much smaller is sorted once, and is 
     const before = random() < 0.3 ? undefined : all[below(random, all.length)]?.segment;
     const startIndex = before ? before.startIndex + 256 : 0;
     const segment = { parent: before?.key ?? ROOT, key: segmentKey(before?.key ?? ROOT, [i]), numTokens: 256, startIndex };
-    await writer.write(segment, [CONTENT]);
+    await writer.write(segment, [CONTENT], PATH);
     all.push({ segment, lastUse: 1000 + (i * 37) % 120 });
   }
-  for (const { segment, lastUse } of all) await utimes(path.join(folder, fileName(segment)), lastUse, lastUse);
+  for (const { segment, lastUse } of all) await utimes(path.join(folder, nameOf(segment)), lastUse, lastUse);
   const left = [...all];
   while (left.length > 20) {
     const leaves = left.filter(({ segment }) => !left.some((each) => each.segment.parent === segment.key));
@@ -159,14 +162,14 @@ test('what goes under a cap that has become much smaller is sorted once, and is 
   } finally {
     values.mockRestore();
   }
-  expect((await readdir(folder)).sort()).toEqual(left.map(({ segment }) => fileName(segment)).sort());
+  expect((await readdir(folder)).sort()).toEqual(left.map(({ segment }) => nameOf(segment)).sort());
 });
 
 test('a context that alone would exceed the cap is kept as far as there is room, and nothing is written in vain', async () => {
   const disk = await openTier(4.5 * FILE_BYTES);
   const { ids, all } = segments(1, 6 * 256);
   const written = [];
-  for (const segment of all.slice(0, 5)) written.push(await disk.write(segment, [CONTENT]));
+  for (const segment of all.slice(0, 5)) written.push(await disk.write(segment, [CONTENT], PATH));
   expect(written).toEqual([true, true, true, true, false]);
   expect([disk.bytes, (await readdir(folder)).length]).toEqual([4 * FILE_BYTES, 4]);
   expect(disk.find(ROOT, ids)).toEqual(all.slice(0, 4));
@@ -175,71 +178,93 @@ test('a context that alone would exceed the cap is kept as far as there is room,
 test('processes that share a folder keep one cap, find what the others write, and get over a folder that one of them removes', async () => {
   const tiers = [await openTier(4 * FILE_BYTES), await openTier(4 * FILE_BYTES), await openTier(4 * FILE_BYTES)];
   for (let i = 0; i < 12; i++) {
-    await tiers[i % 3]!.write(segments(1000 * (i + 1), 100).all[0]!, [CONTENT]);
+    await tiers[i % 3]!.write(segments(1000 * (i + 1), 100).all[0]!, [CONTENT], PATH);
     await new Promise((resolve) => setTimeout(resolve, 5));
     expect((await readdir(folder)).length).toBeLessThanOrEqual(4);
   }
   const [first, second] = tiers;
   const { ids, all } = segments(12_000, 100);
   expect(first!.find(ROOT, ids)).toEqual([]);
-  await first!.write(segments(50_000, 100).all[0]!, [CONTENT]);
+  await first!.write(segments(50_000, 100).all[0]!, [CONTENT], PATH);
   expect(first!.find(ROOT, ids)).toEqual(all);
   expect(await first!.read(all[0]!)).toEqual([CONTENT]);
   await rm(folder, { recursive: true });
-  await second!.write(segments(60_000, 100).all[0]!, [CONTENT]);
+  await second!.write(segments(60_000, 100).all[0]!, [CONTENT], PATH);
   expect([second!.numSegments, second!.bytes, (await readdir(folder)).length]).toEqual([1, FILE_BYTES, 1]);
   expect((await stat(folder)).mode & 0o777).toBe(process.platform === 'win32' ? 0o666 : 0o700);
 });
 
-test('all contexts that begin with the same tokens go together, whoever has written them, and those whose beginning is damaged; others stay', async () => {
-  const disk = await openTier();
-  const writer = await openTier();
-  const [one, other] = [segments(5, 600), segments(5000, 600)];
-  const write = async (ids: readonly number[]): Promise<string[]> => {
-    let parent = ROOT;
+test('what was written of a file goes together, whoever has written it and with which model, and what goes on from it; others stay', async () => {
+  const [disk, writer] = [await openTier(), await openTier()];
+  const write = async (root: string, ids: readonly number[], filePath: string): Promise<string[]> => {
+    let parent = root;
     const names: string[] = [];
     for (let startIndex = 0; startIndex < ids.length; startIndex += 256) {
       const tokens = ids.slice(startIndex, startIndex + 256);
       const segment = { parent, key: segmentKey(parent, tokens), numTokens: tokens.length, startIndex };
-      await writer.write(segment, [CONTENT], startIndex === 0 ? tokens : []);
-      names.push(fileName(segment));
+      await writer.write(segment, [CONTENT], filePath);
+      names.push(nameOf(segment, filePath));
       parent = segment.key;
     }
     return names;
   };
-  const kept = [...(await write(other.ids)), ...(await write([...one.ids.slice(0, 19), 1, ...one.ids.slice(20)]))];
-  // Versions of one: an early end, another end, another text from token 20 on, and a text that is short.
-  for (const ids of [one.ids, one.ids.slice(0, 300), one.ids.with(400, 1), one.ids.with(20, 1), one.ids.slice(0, 90)]) await write(ids);
-  const [damaged] = await write(segments(9000, 100).ids);
-  await truncate(path.join(folder, damaged!), 60);
-  await disk.removeContexts(ROOT, one.ids.slice(0, 20));
+  const [one, other] = [segments(5, 600).ids, segments(5000, 600).ids];
+  // Two versions of a file, and the same file as another model's tokenizer has it.
+  for (const ids of [one, one.with(300, 1)]) await write(ROOT, ids, 'src/a.ts');
+  await write(rootKey('another model'), segments(9000, 400).ids, 'src/a.ts');
+  const kept = [...(await write(ROOT, other, 'src/b.ts')), ...(await write(rootKey('another model'), other, 'lib/a.ts'))];
+  // Behind what both begin with.
+  const behind = await write(ROOT, other.with(599, 1), 'src/a.ts');
+  expect(kept).toContain(nameOf(segments(5000, 600).all[0]!, 'src/b.ts'));
+  await disk.removeFile('src/a.ts');
   expect((await readdir(folder)).sort()).toEqual(kept.sort());
   expect(disk.numSegments).toBe(kept.length);
-  // What has more tokens than a segment begins as the segment does.
-  await (await openTier()).removeContexts(ROOT, other.ids);
+  expect(behind).toHaveLength(3);
+  // The others' rows stand on those of the one that wrote them first.
+  await write(ROOT, other.with(599, 1), 'src/a.ts');
+  await (await openTier()).removeFile('src/b.ts');
   expect(await readdir(folder)).toHaveLength(3);
 });
 
+test('names tell neither a path nor which segments are of one file', async () => {
+  const disk = await openTier();
+  for (const segment of segments(5, 600).all) await disk.write(segment, [CONTENT], 'src/secret.ts');
+  const names = await readdir(folder);
+  expect(names.join()).not.toContain('secret');
+  expect(new Set(names.map((name) => name.split('-')[2])).size).toBe(3);
+});
+
+test('what an earlier version wrote is removed: nobody finds it, nor whose it is', async () => {
+  const disk = await openTier();
+  const { parent, key, numTokens } = segments(5, 100).all[0]!;
+  await disk.write(segments(5, 100).all[0]!, [CONTENT], PATH);
+  for (const clear of [() => openTier(), () => disk.clear()]) {
+    await writeFile(path.join(folder, `${parent}-${key}-${numTokens}.kv`), 'x');
+    await clear();
+    expect((await readdir(folder)).filter((name) => name !== nameOf(segments(5, 100).all[0]!))).toEqual([]);
+  }
+});
+
 test('nothing stays that nobody finds: behind a damaged or missing beginning, or one that another process has removed', async () => {
-  const { ids, all } = segments(5, 600);
+  const { all } = segments(5, 600);
   const writeAll = async (disk: DiskTier): Promise<void> => {
-    for (const segment of all) await disk.write(segment, [CONTENT], segment.startIndex === 0 ? ids.slice(0, 256) : []);
+    for (const segment of all) await disk.write(segment, [CONTENT], PATH);
   };
   for (const harm of [(file: string) => truncate(file, 500), (file: string) => rm(file)]) {
     const disk = await openTier();
     await writeAll(disk);
-    await harm(path.join(folder, fileName(all[0]!)));
+    await harm(path.join(folder, nameOf(all[0]!)));
     expect(await disk.read(all[0]!)).toBeNull();
     expect(await readdir(folder)).toEqual([]);
   }
   const [one, other] = [await openTier(), await openTier()];
-  await one.write(all[0]!, [CONTENT], ids.slice(0, 256));
-  await other.removeContexts(ROOT, ids.slice(0, 20));
-  expect(await one.write(all[1]!, [CONTENT])).toBe(false);
+  await one.write(all[0]!, [CONTENT], PATH);
+  await other.removeFile(PATH);
+  expect(await one.write(all[1]!, [CONTENT], PATH)).toBe(false);
   expect(await readdir(folder)).toEqual([]);
   // A name that goes on from itself, which we never write.
-  await writeFile(path.join(folder, `${ROOT}-${ROOT}-100.kv`), 'x');
-  await (await openTier()).removeContexts(ROOT, [1]);
+  await writeFile(path.join(folder, nameOf({ parent: ROOT, key: ROOT, numTokens: 100 })), 'x');
+  await (await openTier()).removeFile(PATH);
   expect(await readdir(folder)).toEqual([]);
 });
 
@@ -247,7 +272,7 @@ test('a segment whose file cannot be written leaves nothing behind', async () =>
   const disk = await openTier();
   await rm(folder, { recursive: true });
   await writeFile(folder, 'no folder any more');
-  await expect(disk.write(segments(1, 10).all[0]!, [CONTENT])).rejects.toThrow('EEXIST');
+  await expect(disk.write(segments(1, 10).all[0]!, [CONTENT], PATH)).rejects.toThrow('EEXIST');
   expect([disk.numSegments, disk.bytes]).toEqual([0, 0]);
 });
 

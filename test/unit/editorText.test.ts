@@ -36,6 +36,8 @@ test('the status line and the hover', () => {
   // Of the file, what stays in memory.
   expect(hover).toContain('Memory: weights 7.6 MB, ');
   expect(hover).not.toContain('pproximated');
+  expect(hover).not.toContain('share');
+  expect(hoverMarkdown({ ...stats, numEngines: 2 }, undefined, t)).toContain('The limit is this window’s part: 2 windows of the editor share the cache’s memory');
   // Asked for: how much of it there was, or why there is none.
   const measured = (klMean: number) => ({ ...stats, model: { ...stats.model, shifted: { klMean, bound: 5e-3 } }, tokens: { ...stats.tokens, promptShifted: 1234 } }) as EngineStats;
   expect(hoverMarkdown(measured(0.0012), undefined, t)).toContain('Approximated behind edits: 1,234 tokens (mean KL divergence 1.2e-3)');

@@ -147,6 +147,12 @@ test('nothing is kept on disk or compressed unless the settings say so', async (
   expect(world.engines.length).toBe(4);
 });
 
+test('the engines of all windows are told of one folder, to share the memory', async () => {
+  const { host } = hostOf();
+  host.client.ready().catch(() => {});
+  expect((await greet()).enginesDir).toMatch(/engines$/);
+});
+
 test('a folder that nobody trusts yet leaves nothing on the disk', async () => {
   const { host, set } = hostOf();
   set({ cacheDiskBytes: 5e8 });

@@ -1,6 +1,7 @@
 /** The ceiling of the KV cache on a machine whose memory others take and give back. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { mostPrefillTokens } from '../../engine/memory.ts';
 import { LEAST_BYTES, MemoryBudget, MOST_BYTES, wantedBytes } from '../../engine/memoryBudget.ts';
 
 const GB = 1e9;
@@ -28,6 +29,39 @@ class Machine {
     let changes = 0;
     for (const end = this.now + 1000 * seconds; this.now < end; this.now += 3000) if (this.budget.follow(this.reading, this.now)) changes++;
     return changes;
+  }
+}
+
+/** Engines that take all that they may, each looking every three seconds. */
+class Windows {
+  now = 0;
+  readonly budgets: MemoryBudget[] = [];
+  readonly #totalBytes: number;
+  readonly #options: { maxBytes: number; share: number };
+
+  constructor(totalBytes: number, options: { maxBytes: number; share: number }) {
+    this.#totalBytes = totalBytes;
+    this.#options = options;
+  }
+
+  get ceilings(): number[] {
+    return this.budgets.map(({ ceiling }) => ceiling);
+  }
+
+  get sum(): number {
+    return this.ceilings.reduce((sum, each) => sum + each, 0);
+  }
+
+  open(): void {
+    this.budgets.push(new MemoryBudget(this.#options, this.#reading(0, this.budgets.length + 1), this.now));
+  }
+
+  wait(seconds: number): void {
+    for (const end = this.now + 1000 * seconds; this.now < end; this.now += 3000) for (const budget of this.budgets) budget.follow(this.#reading(budget.ceiling, this.budgets.length), this.now);
+  }
+
+  #reading(usedBytes: number, numEngines: number) {
+    return { ...reading(Math.max(0, this.#totalBytes - this.sum), usedBytes, this.#totalBytes), numEngines };
   }
 }
 
@@ -99,6 +133,60 @@ test('other settings hold at once', () => {
   expect(budget.ceiling).toBe(1.5 * GB);
   budget.configure({ maxBytes: 0 }, reading(2 * GB), 3);
   expect(budget.ceiling).toBe(0.6 * GB);
+});
+
+test('several engines have equal parts of the most and of what nobody takes; together they want what one alone would', () => {
+  const wanted = (numEngines: number, available: number, used: number, maxBytes = 0) => wantedBytes({ maxBytes, share: 0.6 }, { ...reading(available, used), numEngines });
+  expect([1, 2, 3].map((n) => wanted(n, 64 * GB, 0))).toEqual([MOST_BYTES, MOST_BYTES / 2, Math.floor(MOST_BYTES / 3)]);
+  expect([1, 2, 3].map((n) => wanted(n, 64 * GB, 0, 4 * GB + 1))).toEqual([4 * GB + 1, 2 * GB, Math.floor(4 * GB / 3)]);
+  // One has been there alone, on a machine of 2 GB.
+  expect([wanted(2, 0.8 * GB, 1.2 * GB), wanted(2, 0.8 * GB, 0)]).toEqual([0.96 * GB, 0.24 * GB]);
+  // The reserve is one for all: 0.8 GB of 16.
+  expect([wanted(2, 1 * GB, 0.5 * GB, 3 * GB), wanted(2, 0.5 * GB, 0.5 * GB, 3 * GB)]).toEqual([0.6 * GB, 0.35 * GB]);
+  // The least is not above a part of the user's.
+  expect(wanted(4, 0, 0, 256e6)).toBe(64e6);
+});
+
+test.each([0, 1 * GB + 1])('under a ceiling of %i the others go down with the next look when a window opens, however soon after another, and up as always when one closes', (maxBytes) => {
+  const most = maxBytes || MOST_BYTES;
+  const windows = new Windows(64 * GB, { maxBytes, share: 0.6 });
+  for (let n = 1; n <= 12; n++) {
+    windows.open();
+    windows.wait(3);
+    expect(new Set(windows.ceilings)).toEqual(new Set([Math.floor(most / n)]));
+  }
+  windows.budgets.length = 1;
+  const [{ ceiling }] = windows.budgets as [MemoryBudget];
+  windows.wait(57);
+  expect(windows.budgets[0]!.ceiling).toBe(ceiling);
+  windows.wait(6);
+  expect(windows.budgets[0]!.ceiling).toBe(Math.floor(1.5 * ceiling));
+  windows.wait(3600);
+  expect(windows.budgets[0]!.ceiling).toBe(most);
+});
+
+test('where memory is short several windows come to rest at what one alone would take', () => {
+  const windows = new Windows(2 * GB, { maxBytes: 0, share: 0.6 });
+  windows.open();
+  expect(windows.sum).toBe(1.2 * GB);
+  for (let n = 2; n <= 4; n++) {
+    windows.open();
+    windows.wait(3600);
+    expect(windows.sum).toBeLessThanOrEqual((1.2 * GB) / 0.9);
+    expect(windows.sum).toBeGreaterThan((1.2 * GB) / 1.25);
+    expect(Math.max(...windows.ceilings)).toBeLessThan(2.5 * Math.min(...windows.ceilings));
+  }
+});
+
+test('what the ceiling may come to, and with it the lane limit, is the same with a second window', () => {
+  for (const maxBytes of [0, 500_000_001]) {
+    const alone = new MemoryBudget({ maxBytes, share: 0.6 }, reading(64 * GB, 0, 64 * GB), 0);
+    const limit = mostPrefillTokens(alone.ceiling, 24_576, 65_536, alone.most);
+    for (const numEngines of [1, 2]) {
+      const shared = new MemoryBudget({ maxBytes, share: 0.6 }, { ...reading(64 * GB, 0, 64 * GB), numEngines }, 0);
+      expect([shared.most, mostPrefillTokens(shared.ceiling, 24_576, 65_536, shared.most)]).toEqual([alone.most, limit]);
+    }
+  }
 });
 
 test('property: whatever the others do, never above the user’s ceiling or the engine’s most, and never below the least', () => {

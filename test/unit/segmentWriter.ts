@@ -11,7 +11,7 @@ const disk = await DiskTier.open(folder!, 1e9, (line) => writeSync(2, `${line}\n
 const segments = chain(Number(seed), Number(length)).map((segment) => ({ segment, runs: runsOf(segment) }));
 writeSync(1, '0\n');
 for (const [i, { segment, runs }] of segments.entries()) {
-  await disk.write(segment, runs);
+  await disk.write(segment, runs, 'src/chain.ts');
   // At once: what is told must not be lost with the process.
   writeSync(1, `${i + 1}\n`);
 }

@@ -10,19 +10,17 @@ import { randomBytes } from 'node:crypto';
 import { chmod, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import path from 'node:path';
 import { makeFolders } from '../../makeFolders.ts';
-import { BEGINNING_BYTES, decodeIds, decodeSegment, encodeSegment, fileName, type FoundSegment, parseName, SEGMENT_TOKENS, segmentKey, type SegmentName } from './segment.ts';
+import { decodeSegment, encodeSegment, fileName, FORMER_NAME, type FoundSegment, type OwnedSegment, ownerOf, parseName, SEGMENT_TOKENS, segmentKey, type SegmentName } from './segment.ts';
 import { SPILL_NAME } from './spillFile.ts';
 
 const TEMPORARY = /^\.segment-[0-9a-f]{12}$/;
 /** A temporary file so old is of a process that died. */
 const STALE_MS = 10 * 60_000;
 
-interface Entry extends SegmentName {
+interface Entry extends OwnedSegment {
   readonly bytes: number;
   /** Of the file's times: across processes, in ms since 1970. */
   lastUse: number;
-  /** Of a context's first segment, once somebody has asked; see encodeSegment. */
-  ids?: readonly number[];
 }
 
 export class DiskTier {
@@ -108,16 +106,18 @@ export class DiskTier {
     return null;
   }
 
-  /** Keeps a segment, with its tokens' ids if it is a context's first, for which others may have to go; false where the cap has no room beside what it goes on from. @throws an error of the file system; nothing is left behind then. */
-  async write(segment: FoundSegment, runs: readonly Uint8Array[], ids: readonly number[] = []): Promise<boolean> {
+  /** Keeps a segment of a file with this path, for which others may have to go; false where the cap has no room beside what it goes on from. @throws an error of the file system; nothing is left behind then. */
+  async write(segment: FoundSegment, runs: readonly Uint8Array[], filePath: string): Promise<boolean> {
     if (this.has(segment.key)) return true;
-    const bytes = encodeSegment(runs, segment, ids);
+    const bytes = encodeSegment(runs, segment);
     // The cap is for all processes together.
     await this.#look();
     if (this.has(segment.key)) return true;
     // Another process has removed what it goes on from: nobody would find it.
     if (segment.startIndex > 0 && !this.has(segment.parent)) return false;
     if (!(await this.#makeRoom(bytes.length, segment.parent))) return false;
+    const { parent, key, numTokens } = segment;
+    const entry: Entry = { parent, key, owner: ownerOf(key, filePath), numTokens, bytes: bytes.length, lastUse: Date.now() };
     const temporary = path.join(this.folder, `.segment-${randomBytes(6).toString('hex')}`);
     try {
       const file = await open(temporary, 'wx', 0o600);
@@ -126,15 +126,14 @@ export class DiskTier {
       } finally {
         await file.close();
       }
-      await rename(temporary, path.join(this.folder, fileName(segment)));
+      await rename(temporary, path.join(this.folder, fileName(entry)));
     } catch (error) {
       await rm(temporary, { force: true }).catch(() => {});
       // Another process has cleared the folder meanwhile.
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
       throw error;
     }
-    const { parent, key, numTokens } = segment;
-    this.#add({ parent, key, numTokens, bytes: bytes.length, lastUse: Date.now() });
+    this.#add(entry);
     return true;
   }
 
@@ -151,15 +150,12 @@ export class DiskTier {
   }
 
   /**
-   * Removes all contexts whose first segments begin with these tokens, or are what these begin with, whoever wrote them and
-   * when; and those of which that cannot be told. @throws an error of the file system.
+   * Removes all that was written of files with this path, whoever wrote it, when and with which model, and what goes on from it.
+   * @throws an error of the file system.
    */
-  async removeContexts(root: string, ids: readonly number[]): Promise<void> {
+  async removeFile(filePath: string): Promise<void> {
     await this.#look();
-    for (const entry of [...(this.#byParent.get(root) ?? [])]) {
-      entry.ids ??= await this.#readIds(entry);
-      if (entry.ids.every((id, i) => i >= ids.length || id === ids[i])) await this.remove([entry]);
-    }
+    await this.remove([...this.#byKey.values()].filter(({ key, owner }) => owner === ownerOf(key, filePath)));
   }
 
   /** Removes everything. @throws an error of the file system. */
@@ -170,35 +166,25 @@ export class DiskTier {
     await makeFolders(this.folder, 0o700);
     for (const name of await readdir(this.folder)) {
       const file = path.join(this.folder, name);
-      if (parseName(name) || TEMPORARY.test(name)) await rm(file, { force: true });
+      if (parseName(name) || FORMER_NAME.test(name) || TEMPORARY.test(name)) await rm(file, { force: true });
       // Of a process that is alive it cannot be removed, nor must it.
       if (SPILL_NAME.test(name)) await rm(file, { force: true }).catch(() => {});
     }
   }
 
-  async #readIds(entry: Entry): Promise<number[]> {
-    const file = await open(path.join(this.folder, fileName(entry))).catch(() => null);
-    try {
-      const read = await file?.read(new Uint8Array(BEGINNING_BYTES), 0, BEGINNING_BYTES, 0).catch(() => null);
-      return read ? decodeIds(read.buffer.subarray(0, read.bytesRead)) : [];
-    } finally {
-      await file?.close();
-    }
-  }
-
-  /** Takes note of what other processes have written and removed, the folder itself for one, and removes what dead ones have left half written. */
+  /** Takes note of what other processes have written and removed, the folder itself for one, and removes what dead ones have left half written, and what earlier versions wrote. */
   async #look(): Promise<void> {
     await makeFolders(this.folder, 0o700);
     const names = new Set(await readdir(this.folder));
     for (const entry of [...this.#byKey.values()]) if (!names.has(fileName(entry))) this.#forget(entry);
-    const unknown = [...names].filter((name) => TEMPORARY.test(name) || !this.#byKey.has(parseName(name)?.key ?? ''));
+    const unknown = [...names].filter((name) => !this.#byKey.has(parseName(name)?.key ?? ''));
     await Promise.all(unknown.map(async (name) => {
       const file = path.join(this.folder, name);
       const info = await stat(file).catch(() => null);
       if (!info?.isFile()) return;
       const parsed = parseName(name);
       if (parsed) this.#add({ ...parsed, bytes: info.size, lastUse: info.mtimeMs });
-      else if (TEMPORARY.test(name) && Date.now() - info.mtimeMs > STALE_MS) await rm(file, { force: true }).catch(() => {});
+      else if (FORMER_NAME.test(name) || (TEMPORARY.test(name) && Date.now() - info.mtimeMs > STALE_MS)) await rm(file, { force: true }).catch(() => {});
     }));
   }
 

@@ -58,7 +58,7 @@ export async function tiersSuite({ shape = 'qwen2.5-0.5b', threads }: { shape?: 
       const read = bench.add([...file], 0, 'idle', false, [[0, file.length]]);
       await bench.pretend(() => read.finished);
       const start = performance.now();
-      while (await bench.engine.save([file]));
+      while (await bench.engine.save([{ path: '', tokenIds: file }]));
       written.push(performance.now() - start);
       weigh();
     }
