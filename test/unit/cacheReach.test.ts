@@ -39,7 +39,7 @@ function windowBytes(numSlots: number): number {
 }
 
 describe('a model that reads more than there is room for', () => {
-  const budget = 20e6;
+  const budget = 18e6;
   const reach = cacheReach(LONG, budget, DISK_BYTES);
 
   test('the longest context is what the window has room for, to a page', () => {
