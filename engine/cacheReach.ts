@@ -54,13 +54,13 @@ export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: 
   const workBytes = scratchRows(prefillTokens) * scratchBytes + besideBytes;
   const slotBytes = kvBytesPerToken(shape);
   const ceilingBeside = (bytes: number, reserve: Reserve): Ceiling => new Ceiling({ maxBytes: Math.max(0, rowBytes - besideBytes - bytes), bytesPerSlot: slotBytes, softSlots: 2 * config.contextTokens, reserve });
-  const ceiling = ceilingBeside(0, { most: 0, least: 0 });
+  const ceiling = ceilingBeside(0, codingReserve(null, shape, spills));
   const windowTokens = ceiling.maxSlots;
   const longestContext = Math.min(windowTokens, config.contextTokens);
   const rope = new RopeTable(config.rope, headSize);
   const reach = (codec: CodecName | PruningName, bytesPerToken: number, compression: Compression | null): CodecReach => {
     const moreKernelBytes = Math.max(0, codingBytes(compression) - kernelBytes);
-    const left = Math.max(0, ceilingBeside(moreKernelBytes, codingReserve(compression, shape)).bytesBeside(longestContext));
+    const left = Math.max(0, ceilingBeside(moreKernelBytes, codingReserve(compression, shape, spills)).bytesBeside(longestContext));
     return { codec, bytesPerToken, compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken, storedTokens: Math.floor(left / bytesPerToken) };
   };
   const kept = codecNamed(KEPT_CODEC, shape, rope);
