@@ -10,7 +10,7 @@ import { kvBytesPerToken } from './cache/kvRows.ts';
 import { SparseRoom } from './cache/sparseRoom.ts';
 import { exactBytesPerToken } from './cache/storedBlocks.ts';
 import { codingReserve } from './cache/toCode.ts';
-import { mostPrefillTokens } from './memory.ts';
+import { divideCeiling } from './memory.ts';
 import type { ModelConfig } from './model/hfConfig.ts';
 import { kvShape } from './model/importModel.ts';
 import { scratchBytesPerToken } from './model/prefillScratch.ts';
@@ -42,24 +42,25 @@ interface CodecReach {
   storedTokens: number;
 }
 
-/** @param diskBytes that rows may take on the disk for which there is no room in memory. @param mostBytes that the budget may come to under the same settings: the prefill lane's share goes by it (see mostPrefillTokens). */
+/** @param diskBytes that rows may take on the disk for which there is no room in memory. @param mostBytes that the budget may come to under the same settings: the prefill lane's share goes by it (see divideCeiling). */
 export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: number, mostBytes = budgetBytes): CacheReach {
   const shape = kvShape(config, 'int8');
   const { numLayers, kvHeads, headSize } = shape;
   const scratchBytes = scratchBytesPerToken(shape);
-  const prefillTokens = mostPrefillTokens(budgetBytes, scratchBytes, config.contextTokens, mostBytes);
+  const { prefillTokens, rowBytes } = divideCeiling(budgetBytes, scratchBytes, config.contextTokens, mostBytes);
   const spills = diskBytes > 0 && canSketch(shape);
   const kernelBytes = spills ? sketchingBytes(shape) : 0;
-  const workBytes = scratchRows(prefillTokens) * scratchBytes + Snapshots.bufferBytes(shape) + kernelBytes;
+  const besideBytes = Snapshots.bufferBytes(shape) + kernelBytes;
+  const workBytes = scratchRows(prefillTokens) * scratchBytes + besideBytes;
   const slotBytes = kvBytesPerToken(shape);
-  const ceilingBeside = (bytes: number, reserve: Reserve): Ceiling => new Ceiling({ maxBytes: Math.max(0, budgetBytes - workBytes - bytes), bytesPerSlot: slotBytes, softSlots: 2 * config.contextTokens, reserve });
-  const ceiling = ceilingBeside(0, { most: 0, least: 0 });
+  const ceilingBeside = (bytes: number, reserve: Reserve): Ceiling => new Ceiling({ maxBytes: Math.max(0, rowBytes - besideBytes - bytes), bytesPerSlot: slotBytes, softSlots: 2 * config.contextTokens, reserve });
+  const ceiling = ceilingBeside(0, codingReserve(null, shape, spills));
   const windowTokens = ceiling.maxSlots;
   const longestContext = Math.min(windowTokens, config.contextTokens);
   const rope = new RopeTable(config.rope, headSize);
   const reach = (codec: CodecName | PruningName, bytesPerToken: number, compression: Compression | null): CodecReach => {
     const moreKernelBytes = Math.max(0, codingBytes(compression) - kernelBytes);
-    const left = Math.max(0, ceilingBeside(moreKernelBytes, codingReserve(compression, shape)).bytesBeside(longestContext));
+    const left = Math.max(0, ceilingBeside(moreKernelBytes, codingReserve(compression, shape, spills)).bytesBeside(longestContext));
     return { codec, bytesPerToken, compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken, storedTokens: Math.floor(left / bytesPerToken) };
   };
   const kept = codecNamed(KEPT_CODEC, shape, rope);
@@ -77,7 +78,7 @@ export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: 
 
 /**
  * The least budget, in bytes and about, from which on a context of so many tokens is read: whole, or in parts with so many bytes on the disk.
- * Where the scratch is twice as large from a budget on, one a little smaller may have more room for rows: so it is looked for from above.
+ * Where the parts are larger from a budget on, one a little smaller may have room for more of them: so it is looked for from above.
  */
 export function leastBudget(config: ModelConfig, numTokens: number, diskBytes: number): number {
   const reaches = (budgetBytes: number): boolean => {
@@ -86,7 +87,7 @@ export function leastBudget(config: ModelConfig, numTokens: number, diskBytes: n
   };
   let high = 1e6;
   while (!reaches(high)) high *= 2;
-  // All do that are larger than twice this one: the scratch takes a quarter at most.
+  // All do that are larger than twice this one.
   for (high *= 2; reaches((63 / 64) * high); ) high *= 63 / 64;
   return Math.ceil(high);
 }

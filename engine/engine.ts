@@ -20,7 +20,7 @@ import { Emission } from './emission.ts';
 import { RequestError } from './errors.ts';
 import { Journal } from './journal.ts';
 import { clipped, laneIds, type TokenRange } from './laneIds.ts';
-import { laneLimits, mostPrefillTokens } from './memory.ts';
+import { type DividedCeiling, divideCeiling, laneLimits } from './memory.ts';
 import { ALL_POLICIES, type Policies } from './policies/policies.ts';
 import { StepCost, TYPICAL_PREFILL } from './policies/stepCost.ts';
 import type { EngineStats, FinishReason, Priority, Tier, TreeNode } from './protocol.ts';
@@ -40,11 +40,11 @@ export interface EngineOptions {
   window: KvWindow;
   /** Ceiling of window, store, the prefill lane's scratch, the disk tier's buffers and the codecs' kernels. */
   maxBytes: number;
-  /** What the ceiling may come to under the same settings: the lane limit goes by it (see mostPrefillTokens). `maxBytes` when left out. */
+  /** What the ceiling may come to under the same settings: the lane limit goes by it (see divideCeiling). `maxBytes` when left out. */
   mostBytes?: number;
   /** Of the scratch; without it every token takes the window lane. */
   prefillBytesPerToken?: number;
-  /** The lane limit; mostPrefillTokens says it when left out. */
+  /** The lane limit; divideCeiling says it when left out. */
   prefillTokens?: number;
   /** Longest sequence, prompt and generated tokens. */
   maxContext: number;
@@ -434,14 +434,21 @@ export class Engine {
     return blocks.map(({ path, tokenIds }) => ({ of: tokenIds, ids: this.#blockIds(tokenIds), path }));
   }
 
-  /** Sets aside what scratch, buffers and kernels take of the ceiling at most; returns what is left for window and store. */
+  /** Sets aside what scratch, buffers and kernels take of the ceiling at most; returns what is for window and store. */
   #divide(maxBytes: number): number {
     this.#maxBytes = maxBytes;
-    const perToken = this.#prefillBytesPerToken;
-    if (perToken > 0) this.#mostPrefill = this.#givenPrefill ?? mostPrefillTokens(maxBytes, perToken, this.#maxContext, this.#mostBytes);
-    this.#runner.separatesShort = separatesShort(this.#mostPrefill);
+    const { prefillTokens, rowBytes } = this.#dividedBy(maxBytes, this.#prefillBytesPerToken);
+    this.#mostPrefill = prefillTokens;
+    this.#runner.separatesShort = separatesShort(prefillTokens);
     // Models that were measured before may have needed more of the thread's kernels.
-    return maxBytes - scratchRows(this.#mostPrefill) * perToken - this.#bufferBytes - Math.max(this.#mostKernelBytes, kernelBytes());
+    return rowBytes - this.#bufferBytes - Math.max(this.#mostKernelBytes, kernelBytes());
+  }
+
+  #dividedBy(maxBytes: number, perToken: number): DividedCeiling {
+    if (perToken === 0) return { prefillTokens: 0, rowBytes: maxBytes };
+    const prefillTokens = this.#givenPrefill;
+    if (prefillTokens === undefined) return divideCeiling(maxBytes, perToken, this.#maxContext, this.#mostBytes);
+    return { prefillTokens, rowBytes: maxBytes - scratchRows(prefillTokens) * perToken };
   }
 
   #endStep(): void {

@@ -12,6 +12,7 @@ import type { Compression } from './compression.ts';
 import { type Eviction, type EvictionOrder, evictionOrder } from './eviction/eviction.ts';
 import type { PruningName } from './keptRows.ts';
 import { type Match, numRows, pathTo, PrefixTree, type TreeNode } from './prefixTree.ts';
+import { canSketch } from './keySketch.ts';
 import { LostRuns } from './lostRuns.ts';
 import { SlotPlaces, type Tail } from './slotPlaces.ts';
 import { SlotAllocator } from './slots.ts';
@@ -66,7 +67,7 @@ export class KvMemory {
     this.lost = new LostRuns({ tree: this.tree, store: this.store, log: spillFile?.log ?? (() => {}), drop });
     this.#storeRoom = new StoreRoom({ tree: this.tree, store: this.store, order: () => this.order(), drop, split: (node, at) => this.lost.split(node, at) });
     this.places = new SlotPlaces(window, this.#slots, this.tree);
-    this.ceiling = new Ceiling({ maxBytes, bytesPerSlot: kvBytesPerToken(window.shape), softSlots, reserve: codingReserve(compression, window.shape) });
+    this.ceiling = new Ceiling({ maxBytes, bytesPerSlot: kvBytesPerToken(window.shape), softSlots, reserve: codingReserve(compression, window.shape, spillFile !== null && canSketch(window.shape)) });
     const demoted = (node: TreeNode): void => this.#demoted(node);
     this.#windowRoom = new WindowRoom({ window, store: this.store, tree: this.tree, ceiling: this.ceiling, slots: this.#slots, places: this.places, storeRoom: this.#storeRoom, order: () => this.order(), drop, demoted });
     this.#staleRuns = new StaleRuns({ window, store: this.store, tree: this.tree, ceiling: this.ceiling, storeRoom: this.#storeRoom, windowRoom: this.#windowRoom, clock, staleMs, order: () => this.order(), demoted });
@@ -198,7 +199,7 @@ export class KvMemory {
 
   /**
    * Cuts a run after `at` tokens; returns the new upper part. Null, and nothing is cut, where that would take rows that are lost.
-   * Halves of a compressed block take more than it did: others may have to go.
+   * Halves of a block that is compressed or out of memory take more than it did: they have what is kept free for that, until others have gone for it.
    */
   split(node: TreeNode, at: number): TreeNode | null {
     const before = this.store.bytes;

@@ -95,7 +95,8 @@ export class KvStore {
 
   /**
    * The first `at` tokens and the rest; `run` is void afterwards. The two halves of a compressed block keep the rows that it has
-   * now, uncompressed.
+   * now, uncompressed; those of one that is out of memory are where it is, and have a sketch each. What either takes beyond
+   * what the block took is kept free (see codingReserve).
    */
   split(run: StoredRun, at: number): [StoredRun, StoredRun] {
     const upper: StoredBlock[] = [];
@@ -106,19 +107,34 @@ export class KvStore {
       if (cut === block.numTokens) upper.push(block);
       else if (cut === 0) lower.push(block);
       else {
-        const rows = block.rows();
-        const half = (from: number, to: number): StoredBlock => plainBlock(sliceRows(this.#shape, rows, from, to));
-        const halves = [half(0, cut), half(cut, block.numTokens)] as const;
-        const [first, second] = block.sketch ? halves.map((half) => this.#spilled(half) ?? half) : halves;
-        upper.push(first!);
-        lower.push(second!);
-        block.free?.();
+        const [first, second] = this.#halves(block, cut);
+        upper.push(first);
+        lower.push(second);
       }
       start += block.numTokens;
     }
     const runs = [runOf(upper), runOf(lower)] as [StoredRun, StoredRun];
     this.bytes += runs[0].bytes + runs[1].bytes - run.bytes;
     return runs;
+  }
+
+  #halves(block: StoredBlock, cut: number): [StoredBlock, StoredBlock] {
+    const rows = block.rows();
+    const [first, second] = [sliceRows(this.#shape, rows, 0, cut), sliceRows(this.#shape, rows, cut, block.numTokens)];
+    return block.sketch ? this.#spilledHalves(block, cut, sketchKeys(this.#shape, first), sketchKeys(this.#shape, second)) : [plainBlock(first), plainBlock(second)];
+  }
+
+  /** They are read where the block is, and are not written again: no disk can refuse that. What is there goes with the last of them. */
+  #spilledHalves(block: StoredBlock, cut: number, ...sketches: [Uint8Array, Uint8Array]): [StoredBlock, StoredBlock] {
+    let numLeft = 2;
+    const free = (): void => {
+      if (--numLeft === 0) block.free!();
+    };
+    const half = (from: number, to: number, sketch: Uint8Array): StoredBlock => {
+      const numTokens = to - from;
+      return { numTokens, numRows: numTokens, positions: null, codec: null, encoded: null, sketch, bytes: sketch.length, rows: () => sliceRows(this.#shape, block.rows(), from, to), free };
+    };
+    return [half(0, cut, sketches[0]), half(cut, block.numTokens, sketches[1])];
   }
 
   /** A run with its next blocks as one of `codec` (see nextToCode), and which of its rows are lossy then; null: it has none. `run` is void afterwards. */

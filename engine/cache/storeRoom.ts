@@ -38,12 +38,12 @@ export class StoreRoom {
 
   /**
    * Brings the store down to `limit` bytes by dropping copies, then runs that go before `before` (null: any run).
-   * False, and nothing is dropped, when that is not enough.
+   * False, and nothing is dropped, when that is not enough. `known`: the order, where it has just been reckoned; it is not valid afterwards.
    */
-  make(limit: number, before: TreeNode | null): boolean {
+  make(limit: number, before: TreeNode | null, known?: EvictionOrder): boolean {
     if (this.#store.bytes <= limit) return true;
     if (limit < 0) return false;
-    const order = this.#order();
+    const order = known ?? this.#order();
     let left = this.#store.bytes;
     for (const node of this.#tree.nodes()) if (node.stored && (isCopy(node) || (mayDrop(node) && (!before || order(node, before) < 0)))) left -= node.stored.bytes;
     if (left > limit) return false;

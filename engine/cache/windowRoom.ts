@@ -122,13 +122,13 @@ export class WindowRoom {
   }
 
   /** Takes slots of an unreferenced run, of the one that goes first, on the window's way to `target` slots, or makes room for it to leave; `limit`: see shrinkTo. */
-  #leave(target: number, limit: number, tails: readonly Tail[], victim = this.#firstToGo()): boolean {
+  #leave(target: number, limit: number, tails: readonly Tail[], order = this.#order(), victim = this.#firstToGo(order)): boolean {
     if (!victim) return false;
     const most = limit - target * this.#ceiling.bytesPerSlot;
     const all = this.#slots.numHeld - target;
     const length = Math.min(all, victim.slots!.length);
     // What has no room at the end goes first: it would take with it what goes on from it.
-    if (!victim.stored && !this.#storeRoom.make(most - this.bytesInStore(victim, length), victim)) {
+    if (!victim.stored && !this.#storeRoom.make(most - this.bytesInStore(victim, length), victim, order)) {
       this.#dropEnd(victim, all - this.rowsWithin(most));
       return true;
     }
@@ -138,8 +138,8 @@ export class WindowRoom {
     const page = this.#slots.numHeld - Math.max(target, this.#pageLess);
     if (fits < length && victim.pruned && page <= fits) {
       // It leaves as a whole, so one that leaves a page at a time goes before it, where both have room at the end.
-      const other = this.#firstToGo((node) => !node.pruned && isLast(node));
-      if (other && this.#storeRoom.make(most - this.bytesInStore(victim) - this.bytesInStore(other, Math.min(all, other.slots!.length)), victim)) return this.#leave(target, limit, tails, other);
+      const other = this.#firstToGo(this.#order(), (node) => !node.pruned && isLast(node));
+      if (other && this.#storeRoom.make(most - this.bytesInStore(victim) - this.bytesInStore(other, Math.min(all, other.slots!.length)), victim)) return this.#leave(target, limit, tails, this.#order(), other);
     }
     this.#storeRoom.cut(victim, Math.max(page, Math.min(all, fits)));
     if (!this.demote(victim, now)) this.#dropEnd(victim, page - this.rowsWithin(now));
@@ -148,7 +148,7 @@ export class WindowRoom {
 
   /** Takes slots from the unreferenced run that goes first. */
   reclaim(missing: number): boolean {
-    const victim = this.#firstToGo();
+    const victim = this.#firstToGo(this.#order());
     if (!victim) return false;
     this.#storeRoom.cut(victim, Math.max(missing, RECLAIM_TOKENS));
     if (!this.demote(victim, this.storeMost)) this.#dropEnd(victim, missing);
@@ -156,8 +156,8 @@ export class WindowRoom {
   }
 
   /** Of the runs in the window that nobody references, and that `may` go. */
-  #firstToGo(may: (node: TreeNode) => boolean = () => true): TreeNode | null {
-    return firstToGo(this.#tree.nodes(), this.#order(), (node) => node.refCount === 0 && node.slots !== null && may(node));
+  #firstToGo(order: EvictionOrder, may: (node: TreeNode) => boolean = () => true): TreeNode | null {
+    return firstToGo(this.#tree.nodes(), order, (node) => node.refCount === 0 && node.slots !== null && may(node));
   }
 
   /** Of a run that nobody uses. */

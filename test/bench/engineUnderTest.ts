@@ -4,14 +4,14 @@
  * meant to be the only such place in the benchmarks.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type BatchSpan, type ModelRunner, scratchRows } from '../../engine/batch.ts';
+import type { BatchSpan, ModelRunner } from '../../engine/batch.ts';
 import { type KvRows, kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import { Engine, type EngineOptions } from '../../engine/engine.ts';
 import { type ImportedModel, importModel, kvShape } from '../../engine/model/importModel.ts';
 import { laneCrossover } from '../../engine/model/laneCrossover.ts';
 import { OnnxRunner } from '../../engine/model/runner.ts';
-import { mostPrefillTokens } from '../../engine/memory.ts';
+import { divideCeiling } from '../../engine/memory.ts';
 import { planWeights } from '../../engine/model/weightPlan.ts';
 import type { Priority } from '../../engine/protocol.ts';
 import { type Coefficients, StepCost, TYPICAL_PREFILL } from '../../engine/policies/stepCost.ts';
@@ -215,7 +215,7 @@ export class EngineUnderTest {
   ceilingWith(numSlots: number): number {
     const slotBytes = kvBytesPerToken(this.#onnx.window.shape);
     const perToken = this.#onnx.prefillBytesPerToken;
-    const slotsUnder = (maxBytes: number): number => (maxBytes - scratchRows(mostPrefillTokens(maxBytes, perToken, this.#maxContext)) * perToken) / slotBytes;
+    const slotsUnder = (maxBytes: number): number => divideCeiling(maxBytes, perToken, this.#maxContext).rowBytes / slotBytes;
     let maxBytes = numSlots * slotBytes;
     while (slotsUnder(maxBytes) < numSlots) maxBytes += (numSlots * slotBytes) / 16;
     return maxBytes;

@@ -12,7 +12,7 @@ import { kvBytesPerToken, type KvShape } from '../../engine/cache/kvRows.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import { cacheReach, leastBudget } from '../../engine/cacheReach.ts';
 import { Engine, type EngineOptions } from '../../engine/engine.ts';
-import { laneLimits, mostPrefillTokens } from '../../engine/memory.ts';
+import { divideCeiling, laneLimits, mostPrefillTokens } from '../../engine/memory.ts';
 import { MemoryBudget, MOST_BYTES } from '../../engine/memoryBudget.ts';
 import { parseConfig } from '../../engine/model/hfConfig.ts';
 import { kvShape } from '../../engine/model/importModel.ts';
@@ -26,6 +26,8 @@ const PER_TOKEN = scratchBytesPerToken(SHAPE);
 const MAX_CONTEXT = 8192;
 /** Its quarter is the scratch of 3,583 tokens, with an eighth to spare. */
 const MOST = 4 * 4096 * PER_TOKEN;
+
+const LONG = { ...parseConfig(JSON.parse(readFileSync('model/config.json', 'utf8')), null), contextTokens: 1_000_000 };
 
 /** As the real one: memory for all that a prompt has in the prefill lane, from its first part on. Counts what each lane computes. */
 class LaneRunner extends FakeRunner {
@@ -188,15 +190,17 @@ test.each([
   for (const numTokens of found()) expect(numTokens).toBeLessThanOrEqual(header);
 });
 
-test('the limit: the same from the half of what the ceiling may come to on; its scratch never more than a quarter of that, and of the ceiling below; one of a few', () => {
+test('the limit: the same from the half of what the ceiling may come to on; its scratch never more than a quarter of that, and below of the ceiling, or what that has beyond the rows of the half; one of a few', () => {
   fc.assert(
     fc.property(fc.integer({ min: 64, max: 400_000 }), fc.integer({ min: 200, max: 200_000 }), fc.double({ min: 1e6, max: 8e9, noNaN: true }), fc.double({ min: 0, max: 1, noNaN: true }), (perToken, maxContext, mostBytes, share) => {
       const limit = (maxBytes: number): number => mostPrefillTokens(maxBytes, perToken, maxContext, mostBytes);
+      const scratch = (maxBytes: number): number => scratchRows(limit(maxBytes)) * perToken;
       const ceiling = share * mostBytes;
       const most = limit(mostBytes);
       expect(limit(ceiling)).toBeLessThanOrEqual(most);
       if (share >= 0.5) expect(limit(ceiling)).toBe(most);
-      expect(scratchRows(limit(ceiling)) * perToken).toBeLessThanOrEqual((share < 0.5 ? ceiling : mostBytes) / 4);
+      expect(scratch(mostBytes)).toBeLessThanOrEqual(mostBytes / 4);
+      if (share < 0.5) expect(scratch(ceiling)).toBeLessThanOrEqual(Math.max(ceiling / 4, ceiling - (mostBytes / 2 - scratch(mostBytes))));
       expect(laneLimits(maxContext)).toContain(limit(ceiling));
       expect(laneLimits(maxContext).length).toBeLessThan(12);
     }),
@@ -206,24 +210,58 @@ test('the limit: the same from the half of what the ceiling may come to on; its 
   expect(laneLimits(5000)).toEqual([0, 511, 1023, 2047, 3583, 5000]);
 });
 
-/** Where the room beside the scratch falls as the ceiling rises in small steps: by what share of the ceiling, and what scratch there was before. */
-function falls(perToken: number, from: number, to: number, mostBytes: number): { at: number; by: number; before: number }[] {
-  const found: { at: number; by: number; before: number }[] = [];
-  const scratch = (maxBytes: number): number => scratchRows(mostPrefillTokens(maxBytes, perToken, 1_000_000, mostBytes)) * perToken;
-  for (let [below, at] = [from, from]; at <= to; [below, at] = [at, at * 1.001]) {
-    const by = scratch(at) - scratch(below) - (at - below);
-    if (by > 0) found.push({ at, by: by / at, before: scratch(below) });
-  }
-  return found;
+/** Room beside the scratch under ceilings that rise in small steps, and what is left over of each. */
+function rooms(ceilings: Iterable<number>, divide: (maxBytes: number) => ReturnType<typeof divideCeiling>, perToken: number): { rowBytes: number; leftOver: number; hasScratch: boolean }[] {
+  return Array.from(ceilings, (maxBytes) => {
+    const { prefillTokens, rowBytes } = divide(maxBytes);
+    return { rowBytes, leftOver: 1 - (rowBytes + scratchRows(prefillTokens) * perToken) / maxBytes, hasScratch: prefillTokens > 0 };
+  });
 }
 
-test.each([24_576, 57_344, 114_688])('as the ceiling rises the room beside the scratch never falls from the half of the most on, and below by a seventh of it at most where there was scratch; %d bytes a token', (perToken) => {
-  for (let mostBytes = 256e6; mostBytes < 10e9; mostBytes *= 1.3) {
-    expect(falls(perToken, mostBytes / 2, 1.2 * mostBytes, mostBytes)).toEqual([]);
-    const below = falls(perToken, 1e6, mostBytes / 2 - 1, mostBytes);
-    expect(below.length).toBeLessThan(10);
-    for (const { by, before } of below) expect(by).toBeLessThan(before > 0 ? 1 / 7 : 1 / 4);
+function* rising(from: number, to: number, by: number): Generator<number> {
+  for (let maxBytes = from; maxBytes <= to; maxBytes *= by) yield maxBytes;
+}
+
+function neverFall(found: { rowBytes: number; leftOver: number; hasScratch: boolean }[]): void {
+  let [before, falls] = [0, 0];
+  for (const { rowBytes, leftOver, hasScratch } of found) {
+    if (rowBytes < before) falls++;
+    before = rowBytes;
+    expect(leftOver).toBeGreaterThan(-1e-9);
+    expect(leftOver).toBeLessThan(hasScratch ? 0.29 : 0.51);
   }
+  expect(falls).toBe(0);
+}
+
+// As of 0.5, 1.5 and 7 billion parameters.
+const SCRATCHES = [24_576, 57_344, 114_688];
+
+test.each(SCRATCHES)('as the ceiling rises the room for rows never falls, whatever it may come to, and never takes more than is there beside the scratch; %d bytes a token', (perToken) => {
+  for (const maxContext of [2048, 32_768, 1_000_000]) {
+    for (const mostBytes of rising(256e6, 10e9, 1.3)) neverFall(rooms(rising(1e6, 1.2 * mostBytes, 1.002), (maxBytes) => divideCeiling(maxBytes, perToken, maxContext, mostBytes), perToken));
+    // As the user's setting rises.
+    neverFall(rooms(rising(1e6, 20e9, 1.0005), (maxBytes) => divideCeiling(maxBytes, perToken, maxContext), perToken));
+  }
+});
+
+test('property: of two ceilings that are near each other the higher one has no less room for rows', () => {
+  const bytes = fc.double({ min: 1e5, max: 8e9, noNaN: true });
+  fc.assert(
+    fc.property(fc.integer({ min: 64, max: 400_000 }), fc.integer({ min: 200, max: 200_000 }), bytes, bytes, fc.double({ min: 1, max: 1.1, noNaN: true }), (perToken, maxContext, mostBytes, lower, by) => {
+      const rowBytes = (maxBytes: number): number => divideCeiling(maxBytes, perToken, maxContext, mostBytes).rowBytes;
+      expect(rowBytes(by * lower)).toBeGreaterThanOrEqual(rowBytes(lower));
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test('where the scratch becomes twice as large a window has as many rows before as after', () => {
+  // Of 1.5 billion parameters; the scratch of 2,047 tokens from 470 MB on.
+  const config = { ...LONG, numLayers: 28, kvHeads: 2, headSize: 128, contextTokens: 32_768 };
+  const tokensUnder = (maxBytes: number): number => cacheReach(config, maxBytes, 0, 8e9).windowTokens;
+  expect([469e6, 470e6].map((maxBytes) => mostPrefillTokens(maxBytes, scratchBytesPerToken(kvShape(config, 'int8')), 32_768, 8e9))).toEqual([1023, 2047]);
+  expect(tokensUnder(469e6)).toBe(tokensUnder(470e6));
+  expect(tokensUnder(480e6)).toBeGreaterThan(tokensUnder(470e6));
 });
 
 test('an answer goes on under a higher ceiling of which half would be twice the scratch', async () => {
@@ -241,8 +279,7 @@ test('an answer goes on under a higher ceiling of which half would be twice the 
 });
 
 test('on a machine whose memory others take and give back the limit stays, and after a restart; another setting may have another one', () => {
-  // As of 0.5, 1.5 and 7 billion parameters.
-  const limits = ({ ceiling, most }: MemoryBudget) => [24_576, 57_344, 114_688].map((perToken) => mostPrefillTokens(ceiling, perToken, 32_768, most));
+  const limits = ({ ceiling, most }: MemoryBudget) => SCRATCHES.map((perToken) => mostPrefillTokens(ceiling, perToken, 32_768, most));
   const reading = (availableBytes: number, usedBytes = 0) => ({ availableBytes, usedBytes, totalBytes: 8e9 });
   const settings = { maxBytes: 0, share: 0.6 };
   const budget = new MemoryBudget(settings, reading(5e9), 0);
@@ -264,14 +301,14 @@ test('on a machine whose memory others take and give back the limit stays, and a
   expect(new MemoryBudget(settings, { ...reading(1e9), totalBytes: 1e9 }, 0).most).toBe(0.6e9);
 });
 
-const LONG = { ...parseConfig(JSON.parse(readFileSync('model/config.json', 'utf8')), null), contextTokens: 1_000_000 };
-
-test('what inspect says of a ceiling below what it may come to is what an engine under it has room for, to a page', async () => {
+test.each([
+  { budget: 12e6, numPrefill: 1023, which: 'of which the scratch takes more than a quarter' },
+  { budget: 11.5e6, numPrefill: 511, which: 'of which some is left over, as the next one has twice the scratch' },
+])('what inspect says of a ceiling $which is what an engine under it has room for, to a page', async ({ budget, numPrefill }) => {
   const shape = kvShape(LONG, 'int8');
-  const [budget, mostBytes] = [12e6, 24e6];
+  const mostBytes = 24e6;
   const reach = cacheReach(LONG, budget, 0, mostBytes);
-  // Its scratch is more than a quarter of it.
-  expect(reach.workBytes).toBe(scratchRows(1023) * scratchBytesPerToken(shape) + Snapshots.bufferBytes(shape));
+  expect(reach.workBytes).toBe(scratchRows(numPrefill) * scratchBytesPerToken(shape) + Snapshots.bufferBytes(shape));
   expect(reach.windowTokens).toBeLessThan(cacheReach(LONG, budget, 0).windowTokens);
   const folder = await mkdtemp(path.join(tmpdir(), 'kvasir-reach-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
@@ -282,14 +319,21 @@ test('what inspect says of a ceiling below what it may come to is what an engine
   expect([fits!.ended, tooLong!.ended]).toEqual(['length', 'outOfMemory']);
 });
 
-test('from the least budget on every one has room for the context, also those with twice the scratch', () => {
-  const reached = (budget: number): number => cacheReach(LONG, budget, 0).windowTokens;
-  let dips = 0;
-  for (let numTokens = 3000; numTokens < 60_000; numTokens *= 1.13) {
-    const least = leastBudget(LONG, numTokens, 0);
-    for (let budget = least; budget < 3 * least; budget *= 1.01) expect(reached(budget)).toBeGreaterThanOrEqual(numTokens);
+test.each([
+  { which: 'whole', diskBytes: 0, from: 3000, by: 1.01, dips: false },
+  // Looked for in steps of a sixty-fourth.
+  { which: 'in parts', diskBytes: 1e9, from: 1000, by: 64 / 63, dips: true },
+])('from the least budget on every one has room for the context, read $which', ({ diskBytes, from, by, dips }) => {
+  const reached = (budget: number): number => {
+    const { windowTokens, sketchedTokens } = cacheReach(LONG, budget, diskBytes);
+    return Math.max(windowTokens, sketchedTokens);
+  };
+  let numDips = 0;
+  for (const numTokens of rising(from, 60_000, 1.13)) {
+    const least = leastBudget(LONG, numTokens, diskBytes);
+    for (const budget of rising(least, 3 * least, by)) expect(reached(budget)).toBeGreaterThanOrEqual(numTokens);
     expect(reached((63 / 64) * least)).toBeLessThan(numTokens);
-    if (reached(0.9 * least) >= numTokens) dips++;
+    for (const budget of rising(least / 2, (63 / 64) * least, 1.01)) if (reached(budget) >= numTokens) numDips++;
   }
-  expect(dips).toBeGreaterThan(0);
+  expect(numDips > 0).toBe(dips);
 });

@@ -1,11 +1,19 @@
 /** Random workloads against the naive oracle: whatever is shared, chunked, preempted, evicted, demoted or moved, the tokens are the same. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { type CodecName, codecNamed } from '../../engine/cache/codecs/registry.ts';
+import { codecNames, compressionOf } from '../../engine/cache/compression.ts';
+import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
 import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import type { KvPrecision } from '../../engine/protocol.ts';
 import { fakeShape, VOCAB_SIZE } from './fakeRunner.ts';
 import { harness, numberDetokenizer } from './harness.ts';
 import { runAlone } from './oracle.ts';
+import { CodedRows, tracedCodecs } from './tracedCodec.ts';
 import { below, driveWorkload, makeWorkload, type Outcome, seededRandom, type WorkItem } from './workload.ts';
 
 const EOS_IDS = [7];
@@ -132,4 +140,58 @@ test('property: the ceiling, pins and evictions change while requests run', asyn
     }),
     { seed: 4, numRuns: 80 },
   );
+}, 60_000);
+
+const MINUTE = 60_000;
+
+test.each(['auto', 'int4-kivi', 'kvquant3', 'nvfp4'])('quiet moments between the steps, coding and all, awaited or not, while requests come, run and wait for the disk: no row is coded twice or read where another stands: %s', async (setting) => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'kvasir-random-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const shape = { ...fakeShape(), headSize: 16 };
+  const coded = new CodedRows();
+  const compression = compressionOf(setting, tracedCodecs(codecNames(setting) as CodecName[], shape, coded))!;
+  const log = (line: string): void => {
+    throw new Error(line);
+  };
+  const snapshots = { disk: await DiskTier.open(folder, 2_000_000, () => {}), codec: codecNamed('int8', shape, null), modelKey: 'fake', log };
+  const { engine, runner, clock } = harness({ slots: 4500, softSlots: 1024, shape, maxContext: 1200, tokenBudget: 64, prefillTokens: 1023, prefillBytesPerToken: 16, compression, snapshots });
+  runner.coded = coded;
+  const random = seededRandom(setting.length);
+  const items = makeWorkload({ seed: setting.length, numRequests: 400, numTokens: VOCAB_SIZE, numFiles: 6, fileTokens: 300, tailTokens: 60, maxTokens: 16, arrivalsPerStep: 0.12, aborts: 0.1 });
+  const ceiling = engine.stats().maxBytes;
+  const seen = { codecs: new Set<string>(), tidied: 0, whileRunning: 0 };
+  let tidying: Promise<boolean> | null = null;
+  const outcomes = await driveWorkload(engine, items, {
+    detokenizer: numberDetokenizer,
+    eosIds: EOS_IDS,
+    beforeStep: () => {
+      if (random() < 0.02) engine.setMaxBytes(ceiling * (0.55 + 0.45 * random()));
+      // The disk has what is gone.
+      if (random() < 0.02) engine.evict(random() < 0.5 ? undefined : items[below(random, items.length)]!.promptIds.slice(0, 3 + below(random, 200)));
+    },
+    afterStep: async () => {
+      clock.now += random() < 0.05 ? below(random, 45) * MINUTE : 20;
+      // What has begun before the last step, and ended in it.
+      if (tidying && (await tidying)) seen.tidied++;
+      tidying = null;
+      const blocks = [items[below(random, items.length)]!.promptIds];
+      if (random() < 0.3) tidying = engine.tidy(blocks);
+      else {
+        for (let n = below(random, 4); n > 0; n--) {
+          if (engine.hasWork()) seen.whileRunning++;
+          if (await engine.tidy(blocks)) seen.tidied++;
+          engine.checkIntegrity();
+        }
+      }
+      engine.checkIntegrity();
+      for (const codec of engine.describe(blocks[0]!).codecs) seen.codecs.add(codec);
+      await nextTurn();
+    },
+  });
+  await tidying;
+  compare(items, outcomes, { maxContext: 1200, capacity: Number.POSITIVE_INFINITY });
+  // All of it was there.
+  expect([...seen.codecs]).toEqual(expect.arrayContaining(codecNames(setting)));
+  const { events, tokens } = engine.stats();
+  for (const [count, least] of [[coded.made.size, 5000], [seen.tidied, 300], [seen.whileRunning, 500], [events.demotions, 300], [events.promotions, 200], [tokens.promptFromDisk, 256]] as const) expect(count).toBeGreaterThanOrEqual(least);
 }, 60_000);

@@ -116,7 +116,7 @@ export interface DriveOptions {
   /** Called before each step with its number, e.g. to change the ceiling. */
   beforeStep?: (step: number) => void;
   /** Called after each step, e.g. to check integrity. */
-  afterStep?: (step: number) => void;
+  afterStep?: (step: number) => void | Promise<void>;
   /** Takes each outcome when its request has ended; it is not kept then. */
   onEnd?: (item: WorkItem, outcome: Outcome) => void;
 }
@@ -174,7 +174,7 @@ export async function driveWorkload(engine: Engine, items: readonly WorkItem[], 
     const stepped = engine.step();
     for (const item of due) if (item.abortDuringStep) engine.abort(item.id);
     await stepped;
-    options.afterStep?.(step);
+    await options.afterStep?.(step);
     if (step > 1000 * items.length + 100_000) throw new Error(`No end after ${step} steps; open: ${[...open.keys()].join(' ')}`);
   }
   if (engine.hasWork()) throw new Error('All requests have ended and the engine has work.');

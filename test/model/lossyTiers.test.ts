@@ -3,8 +3,9 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, expect, test } from 'vitest';
 import { scratchRows } from '../../engine/batch.ts';
 import { type CodecName, codecNamed } from '../../engine/cache/codecs/registry.ts';
-import type { KvCodec } from '../../engine/cache/codecs/kvCodec.ts';
-import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
+import type { RunPlace } from '../../engine/cache/codecs/codecFormat.ts';
+import { KvCodec } from '../../engine/cache/codecs/kvCodec.ts';
+import { type KvRows, kvBytesPerToken, sliceRows } from '../../engine/cache/kvRows.ts';
 import { codingReserve } from '../../engine/cache/toCode.ts';
 import { PAGE_SLOTS } from '../../engine/cache/window.ts';
 import { Engine } from '../../engine/engine.ts';
@@ -13,6 +14,8 @@ import { RopeTable } from '../../engine/model/rope.ts';
 import type { OnnxRunner } from '../../engine/model/runner.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { ask, drain, filesOf, kernelShare, type Watched } from '../engine/harness.ts';
+import { contentOf } from '../engine/tracedCodec.ts';
+import { below, seededRandom } from '../engine/workload.ts';
 import { loadRunner, temporaryFolder } from './fixtures.ts';
 
 const folder = temporaryFolder();
@@ -20,33 +23,62 @@ afterAll(() => folder.remove());
 
 const PREFILL_TOKENS = 1023;
 const NUM_TOKENS = 40;
+/** Of the shorter ones. */
+const ANSWER_TOKENS = 12;
 const range = (from: number, to: number): Int32Array => Int32Array.from({ length: to - from }, (_, i) => from + i);
 
-/** Greedy answers over a block in the window that has been through the codec there, without engine, store or tree. */
-async function coded(runner: OnnxRunner, codec: KvCodec, block: readonly number[], tails: readonly (readonly number[])[]): Promise<number[][]> {
-  const { window, vocabSize } = runner;
+/** The rows of a block into the window's first slots, as the prefill lane computes them. */
+async function computeAlone(runner: OnnxRunner, block: readonly number[]): Promise<void> {
   const n = block.length;
-  window.resize(8 * PAGE_SLOTS);
+  runner.window.resize(8 * PAGE_SLOTS);
   await runner.run([{ tokenIds: [...block], startIndex: 0, contextSlots: range(0, 0), newSlots: range(0, n), lane: 'prefill', prefillEnd: n, numLogits: 0 }]);
+}
+
+/** A greedy answer behind the rows in the window's first n slots, without engine, store or tree. */
+async function answerAlone(runner: OnnxRunner, n: number, tail: readonly number[], numTokens: number): Promise<number[]> {
+  const answer: number[] = [];
+  for (let at = n, next = [...tail]; answer.length < numTokens; ) {
+    const logits = await runner.run([{ tokenIds: next, startIndex: at, contextSlots: range(0, at), newSlots: range(at, at + next.length), numLogits: 1 }]);
+    at += next.length;
+    answer.push(logits.subarray(0, runner.vocabSize).indexOf(Math.max(...logits.subarray(0, runner.vocabSize))));
+    next = [answer.at(-1)!];
+  }
+  return answer;
+}
+
+/** Answers over a block in the window that has been through the codec there. */
+async function coded(runner: OnnxRunner, codec: KvCodec, block: readonly number[], tails: readonly (readonly number[])[]): Promise<number[][]> {
+  const { window } = runner;
+  const n = block.length;
+  await computeAlone(runner, block);
   const { blockTokens } = codec.format;
   for (let at = 0; at < n; at += blockTokens) {
     const slots = range(at, Math.min(n, at + blockTokens));
     window.write(slots, codec.through(window.read(slots), { startIndex: at, contextEnd: n }), 0, at);
   }
   const answers: number[][] = [];
-  for (const tail of tails) {
-    const answer: number[] = [];
-    for (let at = n, next = [...tail]; answer.length < NUM_TOKENS; ) {
-      const logits = await runner.run([{ tokenIds: next, startIndex: at, contextSlots: range(0, at), newSlots: range(at, at + next.length), numLogits: 1 }]);
-      at += next.length;
-      answer.push(logits.subarray(0, vocabSize).indexOf(Math.max(...logits.subarray(0, vocabSize))));
-      next = [answer.at(-1)!];
-    }
-    answers.push(answer);
-  }
+  for (const tail of tails) answers.push(await answerAlone(runner, n, tail, NUM_TOKENS));
   runner.releaseScratch();
   window.resize(0);
   return answers;
+}
+
+/** Tells of each row that it codes what it was given and what it makes of it. */
+class ToldCodec extends KvCodec {
+  readonly #tell: (position: number, rows: KvRows, made: KvRows, i: number) => void;
+
+  constructor({ format, shape }: KvCodec, rope: RopeTable, tell: (position: number, rows: KvRows, made: KvRows, i: number) => void) {
+    super(format, shape, rope);
+    this.#tell = tell;
+  }
+
+  override encode(rows: KvRows, place: RunPlace): Uint8Array {
+    const encoded = super.encode(rows, place);
+    const made = this.decode(encoded).rows;
+    const [from, to] = this.codedTokens(rows.numTokens, place);
+    for (let i = from; i < to; i++) this.#tell(place.startIndex + i, rows, made, i);
+    return encoded;
+  }
 }
 
 test.each<CodecName>(['nvfp4', 'int4-kivi', 'kvquant3'])('built-in model, %s: over a file that was coded, demoted, promoted and cut, answers are those over rows coded in place', async (name) => {
@@ -89,4 +121,82 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'kvquant3'])('built-in model, %s: ov
   expect(await answers()).toEqual(expected);
   expect(engine.stats().events.preemptions).toBeGreaterThan(0);
   await runner.dispose();
+});
+
+test.each<CodecName>(['nvfp4', 'int4-kivi', 'kvquant3'])('built-in model, %s: quiet moments between the steps code a file bit by bit, under a ceiling that moves: each answer is the one over the rows that were coded when it was asked', async (name) => {
+  const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
+  const alone = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
+  const { window } = runner;
+  const { shape } = window;
+  const tokenizer = await Tokenizer.load('model');
+  const block = tokenizer.encode(`<|file_sep|>slots.ts\n${await readFile('engine/cache/slots.ts', 'utf8')}`).slice(0, 900);
+  const lines = (await readFile('engine/cache/window.ts', 'utf8')).split('\n').filter((line) => line.length > 20);
+  await computeAlone(alone, block);
+  const exact = alone.window.read(range(0, block.length));
+  const contents = block.map((_, i) => contentOf(shape, exact, i));
+  /** Those of the block, by position, as they have been coded. */
+  const codedRows = new Map<number, KvRows>();
+  const rope = new RopeTable(parseConfig(JSON.parse(await readFile('model/config.json', 'utf8')), null).rope, shape.headSize);
+  const codec = new ToldCodec(codecNamed(name, shape, rope), rope, (position, rows, made, i) => {
+    if (contentOf(shape, rows, i) === contents[position]) codedRows.set(position, sliceRows(shape, made, i, i + 1));
+  });
+
+  const clock = { now: 0 };
+  const compression = { rungs: [{ codec, idleMs: 1000, fullness: 0 }], only: null };
+  const bytes = (slots: number): number => slots * kvBytesPerToken(shape) + scratchRows(PREFILL_TOKENS) * runner.prefillBytesPerToken + kernelShare({ compression }, shape) + codingReserve(compression, shape).most;
+  const engine = new Engine({ runner, window, maxContext: 2048, prefillTokens: PREFILL_TOKENS, prefillBytesPerToken: runner.prefillBytesPerToken, maxBytes: bytes(6000), clock: () => clock.now, compression });
+  ask(engine, block, { prefillTokens: block.length, maxTokens: 1 });
+  await drain(engine);
+
+  const random = seededRandom(1);
+  const asked: { watched: Watched; cut: number; tail: number[]; rows: ReadonlyMap<number, KvRows> }[] = [];
+  const put = (): void => {
+    const i = asked.length;
+    // Each goes on from a place of its own: what stands behind the file is nobody else's.
+    const cut = 150 + ((i * 137) % 751);
+    const tail = tokenizer.encode(`\n${lines[i % lines.length]!}`);
+    asked.push({ watched: ask(engine, [...block.slice(0, cut), ...tail], { prefillTokens: cut, maxTokens: ANSWER_TOKENS }), cut, tail, rows: new Map(codedRows) });
+  };
+  const check = (): void => {
+    engine.checkIntegrity();
+    // Otherwise some of it would be computed anew.
+    expect(engine.describe(block).tokens).toBe(block.length);
+  };
+  for (let round = 0; round < 16; round++) {
+    for (let n = below(random, 4); n > 0; n--) put();
+    while (engine.hasWork()) {
+      // What begins before a step, and ends in it.
+      const tidying = engine.tidy([block]);
+      await engine.step();
+      await tidying;
+      if (await engine.tidy([block])) expect(engine.hasWork()).toBe(false);
+      if (random() < 0.1) engine.setMaxBytes(bytes(2200 + below(random, 2000)));
+      if (random() < 0.05) put();
+      check();
+    }
+    clock.now += 100_000;
+    for (let n = 2 + below(random, 12); n > 0; n--) {
+      const tidying = engine.tidy([block]);
+      // Somebody asks while it is at it.
+      if (random() < 0.05) put();
+      await tidying;
+      check();
+    }
+  }
+  await drain(engine);
+  let numOther = 0;
+  for (const { watched, cut, tail, rows } of asked) {
+    alone.window.write(range(0, block.length), exact, 0, 0);
+    const overExact = await answerAlone(alone, cut, tail, ANSWER_TOKENS);
+    alone.window.write(range(0, block.length), exact, 0, 0);
+    for (const [position, row] of rows) alone.window.write(Int32Array.of(position), row, 0, position);
+    expect(watched.tokenIds).toEqual(await answerAlone(alone, cut, tail, ANSWER_TOKENS));
+    if (watched.tokenIds.join() !== overExact.join()) numOther++;
+  }
+  // Otherwise rows that no codec has touched would do, or all of them at once.
+  expect(numOther).toBeGreaterThan(0);
+  expect(new Set(asked.map(({ rows }) => rows.size)).size).toBeGreaterThan(3);
+  expect(engine.stats().events).toMatchObject({ evictions: 0, promotions: expect.toSatisfy((n: number) => n > 20) });
+  await runner.dispose();
+  await alone.dispose();
 });

@@ -3,16 +3,17 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Ceiling } from '../../engine/cache/ceiling.ts';
 import type { KvCodec } from '../../engine/cache/codecs/kvCodec.ts';
-import type { CodecName } from '../../engine/cache/codecs/registry.ts';
+import { type CodecName, codecNamed, FORMATS } from '../../engine/cache/codecs/registry.ts';
 import { codecNames, compressionOf, rungFor } from '../../engine/cache/compression.ts';
+import { sketchBytes } from '../../engine/cache/keySketch.ts';
 import { KvCache } from '../../engine/cache/kvCache.ts';
 import { joinRows, kvBytesPerToken, sliceRows } from '../../engine/cache/kvRows.ts';
 import { type Lossy, lossyWithin } from '../../engine/cache/lossyRows.ts';
 import { KvStore } from '../../engine/cache/store.ts';
-import { exactBytesPerToken, plainBlocks, runOf, type StoredRun } from '../../engine/cache/storedBlocks.ts';
+import { BLOCK_TOKENS, exactBytesPerToken, plainBlocks, runOf, type StoredRun } from '../../engine/cache/storedBlocks.ts';
 import { nextToCode, codingReserve } from '../../engine/cache/toCode.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
-import { randomRows } from './codecRows.ts';
+import { randomRows, rope } from './codecRows.ts';
 import { codec, contents, laddered, minutes, SHAPE } from './ladderedCache.ts';
 
 test.each<{ names: CodecName[] }>([...(['fp8', 'int4', 'int4-kivi', 'nvfp4', 'kvquant3'] as const).map((name) => ({ names: [name] })), { names: ['int4-kivi', 'kvquant3'] }])('$names: a run that is split and compressed in any order has the rows that its blocks were made into, says of each what it has been through, none twice, and has its bytes', ({ names }) => {
@@ -20,6 +21,7 @@ test.each<{ names: CodecName[] }>([...(['fp8', 'int4', 'int4-kivi', 'nvfp4', 'kv
     fc.property(fc.integer({ min: 1, max: 300 }), fc.array(fc.oneof(fc.integer({ min: -names.length, max: -1 }), fc.nat(300)), { maxLength: 12 }), fc.nat(300), fc.integer(), (numTokens, work, after, seed) => {
       const rows = randomRows(SHAPE, numTokens, seed);
       const contextEnd = numTokens + after;
+      const { least } = codingReserve({ rungs: names.map((name) => ({ codec: codec(name), idleMs: 0, fullness: 0 })), only: null }, SHAPE);
       const store = new KvStore(SHAPE);
       let runs: { run: StoredRun; lossy: Lossy }[] = [{ run: store.add(plainBlocks(SHAPE, rows)), lossy: [] }];
       let now = rows;
@@ -35,6 +37,7 @@ test.each<{ names: CodecName[] }>([...(['fp8', 'int4', 'int4-kivi', 'nvfp4', 'kv
         if (what < 0) {
           const compressed = store.compress(run, codec(name), { startIndex: from, contextEnd }, lossy)!;
           expect(compressed.run.bytes).toBeLessThan(run.bytes);
+          expect(Math.max(...compressed.run.blocks.map((block) => (block.codec?.name === name ? block.numTokens : 0)))).toBeLessThan(codec(name).format.blockTokens + BLOCK_TOKENS);
           runs = runs.with(of, compressed);
           // One block is new: the others are as they were.
           const parts = compressed.run.blocks.map((block) => block.rows());
@@ -47,7 +50,9 @@ test.each<{ names: CodecName[] }>([...(['fp8', 'int4', 'int4-kivi', 'nvfp4', 'kv
           const [firstCoded, endCoded] = codec(name).codedTokens(coded, place);
           for (let i = before + firstCoded; i < before + endCoded; i++) through[i] += name;
         } else if (what > from) {
+          const before = store.bytes;
           const [upper, lower] = store.split(run, what - from);
+          expect(store.bytes - before).toBeLessThanOrEqual(least);
           runs = [...runs.slice(0, of), { run: upper, lossy: lossyWithin(lossy, 0, what - from) }, { run: lower, lossy: lossyWithin(lossy, what - from) }, ...runs.slice(of + 1)];
         }
         expect(contents(joinRows(SHAPE, runs.map(({ run }) => store.read(run, 0, run.numTokens))))).toEqual(contents(now));
@@ -136,10 +141,41 @@ test('a ladder has the rungs whose codecs may be used; a codec that is asked for
 test('what is kept free is a page of rows, for a codec may keep all of them exactly; where there are no two pages beside it, what splitting a block takes', () => {
   const reserve = (names: CodecName[]): ReturnType<typeof codingReserve> => codingReserve(compressionOf('auto', names.map(codec)), SHAPE);
   const rows = (n: number): number => n * exactBytesPerToken(SHAPE);
-  expect([['int4-kivi'], ['int4-kivi', 'kvquant3'], ['kvquant3'], []].map((names) => reserve(names as CodecName[]))).toEqual([{ most: rows(256), least: rows(32) }, { most: rows(256), least: rows(128) }, { most: rows(256), least: rows(128) }, { most: 0, least: 0 }]);
+  const [kivi, both, quant, none] = [['int4-kivi'], ['int4-kivi', 'kvquant3'], ['kvquant3'], []].map((names) => reserve(names as CodecName[]));
+  expect([kivi!.most, both!.most, quant!.most, none]).toEqual([rows(256), rows(256), rows(256), { most: 0, least: 0 }]);
+  expect(both!.least).toBe(quant!.least);
+  expect(kivi!.least).toBeLessThan(quant!.least);
+  const { least } = quant!;
+  expect(least).toBeLessThan(rows(128));
   const bytesPerSlot = kvBytesPerToken(SHAPE);
-  const kept = (maxBytes: number): number => maxBytes - new Ceiling({ maxBytes, bytesPerSlot, softSlots: 2000, reserve: reserve(['kvquant3']) }).limit;
-  expect([0, rows(200), 512 * bytesPerSlot + rows(100), 512 * bytesPerSlot + rows(200), 512 * bytesPerSlot + rows(256), 1e9].map(kept)).toEqual([128, 128, 128, 200, 256, 256].map(rows));
+  const kept = (maxBytes: number): number => maxBytes - new Ceiling({ maxBytes, bytesPerSlot, softSlots: 2000, reserve: quant! }).limit;
+  expect([0, rows(200), 512 * bytesPerSlot + 1, 512 * bytesPerSlot + rows(200), 512 * bytesPerSlot + rows(256), 1e9].map(kept)).toEqual([least, least, least, rows(200), rows(256), rows(256)]);
+});
+
+test.each([1, 2, 5])('what is kept free is enough for the halves of any block, beyond what the block took, and for those of one with a sketch: %i layers', (numLayers) => {
+  for (const [kvHeads, headSize] of [[2, 16], [2, 64], [4, 128]] as const) {
+    const shape = { ...SHAPE, numLayers, kvHeads, headSize };
+    const store = new KvStore(shape);
+    for (const { name, blockTokens } of FORMATS.filter(({ sides }) => sides)) {
+      const coded = codecNamed(name, shape, rope(headSize));
+      const { least } = codingReserve(compressionOf(name, [coded]), shape);
+      let most = 0;
+      // The first block of a run may be shorter; then the last one that is coded with it reaches beyond what a codec takes.
+      for (const first of [1, 7, 16, 31, 32]) {
+        const rest = Math.ceil((blockTokens - first) / BLOCK_TOKENS) * BLOCK_TOKENS;
+        const blocks = [first, rest].flatMap((n) => plainBlocks(shape, randomRows(shape, n, n)));
+        const { run } = store.compress(store.add(blocks), coded, { startIndex: 1000 }, [])!;
+        expect(run.blocks).toHaveLength(1);
+        const before = store.bytes;
+        const halves = store.split(run, 5);
+        most = Math.max(most, store.bytes - before);
+        for (const half of halves) store.drop(half);
+      }
+      expect([name, most <= least, most > least / 2]).toEqual([name, true, true]);
+    }
+    expect(codingReserve(null, shape, true)).toEqual({ most: sketchBytes(shape, 0), least: sketchBytes(shape, 0) });
+    for (let at = 1; at < 32; at++) expect(sketchBytes(shape, at) + sketchBytes(shape, 32 - at) - sketchBytes(shape, 32)).toBe(sketchBytes(shape, 0));
+  }
 });
 
 test('rows that have been through a codec and came back by way of the window are not coded again', () => {

@@ -1,14 +1,17 @@
 import { tmpdir } from 'node:os';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
 import { Lru } from '../../engine/cache/eviction/lru.ts';
+import { Utility } from '../../engine/cache/eviction/utility.ts';
 import { KvCache, type KvCacheOptions } from '../../engine/cache/kvCache.ts';
+import { sketchBytes } from '../../engine/cache/keySketch.ts';
 import { type Lease, numComputed } from '../../engine/cache/lease.ts';
 import { pathTo } from '../../engine/cache/prefixTree.ts';
 import { SlotAllocator } from '../../engine/cache/slots.ts';
 import { KvStore } from '../../engine/cache/store.ts';
 import { BLOCK_TOKENS } from '../../engine/cache/storedBlocks.ts';
+import { StoreRoom } from '../../engine/cache/storeRoom.ts';
 import { type KvRows, kvBytesPerToken, newKvRows, sliceRows } from '../../engine/cache/kvRows.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import type { KvPrecision } from '../../engine/protocol.ts';
@@ -69,14 +72,15 @@ test.each([{ numOld: 760, left: 0 }, { numOld: 1000, left: 896 }])('what a quiet
 
 test.each([0, 100])('what a long context has set aside leaves a full window a page at a time: no byte is too many meanwhile, and less than a page is lost, with %i slots of room', (room) => {
   const spillFile = new SpillFile(tmpdir(), 1e9, () => {});
-  const { cache, window } = newCache(2048 + room, 2048, { spillFile });
+  const maxBytes = (2048 + room) * BYTES + sketchBytes(fakeShape(), 0);
+  const { cache, window } = newCache(2048 + room, 2048, { spillFile, maxBytes });
   cached(cache, window, run(1024, 1));
   cached(cache, window, run(1024, 2));
   expect(cache.windowSlots).toMatchObject({ total: 2048, free: 0 });
   const seen = watched({ cache, window });
   cache.setAside(8000);
   cache.checkIntegrity();
-  expect(seen.most).toBeLessThanOrEqual((2048 + room) * BYTES);
+  expect(seen.most).toBeLessThanOrEqual(maxBytes);
   expect(cache.windowSlots.total).toBeLessThanOrEqual(1024);
   const left = cache.describe(run(1024, 1)).tokens + cache.describe(run(1024, 2)).tokens;
   expect(left).toBeGreaterThanOrEqual(2048 - 256 + room);
@@ -99,6 +103,75 @@ test('a lower ceiling is kept a page at a time: the one before holds meanwhile, 
   expect(seen.most).toBe(2048 * BYTES);
   expect(cache.windowSlots).toEqual({ total: 1024, free: 0, held: 1024 });
   expect(cache.describe(run(2048, 1)).tokens).toBeGreaterThanOrEqual(1024 + 200);
+});
+
+/** Texts that begin as one of a few files and go on in a way of their own. */
+const textOf = ({ file, length, branch }: { file: number; length: number; branch: number }): number[] => [...run(length, file), ...run(20 + (branch % 9), 100 + branch)];
+
+test('as a ceiling falls the order is reckoned once for each run that leaves', () => {
+  let numReckoned = 0;
+  class Counted extends Utility {
+    override worth(...of: Parameters<Utility['worth']>): number {
+      numReckoned++;
+      return super.worth(...of);
+    }
+  }
+  const n = 256;
+  const { cache, window, clock } = newCache(16_384, 16_384, { eviction: new Counted(BYTES) });
+  for (let i = 0; i < n; i++) {
+    clock.now += 137;
+    cached(cache, window, textOf({ file: i % 32, length: 40, branch: i }));
+  }
+  const { held } = cache.windowSlots;
+  numReckoned = 0;
+  const { evictions } = cache.events;
+  // What is in the way of a page is less than one, and has no room for all.
+  cache.setMaxBytes((Math.floor(held / 1024) * 256 + 100) * BYTES);
+  cache.checkIntegrity();
+  const numGone = cache.events.evictions - evictions;
+  expect(numGone).toBeGreaterThan(n / 2);
+  // Half of them are there on the average.
+  expect(numReckoned).toBeLessThan(0.75 * n * numGone);
+});
+
+test('property: what leaves as a ceiling falls is what would leave were the order reckoned anew each time that it is asked for', () => {
+  const text = fc.record({ file: fc.integer({ min: 1, max: 4 }), length: fc.constantFrom(10, 40, 300), branch: fc.nat(40) });
+  const ceilings = fc.array(fc.record({ slots: fc.integer({ min: 100, max: 2500 }), aside: fc.constantFrom(0, 0, 2000) }), { minLength: 1, maxLength: 4 });
+  fc.assert(
+    fc.property(fc.array(fc.record({ text, idleMs: fc.constantFrom(0, 10, 3000, 100_000), pin: fc.boolean(), stays: fc.boolean(), prunes: fc.boolean() }), { minLength: 1, maxLength: 30 }), ceilings, fc.boolean(), (all, ceilings, lru) => {
+      const outcome = (anew: boolean): unknown => {
+        const make = StoreRoom.prototype.make;
+        const spied = vi.spyOn(StoreRoom.prototype, 'make').mockImplementation(function (this: StoreRoom, limit, before, known) {
+          return make.call(this, limit, before, anew ? undefined : known);
+        });
+        const { cache, window, clock } = newCache(3000, 3000, { ...(lru ? { eviction: new Lru() } : {}), spillFile: new SpillFile(tmpdir(), 1e9, () => {}) });
+        const gone: string[] = [];
+        const leases: Lease[] = [];
+        for (const { text, idleMs, pin, stays, prunes } of all) {
+          const ids = textOf(text);
+          if (pin) cache.pin(`${text.file}`, run(text.length, text.file));
+          const lease = cache.open();
+          compute(cache, window, lease, ids);
+          if (stays && leases.length < 2) leases.push(lease);
+          else cache.release(lease);
+          clock.now += idleMs;
+          const { numLayers, kvHeads } = window.shape;
+          if (prunes && leases.length === 0) cache.runs.prune(ids, text.length, new Float32Array(numLayers * kvHeads * cache.describe(ids).tokens), { keep: 0.7, name: 'h2o' });
+        }
+        for (const { slots, aside } of ceilings) {
+          if (cache.excess(slots * BYTES) > 0) continue;
+          cache.setMaxBytes(slots * BYTES);
+          if (aside > 0 && cache.availableBeside(aside) >= 0) cache.setAside(aside);
+          cache.checkIntegrity();
+          gone.push(JSON.stringify([cache.events, cache.windowSlots, ...all.map(({ text }) => cache.describe(textOf(text)))]));
+        }
+        spied.mockRestore();
+        return gone;
+      };
+      expect(outcome(false)).toEqual(outcome(true));
+    }),
+    { numRuns: 300 },
+  );
 });
 
 test.each([
