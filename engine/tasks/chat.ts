@@ -47,6 +47,7 @@ export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: Sa
     docId: options.docs[0]?.docId ?? null,
     sampling: samplingFor(sampling, defaults, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.chatStopIds,
+    isProse: true,
     shape: contradicted(options.docs),
     notes: prompt.notes,
   };

@@ -8,7 +8,7 @@ import { fenced } from '../text/attachedFiles.ts';
 import type { Layout } from '../text/layout.ts';
 import type { SourceDocument } from '../text/sourceDocument.ts';
 import { type ChatOptions, measureAnswer, prepareAnswer } from './chat.ts';
-import type { PreparedRequest } from './preparedRequest.ts';
+import type { KnownAnswer, PreparedRequest } from './preparedRequest.ts';
 import { RequestError } from '../errors.ts';
 
 export interface SummarizeRange {
@@ -29,6 +29,12 @@ export function prepareSummarize(layout: Layout, doc: SourceDocument, range?: Su
 export function measureSummarize(layout: Layout, doc: SourceDocument, range?: SummarizeRange, sampling?: SamplingParams): PromptSize {
   const { options, defaults } = asked(layout, doc, range);
   return measureAnswer(layout, options, defaults, sampling);
+}
+
+/** What there is to say of a file in which nothing stands; undefined for any other. Throws `badRequest` for a model that cannot summarise. */
+export function emptySummary(layout: Layout, { lf, path }: SourceDocument): KnownAnswer | undefined {
+  summarizer(layout);
+  return lf.trim() === '' ? { text: t('{0} is empty: there is nothing to summarize.', path), note: t('not written by the model') } : undefined;
 }
 
 function asked(layout: Layout, doc: SourceDocument, range: SummarizeRange | undefined): { options: ChatOptions; defaults: SamplingParams } {

@@ -272,6 +272,19 @@ describe('an answer', () => {
     expect(sent.at(-1)).toMatchObject({ type: 'done', text: round.repeat(numRounds).trimEnd(), diagnostics: [expect.stringMatching(/repeats/)] });
   });
 
+  it.each([
+    ['an answer', prepareChat, 'length', ['cut off after 1 tokens']],
+    ['an answer that has ended', prepareChat, 'stop', []],
+    ['raw text', () => ({}), 'length', []],
+  ] as const)('that may have no more tokens says that it is cut: %s', (_, prepare, finishReason, diagnostics) => {
+    const { isProse } = { isProse: undefined, ...prepare(layout, { docs: [], messages: [{ role: 'user', content: 'Hi' }] }) };
+    const sent: EngineMessage[] = [];
+    const request = new Request('r', { shape: shapeAnswer, notes: [], withAlternatives: false, ...(isProse ? { isProse } : {}) }, (message) => sent.push(message));
+    request.addText('It adds');
+    request.finish({ ...end, finishReason });
+    expect(sent.at(-1)).toMatchObject({ type: 'done', text: 'It adds', diagnostics });
+  });
+
   it('ends with the turn', () => {
     const request = prepareChat(layout, { docs: [], messages: [{ role: 'user', content: 'Hi' }] });
     const { tokenizer } = layout.text;
