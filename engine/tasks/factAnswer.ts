@@ -9,7 +9,7 @@ import { isExport, isList, type ListKind, type QuestionLanguage } from './factPa
 import { purposeAnswer } from './factPurpose.ts';
 import type { FactQuestion } from './factQuestion.ts';
 import { returnedAnswer } from './factReturned.ts';
-import { brief, CONSTRUCTOR, type DefinedList, every, joined, MOST_IN_LINE, MOST_NAMES, qualified, quoted, WORDS } from './factWords.ts';
+import { brief, CONSTRUCTOR, type DefinedList, every, firstOf, MOST_IN_LINE, MOST_NAMES, qualified, quoted, WORDS } from './factWords.ts';
 
 /** More of one name are a list that nobody reads. */
 const MOST_PLACES = 8;
@@ -180,23 +180,26 @@ function asFarAsRead({ broken }: Facts, list: string | undefined, found: number,
 }
 
 const isOwn = ({ local, owner }: Definition): boolean => !local && owner === undefined;
-const firsts = (some: readonly Definition[]): Definition[] => some.filter(({ name }, i) => some.findIndex((each) => each.name === name) === i);
-const placesOf = (some: readonly Definition[], language: QuestionLanguage): string => joined(some.map(({ name, line }) => `${quoted(name)} (${WORDS[language].line} ${line})`), language);
+/** Of each name the first one. */
+function firsts(some: readonly Definition[]): Definition[] {
+  const seen = new Set<string>();
+  return some.filter(({ name }) => !seen.has(name) && seen.add(name));
+}
+
+const placesOf = (some: readonly Definition[], language: QuestionLanguage): string => firstOf(some.map(({ name, line }) => `${quoted(name)} (${WORDS[language].line} ${line})`), language);
 
 /** What stands inside a function or a class is named apart: nobody can use it from elsewhere by that name. */
-function listAnswer(kind: ListKind, { definitions }: Facts, language: QuestionLanguage): string | undefined {
+function listAnswer(kind: ListKind, { definitions }: Facts, language: QuestionLanguage): string {
   const all = definitions.filter((definition) => definition.kind === KIND_OF[kind]);
   const own = firsts(all.filter(isOwn));
   const inside = firsts(all.filter((definition) => !isOwn(definition)));
-  if (own.length + inside.length > MOST_NAMES) return undefined;
   const { defines, inside: within } = WORDS[language];
   return [defines(kind, own.length, placesOf(own, language)), ...(inside.length ? [within(placesOf(inside, language))] : [])].join(' ');
 }
 
 /** All at the top level, kind by kind. */
-function definesAnswer({ definitions }: Facts, language: QuestionLanguage): string | undefined {
+function definesAnswer({ definitions }: Facts, language: QuestionLanguage): string {
   const own = firsts(definitions.filter(isOwn));
-  if (own.length > MOST_NAMES) return undefined;
   const lists = DEFINED.flatMap(([kind, of]): DefinedList[] => {
     const some = own.filter((definition) => definition.kind === of);
     return some.length ? [{ kind, count: some.length, places: placesOf(some, language) }] : [];

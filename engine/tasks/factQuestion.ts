@@ -114,7 +114,7 @@ function questionOf(kind: FactKind, language: QuestionLanguage, { name, nameKind
   if (CALLED.test(nameKind)) marked[0] = true;
   // "Where is the error?", "does this file have tests?": any word, though something may be called so.
   const isKind = nameKind !== '' && !ARTICLE.test(nameKind);
-  if (!marked[0] && !isKind && ((kind === 'exists' && !DEFINED.test(said)) || (kind === 'does' && nameKind !== '') || (kind === 'where' && (nameKind !== '' || !DEFINED.test(said))))) return undefined;
+  if (!marked[0] && !isKind && ((kind === 'exists' && !DEFINED.test(said)) || (kind === 'does' && nameKind !== '') || (kind === 'where' && nameKind !== ''))) return undefined;
   const parts = [name, owner, parameter].filter((part) => part !== undefined);
   if (parts.some((part) => WORDS.test(part)) || (/^(?:does|returned|exists|default)$/.test(kind) && parts.some((part) => NOUNS.test(part)))) return undefined;
   // Of what is no parameter.

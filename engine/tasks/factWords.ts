@@ -1,8 +1,10 @@
 /** The words that answers to questions for facts are made of, in English and in Brazilian Portuguese. Pure. */
 import type { ListKind, QuestionLanguage } from './factPatterns.ts';
 
-/** More is a list that nobody reads. */
+/** More is a list that nobody reads: */
 export const MOST_NAMES = 60;
+/** of those that are longer so many are named. */
+const NAMED = 20;
 /** More are a list. */
 export const MOST_IN_LINE = 2;
 /** Longer ones are no short answer. */
@@ -35,6 +37,11 @@ function listed(names: readonly string[], language: QuestionLanguage): string {
 /** @param last between the last two */
 export function joined(each: readonly string[], language: QuestionLanguage, last: string = WORDS[language].and): string {
   return each.length < 2 ? each.join('') : `${each.slice(0, -1).join(', ')} ${last} ${each.at(-1)}`;
+}
+
+/** All of them, or the first and how many more there are. */
+export function firstOf(items: readonly string[], language: QuestionLanguage): string {
+  return joined(items.length <= MOST_NAMES ? items : [...items.slice(0, NAMED), WORDS[language].more(items.length - NAMED)], language);
 }
 
 const span = (lines: readonly number[], one: string, many: string): string => {
@@ -76,9 +83,11 @@ export const WORDS = {
     or: 'or',
     yes: 'Yes',
     no: 'No',
+    more: (n: number) => `${n} more`,
     alsoLocal: 'Variables or parameters inside functions are called so, too.',
     defines: (kind: ListKind, n: number, places: string) => {
       const [one, many] = KINDS.en[kind];
+      if (n > MOST_NAMES) return `This file defines ${n} ${many}: ${places}.`;
       return n === 0 ? `This file defines no ${many} at its top level.` : `This file defines the ${n === 1 ? one : many} ${places}.`;
     },
     definesAll: (lists: readonly DefinedList[]) => (lists.length === 0 ? 'This file defines nothing at its top level.' : `This file defines ${lists.map(({ kind, count, places }) => `the ${KINDS.en[kind][count === 1 ? 0 : 1]} ${places}`).join('; ')}.`),
@@ -141,9 +150,11 @@ export const WORDS = {
     or: 'ou',
     yes: 'Sim',
     no: 'Não',
+    more: (n: number) => `mais ${n}`,
     alsoLocal: 'Variáveis ou parâmetros dentro de funções também se chamam assim.',
     defines: (kind: ListKind, n: number, places: string) => {
       const [none, one, many] = ({ classes: ['classes', 'a classe', 'as classes'], functions: ['funções', 'a função', 'as funções'], types: ['tipos', 'o tipo', 'os tipos'] } as const)[kind];
+      if (n > MOST_NAMES) return `Este arquivo define ${n} ${none}: ${places}.`;
       return n === 0 ? `Este arquivo não define ${none} no nível do arquivo.` : `Este arquivo define ${n === 1 ? one : many} ${places}.`;
     },
     definesAll: (lists: readonly DefinedList[]) => (lists.length === 0 ? 'Este arquivo não define nada no nível do arquivo.' : `Este arquivo define ${lists.map(({ kind, count, places }) => `${KINDS.pt[kind][count === 1 ? 1 : 2]} ${places}`).join('; ')}.`),

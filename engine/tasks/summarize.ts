@@ -8,6 +8,7 @@ import { fenced } from '../text/attachedFiles.ts';
 import type { Layout } from '../text/layout.ts';
 import type { SourceDocument } from '../text/sourceDocument.ts';
 import { type ChatOptions, measureAnswer, prepareAnswer } from './chat.ts';
+import { withoutDenial } from './denial.ts';
 import type { KnownAnswer, PreparedRequest } from './preparedRequest.ts';
 import { RequestError } from '../errors.ts';
 
@@ -22,7 +23,8 @@ export interface SummarizeRange {
 /** Throws `badRequest` for a range outside the text or a model that cannot summarise. */
 export function prepareSummarize(layout: Layout, doc: SourceDocument, range?: SummarizeRange, sampling?: SamplingParams): PreparedRequest {
   const { options, defaults } = asked(layout, doc, range);
-  return prepareAnswer(layout, options, defaults, sampling);
+  const prepared = prepareAnswer(layout, options, defaults, sampling);
+  return layout.text.manifest.chat.facts ? { ...prepared, shape: withoutDenial(prepared.shape, [{ path: doc.path, text: doc.lf, startLine: 1 }]) } : prepared;
 }
 
 /** What `prepareSummarize` would make of it; throws what that throws. */

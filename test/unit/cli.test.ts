@@ -45,6 +45,11 @@ describe('parts', () => {
     expect(source.slice(offset, offset + rest.length)).toBe(rest);
     expect(source.slice(0, offset).endsWith('  const total = sum(')).toBe(true);
     expect(pickCursor('')).toEqual({ offset: 0, rest: '' });
+    // Without such a line, one that goes on from a word of its own.
+    const restOf = (text: string) => pickCursor(text).rest;
+    expect(restOf('// a\n// b\nexport class Store {\n  flush(force) {\n    log(force);\n    return force;\n  }\n}\n')).toBe('force;');
+    expect(restOf('one\ntwo\n\nprint(three)\n')).toBe('three)');
+    expect(restOf('one\ntwo\n')).toBe('');
   });
 
   test('lines are broken at spaces where there are any', () => {
@@ -240,6 +245,8 @@ describe('the program', () => {
     expect(stdout).toContain('[--beside F]...');
     expect(stdout).toContain('--max-tokens');
     expect(stdout).not.toContain('kvasir chat');
+    expect(run('help', 'complete')).toMatchObject({ status: 0, stdout });
+    expect(run('help', 'nonsense')).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('unknown command "nonsense"') });
     expect(spawnSync(process.execPath, [cli, '--version'], { encoding: 'utf8' }).stdout).toBe(`${JSON.parse(readFileSync('package.json', 'utf8')).version}\n`);
   });
 
@@ -316,6 +323,21 @@ describe('the program', () => {
       expect(stdout).not.toContain('cut off');
     }
     expect(ask('Tell me about it.', [one]).stdout).toMatch(/\nnote: cut off after 2 tokens\n$/);
+  });
+
+  test('a text in UTF-16 is one where its mark says so', () => {
+    const file = join(temporary, 'wide.ts');
+    for (const bytes of [Buffer.from('\uFEFFexport class Wide {}\n', 'utf16le'), Buffer.from('\uFEFFexport class Wide {}\n', 'utf16le').swap16()]) {
+      writeFileSync(file, bytes);
+      expect(run('chat', '--file', file, '--message', 'Which classes are defined?').stdout).toContain('`Wide` (line 1)');
+    }
+    writeFileSync(file, Buffer.from('export class Wide {}\n', 'utf16le'));
+    expect(run('chat', '--file', file, '--message', 'x').stderr).toContain('is a binary file');
+  });
+
+  test.runIf(process.platform === 'linux')('an answer that cannot be written is one line and status 1', () => {
+    const { status, stderr } = spawnSync('sh', ['-c', '"$@" > /dev/full', 'sh', process.execPath, cli, 'help'], { encoding: 'utf8' });
+    expect({ status, stderr }).toEqual({ status: 1, stderr: 'kvasir: what it prints cannot be written: the disk is full\n' });
   });
 
   test('a folder is summarised by paths in it; what it leaves out is said with it, and empty files have no summary', () => {

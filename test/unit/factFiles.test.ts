@@ -85,7 +85,32 @@ test('all that a file defines', async () => {
   expect(await askFact('o que é definido aqui?', 'class A: pass\nx = 1\n', 'a.py')).toBe('Este arquivo define a classe `A` (linha 1); a variável `x` (linha 2).');
   expect(await askFact('list the definitions', 'f();\n', 'a.ts')).toBe('This file defines nothing at its top level.');
   expect(await askFact('what is defined here?', 'class A {}\nconst x = ;\n', 'a.ts')).toMatch(/^This file defines the class `A` \(line 1\).*there may be more\.$/);
-  expect(await askFact('What does this file define?', Array.from({ length: 61 }, (_, i) => `const a${i} = 1;\n`).join(''), 'a.ts')).toBeUndefined();
+});
+
+describe('more than anybody reads', () => {
+  const many = (numFunctions: number) => Array.from({ length: numFunctions }, (_, i) => `export function f${i}() {}\n`).join('');
+  const TWENTY = Array.from({ length: 20 }, (_, i) => `\`f${i}\` (line ${i + 1})`).join(', ');
+  it.each([
+    ['Which functions does this file define?', `This file defines 3000 functions: ${TWENTY} and 2980 more.`],
+    ['What does this file define?', `This file defines the functions ${TWENTY} and 2980 more.`],
+    ['Which functions are exported?', `This file exports the functions ${TWENTY} and 2980 more.`],
+    ['Quais funções este arquivo define?', `Este arquivo define 3000 funções: ${TWENTY.replaceAll('line', 'linha')} e mais 2980.`],
+  ])('%s', async (question, expected) => expect(await askFact(question, many(3000), 'src/a.ts')).toBe(expected));
+
+  it('of one name the first place is said, in the order of the file', async () => {
+    expect(await askFact('Which functions are defined?', 'function b(): void;\nfunction a() {}\nfunction b() {}\n', 'a.ts')).toBe('This file defines the functions `b` (line 1) and `a` (line 2).');
+  });
+
+  it('sixty are all named', async () => {
+    expect(await askFact('Which functions are defined?', many(60), 'src/a.ts')).toMatch(/^This file defines the functions `f0` .*`f58` \(line 59\) and `f59` \(line 60\)\.$/);
+  });
+});
+
+test('where something is, in as few words', async () => {
+  expect(await askFact('where is flush?', SOURCE, 'src/a.ts')).toBe('`flush` is defined in line 9: `flush(force = false) {}`.');
+  expect(await askFact('onde está flush', SOURCE, 'src/a.ts')).toBe('A definição de `flush` está na linha 9: `flush(force = false) {}`.');
+  expect(await askFact('where is everybody', SOURCE, 'src/a.ts')).toBeUndefined();
+  expect(await askFact('where is the total?', SOURCE, 'src/a.ts')).toBeUndefined();
 });
 
 describe('a name in another case', () => {

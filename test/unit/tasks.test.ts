@@ -305,6 +305,13 @@ describe('an answer', () => {
 });
 
 describe('a summary', () => {
+  it('does not deny what stands in the file', () => {
+    const { shape } = prepareSummarize(layout, new SourceDocument('a', 'src/a.ts', 'const a = 1;\nfunction parse() {}\n'), { start: 13, end: 32, label: 'parse' });
+    expect(shape('There is no', false).text).toBe('');
+    expect(shape('There is no `parse` in src/a.ts.', true)).toMatchObject({ text: '`parse` stands in src/a.ts (line 2: `function parse() {}`). The model could not say more about it.', note: expect.stringContaining('overlooks') });
+    expect(shape('It parses.', true)).toEqual({ text: 'It parses.', stop: true });
+  });
+
   const code = 'class A {\r\n    b() {\r\n        return 1;\r\n    }\r\n}\r\n';
   const doc = new SourceDocument('a', 'src/a.ts', code);
   const prompt = (range?: { start: number; end: number; label?: string }): string => layout.text.tokenizer.decode(prepareSummarize(layout, doc, range).promptIds);
