@@ -109,6 +109,9 @@ describe('more than anybody reads', () => {
 test('where something is, in as few words', async () => {
   expect(await askFact('where is flush?', SOURCE, 'src/a.ts')).toBe('`flush` is defined in line 9: `flush(force = false) {}`.');
   expect(await askFact('onde está flush', SOURCE, 'src/a.ts')).toBe('A definição de `flush` está na linha 9: `flush(force = false) {}`.');
+  expect(await askFact('what is the value of LIMIT?', SOURCE, 'src/a.ts')).toBe('`LIMIT` is defined in line 14: `const LIMIT = 3, total = 4;`.');
+  expect(await askFact('qual é o valor de LIMIT?', SOURCE, 'src/a.ts')).toBe('A definição de `LIMIT` está na linha 14: `const LIMIT = 3, total = 4;`.');
+  expect(await askFact('what is the value of testing?', SOURCE, 'src/a.ts')).toBeUndefined();
   expect(await askFact('where is everybody', SOURCE, 'src/a.ts')).toBeUndefined();
   expect(await askFact('where is the total?', SOURCE, 'src/a.ts')).toBeUndefined();
 });

@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { Documents } from '../../engine/documents.ts';
 import type { EngineMessage, SamplingParams } from '../../engine/protocol.ts';
 import { Request } from '../../engine/request.ts';
-import { prepareChat, shapeAnswer } from '../../engine/tasks/chat.ts';
+import { measureChat, prepareChat, shapeAnswer } from '../../engine/tasks/chat.ts';
 import { prepareComplete } from '../../engine/tasks/complete.ts';
 import type { PreparedRequest } from '../../engine/tasks/preparedRequest.ts';
 import { prepareRaw } from '../../engine/tasks/raw.ts';
@@ -283,6 +283,20 @@ describe('an answer', () => {
     request.addText('It adds');
     request.finish({ ...end, finishReason });
     expect(sent.at(-1)).toMatchObject({ type: 'done', text: 'It adds', diagnostics });
+  });
+
+  it('of a small model is asked without earlier turns that the files have answered: it would go on in their words', () => {
+    const doc = new SourceDocument('a', 'src/a.ts', 'export function parse(text: string) {}\n');
+    const turn = (role: 'user' | 'assistant', content: string) => ({ role, content });
+    const known = [turn('user', 'What parameters does `parse` take?'), turn('assistant', '`parse` takes `text` (line 1).')];
+    const own = [turn('user', 'Is it fast?'), turn('assistant', 'Yes.')];
+    const last = turn('user', 'Which functions does this file define?');
+    const promptOf = (of: Layout, ...messages: ReturnType<typeof turn>[]) => prepareChat(of, { docs: [doc], messages }).promptIds;
+    // The last one may have gone to the model, as the files left it open.
+    expect(promptOf(layout, ...known, ...own, ...known, last)).toEqual(promptOf(layout, ...own, last));
+    expect(measureChat(layout, { docs: [doc], messages: [...known, ...own, last] }).promptTokens).toBe(promptOf(layout, ...own, last).length);
+    expect(layout.text.tokenizer.decode(promptOf(layout, ...own, last))).toMatch(/Is it fast\?[\s\S]*Yes\.[\s\S]*Which functions/);
+    expect(general.text.tokenizer.decode(promptOf(general, ...known, last))).toContain('`parse` takes `text` (line 1).');
   });
 
   it('ends with the turn', () => {
