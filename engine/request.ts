@@ -96,7 +96,9 @@ export class Request {
     this.#show(shaped.text);
     const heldBack = this.#confidence !== null && this.#presentation.shape(this.#raw, true).text !== this.#shown;
     const doubt = this.#shown === '' ? t('the model is not sure enough of what comes here') : t('cut where the model is not sure any more');
-    const note = heldBack ? doubt : (shaped.note ?? this.#note);
+    // That there is nothing is no fault of the model's where it was stopped.
+    const stoppedBefore = finishReason === 'abort' && this.#shown === '';
+    const note = heldBack ? doubt : stoppedBefore ? this.#note : (shaped.note ?? this.#note);
     const cut = this.#presentation.isProse && finishReason === 'length' ? [t('cut off after {0} tokens', usage.completionTokens)] : [];
     this.#ended = true;
     this.#emit({

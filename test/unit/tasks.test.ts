@@ -285,6 +285,14 @@ describe('an answer', () => {
     expect(sent.at(-1)).toMatchObject({ type: 'done', text: 'It adds', diagnostics });
   });
 
+  it.each([['abort', '', []], ['abort', 'It', []], ['stop', '', ['the model gave no answer']]] as const)('that is stopped before it begins is not the model\'s fault: %s, %j', (finishReason, text, diagnostics) => {
+    const sent: EngineMessage[] = [];
+    const request = new Request('r', { shape: shapeAnswer, notes: [], withAlternatives: false }, (message) => sent.push(message));
+    if (text) request.addText(text);
+    request.finish({ ...end, finishReason });
+    expect(sent.at(-1)).toMatchObject({ type: 'done', text, diagnostics });
+  });
+
   it('of a small model is asked without earlier turns that the files have answered: it would go on in their words', () => {
     const doc = new SourceDocument('a', 'src/a.ts', 'export function parse(text: string) {}\n');
     const turn = (role: 'user' | 'assistant', content: string) => ({ role, content });
