@@ -8,6 +8,7 @@ import { chat } from './cli/chat.ts';
 import { complete } from './cli/complete.ts';
 import { demo } from './cli/demo.ts';
 import { evaluate } from './cli/evaluate.ts';
+import { whyNot } from './cli/files.ts';
 import { generate } from './cli/generate.ts';
 import { inspect } from './cli/inspect.ts';
 import { asksForHelp, type CommandLine, HELP, helpOf, parseCommandLine, UsageError } from './cli/options.ts';
@@ -18,11 +19,16 @@ const COMMANDS: Record<string, (line: CommandLine) => Promise<number>> = { demo,
 
 async function main(argv: string[]): Promise<number> {
   const name = argv[0];
-  if (name === undefined || name === 'help') {
+  if (name === undefined) {
     process.stdout.write(HELP);
-    return name === undefined ? 2 : 0;
+    return 2;
   }
-  if (name === '--help' || name === '-h') {
+  if (name === 'help' && argv[1] !== undefined) {
+    commandNamed(argv[1]);
+    process.stdout.write(helpOf(argv[1]));
+    return 0;
+  }
+  if (name === 'help' || name === '--help' || name === '-h') {
     process.stdout.write(HELP);
     return 0;
   }
@@ -31,8 +37,7 @@ async function main(argv: string[]): Promise<number> {
     process.stdout.write(`${version}\n`);
     return 0;
   }
-  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (!command) throw new UsageError(`unknown command "${name}"; one of ${Object.keys(COMMANDS).join(', ')}`);
+  const command = commandNamed(name);
   if (asksForHelp(name, argv.slice(1))) {
     process.stdout.write(helpOf(name));
     return 0;
@@ -40,8 +45,18 @@ async function main(argv: string[]): Promise<number> {
   return command(parseCommandLine(name, argv.slice(1)));
 }
 
+function commandNamed(name: string): (line: CommandLine) => Promise<number> {
+  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (!command) throw new UsageError(`unknown command "${name}"; one of ${Object.keys(COMMANDS).join(', ')}`);
+  return command;
+}
+
 // A reader of the answers that has gone (`kvasir ... | head`) is no failure; one of the notes beside them is none to end for.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(0);
+  process.stderr.write(`kvasir: what it prints cannot be written: ${whyNot(error)}\n`);
+  process.exit(1);
+});
 process.stderr.on('error', () => {});
 
 main(process.argv.slice(2)).then(

@@ -1,4 +1,4 @@
-/** Requests that wait for their document's syntax: the engine does not know of them yet. Owns no messages. */
+/** Requests that wait for their documents' syntax: the engine does not know of them yet. Owns no messages. */
 import type { Priority } from './protocol.ts';
 import { SourceDocument } from './text/sourceDocument.ts';
 import type { Syntax } from './text/syntax.ts';
@@ -44,20 +44,20 @@ export class Parsing {
   }
 
   /**
-   * Calls `begin` with the document as it is now once its syntax can be read, which may be at once: what it throws is the caller's then, and
-   * the constructor's `onError`'s later. `onReady` follows a `begin` that was not at once.
+   * Calls `begin` with the documents as they are now once the syntax of all can be read, which may be at once: what it throws is the caller's
+   * then, and the constructor's `onError`'s later. `onReady` follows a `begin` that was not at once.
    */
-  whenParsed({ requestId, priority }: { requestId: string; priority: Priority }, document: SourceDocument, onReady: () => void, begin: (document: SourceDocument, waiting: Waiting) => void): void {
+  whenParsed({ requestId, priority }: { requestId: string; priority: Priority }, documents: readonly SourceDocument[], onReady: () => void, begin: (documents: readonly SourceDocument[], waiting: Waiting) => void): void {
     const waiting = { aborted: false, priority };
-    const parsing = this.#syntax.prepare(document);
-    if (!parsing) return begin(document, waiting);
+    const parsing = documents.flatMap((document) => this.#syntax.prepare(document) ?? []);
+    if (parsing.length === 0) return begin(documents, waiting);
     this.#waiting.set(requestId, waiting);
-    const { docId, path, text, version, language } = document;
-    void parsing.then(() => {
+    const asked = documents.map(({ docId, path, text, version, language }) => new SourceDocument(docId, path, text, version, language));
+    void Promise.all(parsing).then(() => {
       if (!this.#waiting.delete(requestId)) return;
       try {
         // What has been typed in between belongs to the next request.
-        begin(document.text === text ? document : new SourceDocument(docId, path, text, version, language), waiting);
+        begin(asked.map((then, i) => (documents[i]?.text === then.text ? documents[i] : then)), waiting);
       } catch (error) {
         this.#onError(requestId, error);
       }

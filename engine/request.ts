@@ -35,7 +35,7 @@ export function outcomeOf(parts: readonly Outcome[]): Outcome {
   return { finishReason, usage, timings: { queueMs, ttftMs: 0, tpotMs: numAfterFirst > 0 ? generatingMs / numAfterFirst : 0 } };
 }
 
-export interface Presentation extends Pick<PreparedRequest, 'shape' | 'notes' | 'confidence'> {
+export interface Presentation extends Pick<PreparedRequest, 'shape' | 'notes' | 'confidence' | 'isProse'> {
   /** Whether `topLogprobs` are reported. */
   withAlternatives: boolean;
   /** No model writes it. */
@@ -96,7 +96,10 @@ export class Request {
     this.#show(shaped.text);
     const heldBack = this.#confidence !== null && this.#presentation.shape(this.#raw, true).text !== this.#shown;
     const doubt = this.#shown === '' ? t('the model is not sure enough of what comes here') : t('cut where the model is not sure any more');
-    const note = heldBack ? doubt : (shaped.note ?? this.#note);
+    // That there is nothing is no fault of the model's where it was stopped.
+    const stoppedBefore = finishReason === 'abort' && this.#shown === '';
+    const note = heldBack ? doubt : stoppedBefore ? this.#note : (shaped.note ?? this.#note);
+    const cut = this.#presentation.isProse && finishReason === 'length' ? [t('cut off after {0} tokens', usage.completionTokens)] : [];
     this.#ended = true;
     this.#emit({
       type: 'done',
@@ -108,7 +111,7 @@ export class Request {
       ...(this.#presentation.withAlternatives ? { topLogprobs: this.#topLogprobs } : {}),
       usage,
       timings,
-      diagnostics: [...this.#presentation.notes, ...(note === undefined ? [] : [note])],
+      diagnostics: [...this.#presentation.notes, ...(note === undefined ? [] : [note]), ...cut],
       ...(heldBack ? { heldBack } : {}),
       ...(this.#presentation.fact ? { fact: true } : {}),
     });

@@ -2,7 +2,6 @@
  * The requests in flight: a `generate` message becomes a prepared prompt, a sequence in the engine, and a Request that
  * reports it. A folder's summary is one request made of several sequences. Owns no messages beyond `generate` and `abort`.
  */
-import { t } from '@vscode/l10n';
 import type { Documents } from './documents.ts';
 import { RequestError } from './errors.ts';
 import type { FileLedger } from './fileLedger.ts';
@@ -15,11 +14,10 @@ import { type ChatOptions, measureChat, prepareChat } from './tasks/chat.ts';
 import { prepareCommitMessage } from './tasks/commitMessage.ts';
 import { completedDocument, prepareComplete } from './tasks/complete.ts';
 import { prepareEdit } from './tasks/edit.ts';
-import { factAnswer } from './tasks/factAnswer.ts';
-import { factAsked } from './tasks/factQuestion.ts';
-import type { PreparedRequest } from './tasks/preparedRequest.ts';
+import { askedOfFiles } from './tasks/factFiles.ts';
+import type { KnownAnswer, PreparedRequest } from './tasks/preparedRequest.ts';
 import { prepareRaw } from './tasks/raw.ts';
-import { type FileSummary, measureSummarize, prepareSummarize, summarizeFolder } from './tasks/summarize.ts';
+import { emptySummary, type FileSummary, measureSummarize, prepareSummarize, summarizeFolder } from './tasks/summarize.ts';
 import type { SourceDocument } from './text/sourceDocument.ts';
 import type { Syntax } from './text/syntax.ts';
 
@@ -74,41 +72,43 @@ export class Requests {
   start(message: Generate, model: LoadedModel, onReady: () => void): void {
     const { task, priority, sampling } = message;
     if (task.kind === 'summarizeFolder') return void this.#folder(message, task, priority, sampling, model);
-    if (task.kind === 'chat' && this.#startFact(message, task, model, onReady)) return;
+    if (task.kind === 'chat' && this.#startKnown(message, task, model, onReady)) return;
+    const nothing = task.kind === 'summarize' ? emptySummary(model.layout, this.#documents.get(task.docId)) : undefined;
+    if (nothing) return this.#answer(message, nothing, performance.now());
     if (task.kind !== 'complete') return this.#begin(message, this.#prepare(task, sampling, model), priority, model);
     const { document, offset } = completedDocument(this.#documents.get(task.docId), task);
     const copyFrom = task.copyFrom?.flatMap((docId) => (docId === task.docId ? [] : (this.#documents.find(docId) ?? [])));
     const prepare = (doc: SourceDocument) => prepareComplete(model.layout, doc, { offset, multiline: task.multiline, snippets: task.snippets, copyFrom, unsure: task.unsure }, sampling, this.#syntax);
     this.#files.cursorAt(task.docId, task.offset);
-    this.#parsing.whenParsed(message, document, onReady, (doc, waiting) => {
+    this.#parsing.whenParsed(message, [document], onReady, ([doc = document], waiting) => {
       this.#begin(message, prepare(doc), waiting.priority, model);
       if (waiting.aborted) this.abort(message.requestId, model);
     });
   }
 
-  /** A question for a fact of a file's syntax tree, answered without the model where its manifest says so and the tree has the answer. False for any other. */
-  #startFact(message: Generate, task: ChatTask, model: LoadedModel, onReady: () => void): boolean {
+  /** A question that the files answer by themselves, where the model's manifest says so; false for any other. */
+  #startKnown(message: Generate, task: ChatTask, model: LoadedModel, onReady: () => void): boolean {
     const { can, chat } = model.text.manifest;
     if (!can.chat || !chat.facts) return false;
-    const { requestId, sampling } = message;
     const options = this.#chatOptions(task);
-    const asked = factAsked(options.messages, options.docs, options.snippets);
+    const asked = askedOfFiles(options.messages, options.docs, options.snippets);
     if (!asked) return false;
     const startMs = performance.now();
-    this.#parsing.whenParsed(message, asked.document, onReady, (doc, waiting) => {
-      const facts = waiting.aborted ? undefined : this.#syntax.facts(doc);
-      const answer = facts && factAnswer(asked.question, facts, doc.lf, doc.path);
-      if (answer === undefined) {
-        this.#begin(message, prepareChat(model.layout, options, sampling), waiting.priority, model);
-        if (waiting.aborted) this.abort(requestId, model);
-        return;
-      }
-      const { request } = this.#open(message, { shape: (text) => ({ text, stop: false }), notes: [t('read off the syntax tree of {0}, not written by the model', doc.path)], withAlternatives: false, fact: true });
-      request.addText(answer);
-      const timings = { queueMs: 0, ttftMs: performance.now() - startMs, tpotMs: 0 };
-      this.#close(requestId, () => request.finish({ finishReason: 'stop', usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0, blockTokens: 0 }, timings }));
+    this.#parsing.whenParsed(message, asked.documents, onReady, (documents, waiting) => {
+      const known = waiting.aborted ? undefined : asked.answer(documents, (doc) => this.#syntax.facts(doc));
+      if (known) return this.#answer(message, known, startMs);
+      this.#begin(message, prepareChat(model.layout, options, message.sampling), waiting.priority, model);
+      if (waiting.aborted) this.abort(message.requestId, model);
     });
     return true;
+  }
+
+  /** Without the model. */
+  #answer(asker: Asker, { text, note }: KnownAnswer, startMs: number): void {
+    const { request } = this.#open(asker, { shape: (raw) => ({ text: raw, stop: false }), notes: [note], withAlternatives: false, fact: true });
+    request.addText(text);
+    const timings = { queueMs: 0, ttftMs: performance.now() - startMs, tpotMs: 0 };
+    this.#close(asker.requestId, () => request.finish({ finishReason: 'stop', usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0, blockTokens: 0 }, timings }));
   }
 
   abort(requestId: string, model: LoadedModel): void {

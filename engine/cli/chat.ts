@@ -15,12 +15,15 @@ export async function chat(line: CommandLine): Promise<number> {
     for (const file of texts(line, 'file')) docIds.push((await client.openFile(file)).docId);
     const messages: ChatMessage[] = [];
     let running: string | null = null;
+    let numTurns = 0;
     const turn = async (content: string) => {
       messages.push({ role: 'user', content });
-      running = `chat-${(messages.length + 1) / 2}`;
+      running = `chat-${++numTurns}`;
       try {
         const answer = await runTask(line, client, { kind: 'chat', messages: [...messages], docIds }, { id: running, sampling });
-        messages.push({ role: 'assistant', content: answer });
+        // One that was stopped before it began is no turn of the conversation.
+        if (answer === '') messages.pop();
+        else messages.push({ role: 'assistant', content: answer });
       } catch (error) {
         messages.pop();
         throw error;
@@ -38,6 +41,8 @@ export async function chat(line: CommandLine): Promise<number> {
       let open = true;
       terminal.on('close', () => {
         open = false;
+        // What comes next begins on a line of its own.
+        if (process.stdin.isTTY) process.stderr.write('\n');
       });
       terminal.prompt();
       // The input may have ended while its last lines wait to be answered.

@@ -18,17 +18,22 @@ function defaultFile(): string {
   return source;
 }
 
+const STARTS = [/^\s+(?:const |let |return |this\.|self\.|if )[\w.$ =(]*[ (.]/, /^\s+(?:const |let |return |if )/, /^\s*[\w$]+[\w$.]*[ (.]/];
+
 /** The middle of a line past the file's middle: what stands before it is "typed", what stands after it is what one hopes for. */
 export function pickCursor(source: string): { offset: number; rest: string } {
   const lines = source.split('\n');
   let offset = 0;
-  const candidates: { offset: number; rest: string }[] = [];
+  // The better a line is known to begin, the more there is to see: a statement, or else any one of several words.
+  const candidates = STARTS.map((): { offset: number; rest: string }[] => []);
   for (const [index, line] of lines.entries()) {
-    const typed = /^\s+(?:const |let |return |this\.|self\.|if )[\w.$ =(]*[ (.]/.exec(line)?.[0];
-    if (typed && index > lines.length / 2 && line.trimEnd().length - typed.length > 4) candidates.push({ offset: offset + typed.length, rest: line.slice(typed.length).trimEnd() });
+    for (const [i, start] of STARTS.entries()) {
+      const typed = start.exec(line)?.[0];
+      if (typed && index > lines.length / 2 && line.trimEnd().length - typed.length > 4) candidates[i]!.push({ offset: offset + typed.length, rest: line.slice(typed.length).trimEnd() });
+    }
     offset += line.length + 1;
   }
-  return candidates[0] ?? { offset: source.length, rest: '' };
+  return candidates.flat()[0] ?? { offset: source.length, rest: '' };
 }
 
 export async function demo(line: CommandLine): Promise<number> {

@@ -13,7 +13,7 @@ export class FileError extends RequestError {
   readonly kind: string;
 
   constructor(path: string, reason: string, kind: string) {
-    super('badRequest', `${path}: ${reason}`);
+    super('badRequest', `${path || '""'}: ${reason}`);
     this.kind = kind;
   }
 }
@@ -30,8 +30,15 @@ export async function readTextFile(path: string, largest = LARGEST_FILE_BYTES, s
   } catch (error) {
     throw error instanceof FileError ? error : new FileError(path, whyNot(error), 'that cannot be read');
   }
-  if (bytes.includes(0)) throw new FileError(path, 'is a binary file', 'binary');
-  return bytes.toString('utf8').replace(/^\uFEFF/, '');
+  const text = textOf(bytes);
+  if (text.includes('\0')) throw new FileError(path, 'is a binary file', 'binary');
+  return text;
+}
+
+/** UTF-8, or UTF-16 where a byte order mark says so: shells of Windows write that. */
+function textOf(bytes: Buffer): string {
+  const encoding = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : 'utf-8';
+  return new TextDecoder(encoding).decode(bytes);
 }
 
 /** What the system says of a file, in words. */

@@ -1,8 +1,10 @@
 /** `kvasir inspect`: what a model folder is, whether it can run, what for, the memory it needs, how far the cache reaches, or the one reason why not. */
+import { H2O, KVZIP } from '../cache/keptRows.ts';
 import { type CacheReach, cacheReach } from '../cacheReach.ts';
 import { inspectFolder } from '../inspection.ts';
 import { memoryReading } from '../memory.ts';
 import { mostWanted, USUAL_SHARE, wantedBytes } from '../memoryBudget.ts';
+import { CACHE_CODECS } from '../protocol.ts';
 import { type CommandLine, KEPT_BYTES, modelDirOf } from './options.ts';
 import { bytes, count, printJson, table } from './output.ts';
 
@@ -44,5 +46,13 @@ function reachText({ budgetBytes, windowTokens, longestContext, sketchedTokens, 
       ['codec', 'bytes a token', 'against float16', 'tokens'],
       ...codecs.map(({ codec, bytesPerToken, compression, storedTokens }) => [codec, bytesPerToken.toFixed(0), `${compression.toFixed(2)}x`, count(storedTokens)]),
     ]),
+    choiceText(codecs.map(({ codec }) => codec)),
   ].join('\n');
+}
+
+/** Which of the codecs `--codec` takes, and what the others are there for. */
+function choiceText(codecs: readonly string[]): string {
+  const offered: readonly string[] = CACHE_CODECS;
+  const compared = codecs.filter((codec) => !offered.includes(codec) && codec !== H2O);
+  return `--codec takes ${offered.join(', ')}. ${H2O} is what ${KVZIP} does with long conversations; ${compared.join(' and ')} are for comparison only (kvasir eval --kv).`;
 }

@@ -1,5 +1,6 @@
 /** What the command line says: options of all commands, their types and defaults, wrong usage. */
 import { existsSync } from 'node:fs';
+import { availableParallelism, cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { RequestError } from '../errors.ts';
@@ -59,7 +60,8 @@ At the end: --metrics FILE writes the engine's figures as Prometheus text, --tra
 
 /** Of one command: its own lines, then what goes for all. */
 export function helpOf(command: string): string {
-  const own = HELP.split('\n').filter((line) => new RegExp(`^  kvasir ${command}\\b`).test(line));
+  // A line that is indented deeper goes on from the one above.
+  const own = HELP.split(/\n(?! {4})/).filter((lines) => new RegExp(`^  kvasir ${command}\\b`).test(lines));
   const options = Object.entries(OPTIONS[command]!).map(([name, { type }]) => (type === 'string' ? `--${name} …` : `--${name}`));
   return `${own.join('\n')}\n\nOptions: ${options.join(', ')}\n(what each does: kvasir help)\n`;
 }
@@ -82,7 +84,7 @@ export function parseCommandLine(command: string, args: string[]): CommandLine {
   }
   const { positionals, values, tokens } = parsed;
   const wanted = command === 'summarize' || command === 'inspect' ? 1 : 0;
-  if (positionals.length > wanted) throw new UsageError(`${command}: unexpected argument "${positionals[wanted]}"`);
+  if (positionals.length > wanted) throw new UsageError(`${command}: unexpected argument "${positionals[wanted]}"${command === 'chat' ? '; a question goes with --message' : ''}`);
   const names = tokens.flatMap(({ kind, name }) => (kind === 'option' && name !== undefined && options[name]?.type === 'string' && !options[name].multiple ? [name] : []));
   const twice = names.find((name, i) => names.indexOf(name) < i);
   if (twice !== undefined) throw new UsageError(`${command}: --${twice} is given more than once`);
@@ -137,6 +139,14 @@ export function number(line: CommandLine, name: string, low: number, high: numbe
   return value;
 }
 
+/** 0: as many as are measured to be best. */
+function threadsOf(line: CommandLine): number {
+  const threads = number(line, 'threads', 0, MANY) ?? 0;
+  const numProcessors = Math.max(cpus().length, availableParallelism());
+  if (threads > numProcessors) throw new UsageError(`--threads ${threads}: this machine has ${numProcessors} ${numProcessors === 1 ? 'processor' : 'processors'}; name at most as many, or 0 for as many as are best`);
+  return threads;
+}
+
 /** Of what --keep keeps. */
 export const KEPT_BYTES = 1e9;
 
@@ -183,7 +193,7 @@ export function loadOptionsOf(line: CommandLine): LoadOptions {
   const codec = choice(line, 'codec', CACHE_CODECS) ?? 'int8';
   if (codec !== 'int8' && (precision === 'float32' || kv === 'float32')) throw new UsageError(`--codec ${codec}: rows in float32 are not compressed`);
   return {
-    modelDir: modelDirOf(text(line, 'model')), cacheDir: text(line, 'cache-dir') ?? defaultCacheDir(), precision, maxBytes: number(line, 'max-bytes', 1, MANY) ?? 0, threads: number(line, 'threads', 0, 1024) ?? 0,
+    modelDir: modelDirOf(text(line, 'model')), cacheDir: text(line, 'cache-dir') ?? defaultCacheDir(), precision, maxBytes: number(line, 'max-bytes', 1, MANY) ?? 0, threads: threadsOf(line),
     ...(kv ? { kv } : {}), ...compressOf(codec), ...(contextTokens ? { contextTokens } : {}), ...(line.values['reuse-shifted'] === true ? { reuseShifted: true } : {}),
     ...(text(line, 'keep') ? { disk: { dir: text(line, 'keep')!, maxBytes: KEPT_BYTES } } : {}),
   };

@@ -106,7 +106,7 @@ export async function runTask(line: CommandLine, client: Client, task: Task, opt
     if (done.text) process.stdout.write('\n');
     // What is written for people goes with what qualifies it, also into a file; completions and raw text may be read by programs.
     const withNotes = task.kind === 'chat' || task.kind === 'summarize' || task.kind === 'summarizeFolder';
-    for (const note of done.diagnostics) (withNotes ? process.stdout : process.stderr).write(`note: ${note}\n`);
+    for (const note of [...done.diagnostics, ...(done.finishReason === 'abort' ? ['stopped'] : [])]) (withNotes ? process.stdout : process.stderr).write(`note: ${note}\n`);
   }
   await beforeFooter?.(done.text);
   if (!line.json) log(footer(done));

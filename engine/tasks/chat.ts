@@ -6,6 +6,7 @@ import { type ChatPrompt, chatPrompt } from '../text/chatPrompt.ts';
 import type { Layout } from '../text/layout.ts';
 import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
 import { withoutDenial } from './denial.ts';
+import { askedOfFiles } from './factFiles.ts';
 import { knownGreeting } from './greeting.ts';
 import { prefillRanges } from './prefillRanges.ts';
 import { type PreparedRequest, type Shaped, answerRoom, samplingFor } from './preparedRequest.ts';
@@ -22,7 +23,8 @@ export interface ChatOptions {
 }
 
 /** Throws `badRequest` for a model that cannot chat or messages its template refuses, `contextTooLong` for a question that does not fit. */
-export function prepareChat(layout: Layout, options: ChatOptions, sampling?: SamplingParams): PreparedRequest {
+export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: SamplingParams): PreparedRequest {
+  const options = ofTheModel(layout, asked);
   const prepared = prepareAnswer(layout, options, chatDefaults(layout), sampling);
   if (!layout.text.manifest.chat.facts) return prepared;
   const given = [
@@ -34,7 +36,18 @@ export function prepareChat(layout: Layout, options: ChatOptions, sampling?: Sam
 
 /** What `prepareChat` would make of it; throws what that throws. */
 export function measureChat(layout: Layout, options: ChatOptions, sampling?: SamplingParams): PromptSize {
-  return measureAnswer(layout, options, chatDefaults(layout), sampling);
+  return measureAnswer(layout, ofTheModel(layout, options), chatDefaults(layout), sampling);
+}
+
+/**
+ * Without earlier turns that the files answer by themselves, where they do: a small model goes on in those words, about whatever it is asked,
+ * and what it makes up reads like what was read off the file.
+ */
+function ofTheModel(layout: Layout, options: ChatOptions): ChatOptions {
+  if (!layout.text.manifest.chat.facts) return options;
+  const { messages, docs, snippets } = options;
+  const known = messages.map(({ role }, i) => role === 'user' && i + 1 < messages.length && askedOfFiles(messages.slice(0, i + 1), docs, snippets) !== undefined);
+  return { ...options, messages: messages.filter((_, i) => !known[i] && !known[i - 1]) };
 }
 
 /** The same for any question about a document, with a task's own sampling. */
@@ -47,6 +60,7 @@ export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: Sa
     docId: options.docs[0]?.docId ?? null,
     sampling: samplingFor(sampling, defaults, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.chatStopIds,
+    isProse: true,
     shape: contradicted(options.docs),
     notes: prompt.notes,
   };

@@ -44,7 +44,8 @@ function deniedIn(text: string, finished: boolean): { name: string; pt: boolean 
     const start = text.slice(0, opening.length).toLowerCase();
     if (!finished && start !== '' && start.length < opening.length && opening.startsWith(start)) return 'open';
     if (start !== opening) continue;
-    const [, name, rest] = /^([\p{L}\w$.#]*)(?:\(\)?)?(?:`([\s\S]*))?$/u.exec(text.slice(opening.length)) ?? [];
+    // Models of words in pieces write a piece too many before a name: "` flush`", "`s flush`".
+    const [, name, rest] = /^(?:\p{L}{0,2} +)?([\p{L}\w$.#]*)(?:\(\)?)?(?:`([\s\S]*))?$/u.exec(text.slice(opening.length)) ?? [];
     if (name === undefined) return undefined;
     if (rest === undefined) return finished ? undefined : 'open';
     if (name === '') return undefined;

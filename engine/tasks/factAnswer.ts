@@ -9,7 +9,7 @@ import { isExport, isList, type ListKind, type QuestionLanguage } from './factPa
 import { purposeAnswer } from './factPurpose.ts';
 import type { FactQuestion } from './factQuestion.ts';
 import { returnedAnswer } from './factReturned.ts';
-import { brief, CONSTRUCTOR, every, joined, MOST_IN_LINE, MOST_NAMES, qualified, quoted, WORDS } from './factWords.ts';
+import { brief, CONSTRUCTOR, type DefinedList, every, firstOf, MOST_IN_LINE, MOST_NAMES, qualified, quoted, WORDS } from './factWords.ts';
 
 /** More of one name are a list that nobody reads. */
 const MOST_PLACES = 8;
@@ -17,12 +17,14 @@ const MOST_PLACES = 8;
 const LONGEST_LINE = 140;
 
 /** @param path as the answer names the file. Undefined where the facts do not settle it. */
-export function factAnswer(question: FactQuestion, facts: Facts, text: string, path: string): string | undefined {
+export function factAnswer(asked: FactQuestion, facts: Facts, text: string, path: string): string | undefined {
+  const question = asWritten(asked, facts, text);
   const { kind, language, owner } = question;
   // Python has another word for it.
   const name = CONSTRUCTOR.test(question.name) && !occurs(text, question.name) ? (['constructor', '__init__'].find((each) => occurs(text, each)) ?? question.name) : question.name;
   const words = WORDS[language];
   if (kind === 'imports') return asFarAsRead(facts, importsAnswer(facts, path, language), facts.imports.length + facts.reexports.length, language);
+  if (kind === 'defines') return asFarAsRead(facts, definesAnswer(facts, language), facts.definitions.filter(isOwn).length, language);
   if (isExport(kind)) return exportsAnswer(kind, facts, text, path, language);
   if (isList(kind)) return asFarAsRead(facts, listAnswer(kind, facts, language), facts.definitions.filter((definition) => definition.kind === KIND_OF[kind]).length, language);
   const absent = [owner, name, question.parameter].find((each) => each !== undefined && each !== '' && !occurs(text, each));
@@ -81,6 +83,26 @@ function withoutSetters(called: readonly Definition[]): readonly Definition[] {
 }
 
 const withoutOwner = ({ owner: _, ...rest }: Definition): Definition => rest;
+
+/**
+ * With names as they are written in the file: one that is called so only but for its case is meant where nothing is called so exactly,
+ * and nothing else but for its case. Whether there is something of a name is another question.
+ */
+function asWritten(question: FactQuestion, { definitions, imports, localNames }: Facts, text: string): FactQuestion {
+  if (question.elsewhere || question.kind === 'exists') return question;
+  const spelled = (said: string, names: readonly string[]): string => {
+    if (said === '' || names.includes(said) || localNames.has(said) || (question.sure && occurs(text, said))) return said;
+    const [meant, ...others] = new Set(names.filter((name) => name.toLowerCase() === said.toLowerCase()));
+    return meant === undefined || others.length > 0 ? said : meant;
+  };
+  const { name, owner, parameter } = question;
+  return {
+    ...question,
+    name: spelled(name, [...definitions.map((each) => each.name), ...imports.flatMap(({ names }) => names)]),
+    ...(owner === undefined ? {} : { owner: spelled(owner, definitions.flatMap((each) => [each.name, ...(each.owner === undefined ? [] : [each.owner])])) }),
+    ...(parameter === undefined ? {} : { parameter: spelled(parameter, definitions.flatMap(({ parameters = [] }) => parameters.map(bareName))) }),
+  };
+}
 
 /** Of a parameter of whichever functions have one that is called so. */
 function defaultsAnswer({ parameter = '', language }: FactQuestion, { definitions }: Facts, text: string): string | undefined {
@@ -157,18 +179,35 @@ function asFarAsRead({ broken }: Facts, list: string | undefined, found: number,
   return found === 0 ? WORDS[language].unreadable : `${list} ${WORDS[language].partly}`;
 }
 
+const isOwn = ({ local, owner }: Definition): boolean => !local && owner === undefined;
+/** Of each name the first one. */
+function firsts(some: readonly Definition[]): Definition[] {
+  const seen = new Set<string>();
+  return some.filter(({ name }) => !seen.has(name) && seen.add(name));
+}
+
+const placesOf = (some: readonly Definition[], language: QuestionLanguage): string => firstOf(some.map(({ name, line }) => `${quoted(name)} (${WORDS[language].line} ${line})`), language);
+
 /** What stands inside a function or a class is named apart: nobody can use it from elsewhere by that name. */
-function listAnswer(kind: ListKind, { definitions }: Facts, language: QuestionLanguage): string | undefined {
+function listAnswer(kind: ListKind, { definitions }: Facts, language: QuestionLanguage): string {
   const all = definitions.filter((definition) => definition.kind === KIND_OF[kind]);
-  const isOwn = ({ local, owner }: Definition): boolean => !local && owner === undefined;
-  const firsts = (some: readonly Definition[]): Definition[] => some.filter(({ name }, i) => some.findIndex((each) => each.name === name) === i);
   const own = firsts(all.filter(isOwn));
   const inside = firsts(all.filter((definition) => !isOwn(definition)));
-  if (own.length + inside.length > MOST_NAMES) return undefined;
   const { defines, inside: within } = WORDS[language];
-  const places = (some: readonly Definition[]): string => joined(some.map(({ name, line }) => `${quoted(name)} (${WORDS[language].line} ${line})`), language);
-  return [defines(kind, own.length, places(own)), ...(inside.length ? [within(places(inside))] : [])].join(' ');
+  return [defines(kind, own.length, placesOf(own, language)), ...(inside.length ? [within(placesOf(inside, language))] : [])].join(' ');
 }
+
+/** All at the top level, kind by kind. */
+function definesAnswer({ definitions }: Facts, language: QuestionLanguage): string {
+  const own = firsts(definitions.filter(isOwn));
+  const lists = DEFINED.flatMap(([kind, of]): DefinedList[] => {
+    const some = own.filter((definition) => definition.kind === of);
+    return some.length ? [{ kind, count: some.length, places: placesOf(some, language) }] : [];
+  });
+  return WORDS[language].definesAll(lists);
+}
+
+const DEFINED = [['classes', 'class'], ['functions', 'function'], ['types', 'type'], ['namespaces', 'namespace'], ['values', 'value']] as const;
 
 function whereAnswer(called: readonly Definition[], from: readonly Import[], name: string, language: QuestionLanguage): string {
   const words = WORDS[language];

@@ -2,7 +2,7 @@
 import type { Exported } from '../text/factExports.ts';
 import type { Definition, Facts } from '../text/facts.ts';
 import type { ExportKind, ListKind, QuestionLanguage } from './factPatterns.ts';
-import { joined, MOST_NAMES, quoted, WORDS } from './factWords.ts';
+import { firstOf, quoted, WORDS } from './factWords.ts';
 
 export const KIND_OF: Readonly<Record<ListKind, Definition['kind']>> = { classes: 'class', functions: 'function', types: 'type' };
 
@@ -13,7 +13,7 @@ export function exportsAnswer(asked: ExportKind, { exports, definitions, broken 
   const own = definitions.filter(({ local, owner }) => !local && owner === undefined);
   const byName = isPython && listLine === undefined;
   const all = byName ? publicNames(own) : isPython ? exports.named.map((each) => ({ ...each, line: own.find(({ name }) => name === each.name)?.line ?? 0 })) : exports.named;
-  if (broken || unclear || all.length > MOST_NAMES) return undefined;
+  if (broken || unclear) return undefined;
   // Said somewhere, and not read.
   if ((byName && text.includes('__all__')) || (!isPython && all.length === 0 && /\bexports\b/.test(text))) return undefined;
   const whole = all.find(({ as }) => as === 'whole');
@@ -22,7 +22,7 @@ export function exportsAnswer(asked: ExportKind, { exports, definitions, broken 
     const n = as === 'default' ? words.asDefault(local === undefined || local === 'default' ? undefined : quoted(local)) : quoted(name);
     return `${module === undefined ? n : words.from(n, quoted(module))}${line > 0 ? ` (${words.line} ${line})` : ''}`;
   };
-  const list = (some: readonly Exported[]): string => joined(some.map(item), language);
+  const list = (some: readonly Exported[]): string => firstOf(some.map(item), language);
   const wholeSentence = whole ? [words.whole(whole.local === undefined ? undefined : quoted(whole.local), whole.kind, whole.line)] : [];
   const passes = passedOn.length ? [words.passesOn([...new Set(passedOn.map(({ module }) => module))], passedOn.map(({ line }) => line))] : [];
   const rule = byName ? 'names' : (listLine ?? 'statements');

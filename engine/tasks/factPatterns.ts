@@ -11,11 +11,13 @@ const LIST_KINDS = ['classes', 'functions', 'types'] as const;
 export type ListKind = (typeof LIST_KINDS)[number];
 export type ExportKind = 'exports' | `exported ${ListKind | 'default'}`;
 
-/** `returns`: the type that is declared; `returned`: whatever can be said of what comes back; `does`: what its comment says. */
-export type FactKind = 'imports' | ListKind | ExportKind | 'members' | 'parameters' | 'type' | 'default' | 'returns' | 'returned' | 'does' | 'base' | 'owner' | 'where' | 'exists';
+/** `defines`: all that the file does; `returns`: the type that is declared; `returned`: whatever can be said of what comes back; `does`: what its comment says. */
+export type FactKind = 'imports' | 'defines' | ListKind | ExportKind | 'members' | 'parameters' | 'type' | 'default' | 'returns' | 'returned' | 'does' | 'base' | 'owner' | 'where' | 'exists';
 
 export const isList = (kind: FactKind): kind is ListKind => LIST_KINDS.some((each) => each === kind);
 export const isExport = (kind: FactKind): kind is ExportKind => kind.startsWith('export');
+/** Of a file as a whole: there is no name in the question. */
+export const isOfFile = (kind: FactKind): boolean => kind === 'imports' || kind === 'defines' || isList(kind) || isExport(kind);
 
 /** Marked, or a word: which words are none is asked of the file. */
 const NAME = String.raw`(?:\x60[^\x60\s]+\x60|'[\w$.#]+'|"[\w$.#]+"|(?:\.\.\.|\*{1,2})?[\p{L}_$#][\p{L}\w$.#]*(?:\(\))?)`;
@@ -33,6 +35,9 @@ const PATTERNS: Readonly<Record<QuestionLanguage, readonly (readonly [FactKind, 
     ['imports', '(?:what|which)(?: all)?(?: other| external)?(?: NOUN)? (?:does|do) (?:this file|the file|it) (?:imports?|requires?|depends? on)(?: here)?'],
     ['imports', '(?:what|which) (?:(?:is|are) imported|NOUN (?:is|are) (?:imported|required))(?: here)?'],
     ['imports', '(?:what|which) (?:are the |are )?(?:imports?|imported modules|dependencies)(?: (?:are there|there are|does (?:this|the) file have))?'],
+    ['defines', `(?:what|which(?: names?| symbols?| things?)?)(?: all)? (?:(?:does|do) )?${FILE.en} (?:defines?|declares?)(?: here)?`],
+    ['defines', '(?:what|which(?: names?| symbols?| things?)?) (?:is|are|gets?) (?:defined|declared)(?: here)?'],
+    ['defines', `(?:what|which)(?: are)?(?: all)?(?: the)? (?:definitions|declarations)(?: are there| there are| here|(?: (?:does|do))? ${FILE.en} ha(?:s|ve))?`],
     ['exports', `(?:what|which)(?: all)?(?: (?:names?|symbols?|things?|members?|definitions?))? (?:(?:does|do) )?${FILE.en} exports?`],
     ['exports', `(?:what|which(?: names?| symbols?| things?)?) (?:is|are|gets?) exported(?: by ${FILE.en})?`],
     // "What are exports?" is about the language.
@@ -80,6 +85,8 @@ const PATTERNS: Readonly<Record<QuestionLanguage, readonly (readonly [FactKind, 
     ['owner', 'KN (?:belongs to|is a method of|is in) (?:what|which) class'],
     ['where', 'where(?: is|’s|\'s| are) KNO(?: defined| declared| implemented)?'],
     ['where', '(?:on |in |at )?(?:what|which) line (?:is|defines|declares|has) KNO(?: defined| declared| on| in| at)?(?: on| in| at)?'],
+    // The line says it.
+    ['where', '(?:what|which)(?: is|’s|\'s) the value (?:of|assigned to) KN'],
     ['where', 'where (?:can i find|do i find|does this file define) KNO'],
     ['exists', 'is there (?:a|an|any) KN(?: defined| declared)?'],
     ['exists', 'does KN exist'],
@@ -93,6 +100,10 @@ const PATTERNS: Readonly<Record<QuestionLanguage, readonly (readonly [FactKind, 
     ['imports', '(?:o que|que) (?:importa|requer) (?:este|esse|o) arquivo'],
     ['imports', '(?:o que|que) é importado(?: aqui)?'],
     ['imports', '(?:quais|que)(?: são)?(?: os| as)? (?:imports|importações|módulos importados|dependências)(?: há| existem)?'],
+    ['defines', `(?:o que|que|quais)(?: (?:nomes|símbolos|coisas))? (?:é que )?${FILE.pt} (?:define|declara)`],
+    ['defines', `(?:o que|que) (?:define|declara) ${FILE.pt}`],
+    ['defines', '(?:o que|que) (?:é|está|foi|está sendo) (?:definido|declarado)'],
+    ['defines', `(?:quais|que)(?: são)?(?: todas)?(?: as)? (?:definições|declarações)(?: há| existem| ${FILE.pt} tem)?`],
     ['exports', `(?:o que|que|quais)(?: (?:nomes|símbolos|coisas))? (?:é que )?${FILE.pt} exporta`],
     ['exports', `(?:o que|que) exporta ${FILE.pt}`],
     ['exports', `(?:o que|que) (?:é|está sendo) exportado(?: por ${FILE.pt})?`],
@@ -140,6 +151,7 @@ const PATTERNS: Readonly<Record<QuestionLanguage, readonly (readonly [FactKind, 
     ['owner', 'KN (?:pertence a|é (?:um )?método de|está em) (?:qual|que) classe'],
     ['where', '(?:onde|aonde)(?: é que)?(?: está| é| fica| foi| se define| se encontra)?(?: definid[oa]| declarad[oa]| implementad[oa])? KNO(?: está| é| fica| foi)?(?: definid[oa]| declarad[oa]| implementad[oa])?'],
     ['where', '(?:em )?(?:que|qual) linha (?:está|é|fica|foi)?(?: definid[oa])? ?KNO(?: está| é| fica| foi)?(?: definid[oa]| declarad[oa])?'],
+    ['where', '(?:qual|que)(?: é| e)?(?: o)? valor IN KN'],
     ['exists', '(?:há|existe|tem) (?:um|uma|algum|alguma) KN'],
     ['exists', '(?:há|existe) KN'],
     ['exists', 'KN existe'],
@@ -154,15 +166,31 @@ export const AROUND: Readonly<Record<QuestionLanguage, { before: RegExp; behind:
     before: /^(?:(?:please|hi|hello|hey|ok|okay|so|and|kvasir|just)[, ]+|(?:can|could|would) you (?:please )?(?:tell|show) me[, ]+|(?:please )?(?:tell|show) me[, ]+|i(?: would|'d) like to know[, ]+|do you know )+/i,
     behind: /[, ]+(?:please|exactly|again)$/i,
     file: '(?:in|of|from|inside) (?:this|the|the current|the open|the attached) (?:file|module|document|code|script)|here',
-    list: /^(?:list|show|name|give me|what about)(?: all)? (?:of )?(?:the )?(?=(?:parameters|params|arguments|args|methods|imports|imported|exports|exported (?:classes|functions|types)|classes|functions|types)\b)/i,
+    list: /^(?:list|show|name|give me|what about)(?: all)? (?:of )?(?:the )?(?=(?:parameters|params|arguments|args|methods|imports|imported|exports|exported (?:classes|functions|types)|classes|functions|types|definitions|declarations)\b)/i,
   },
   pt: {
     before: /^(?:(?:por favor|oi|olá|ei|ok|então|e|kvasir)[, ]+|(?:(?:você )?(?:pode|poderia) )?(?:me )?(?:diga|dizer|mostre|mostrar)(?: me|-me)?[, ]+|(?:você )?sabe (?:me )?(?:dizer )?)+/i,
     behind: /[, ]+(?:por favor|exatamente)$/i,
     file: '(?:neste|nesse|deste|desse|no|do) (?:arquivo|módulo|documento|código)(?: aberto| atual)?|aqui',
-    list: /^(?:liste|mostre|cite|dê)(?: tod[ao]s)? (?:[ao]s )?(?=(?:parâmetros|parametros|argumentos|métodos|metodos|imports|módulos importados|exports|exportações|classes|funções|funcoes|tipos)(?![\p{L}]))/iu,
+    list: /^(?:liste|mostre|cite|dê)(?: tod[ao]s)? (?:[ao]s )?(?=(?:parâmetros|parametros|argumentos|métodos|metodos|imports|módulos importados|exports|exportações|classes|funções|funcoes|tipos|definições|declarações)(?![\p{L}]))/iu,
   },
 };
+
+/** What is said of several files, in the words for one. */
+const SEVERAL: Readonly<Record<QuestionLanguage, readonly (readonly [RegExp, string])[]>> = {
+  en: [[/(?<!\p{L})(?:(?:each|every|both|all)(?: of)?(?: the| these| those)?|the|these|those)(?: two| three| attached| open)? files?(?!\p{L})/giu, 'this file']],
+  pt: [
+    [/(?<!\p{L})em (?:cada|ambos|todos)(?: um)?(?: d?os| estes| esses)? arquivos?(?!\p{L})/giu, 'neste arquivo'],
+    [/(?<!\p{L})(n|d)?(?:estes|esses|os|cada|ambos os|todos os)(?: dois| três)? arquivos?(?!\p{L})/giu, '$1este arquivo'],
+    [/(?<!\p{L})(define|declara|importa|exporta)m(?!\p{L})/giu, '$1'],
+    [/(?<!\p{L})têm(?!\p{L})/giu, 'tem'],
+  ],
+};
+
+export function asOfOne(message: string, language: QuestionLanguage): string {
+  return SEVERAL[language].reduce((said, [several, one]) => said.replace(several, one), message);
+}
+
 export const FIRST = { en: 'which are the ', pt: 'quais são os ' };
 
 export const COMPILED = Object.fromEntries(LANGUAGES.map((language) => [language, PATTERNS[language].map(([kind, pattern]) => [kind, compiled(pattern, language)] as const)])) as Record<QuestionLanguage, (readonly [FactKind, RegExp])[]>;

@@ -4,7 +4,7 @@
  */
 import type { ChatMessage, Snippet } from '../protocol.ts';
 import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
-import { AROUND, COMPILED, type FactKind, FIRST, isExport, isList, LANGUAGES, type QuestionLanguage } from './factPatterns.ts';
+import { AROUND, asOfOne, COMPILED, type FactKind, FIRST, isOfFile, LANGUAGES, type QuestionLanguage } from './factPatterns.ts';
 
 export interface FactQuestion {
   kind: FactKind;
@@ -21,6 +21,14 @@ export interface FactQuestion {
   ofKind?: string;
   /** The name is marked as one, or no word of any language looks like it. */
   sure: boolean;
+  /** Code in the conversation has the name, too, and may be meant. */
+  elsewhere?: true;
+}
+
+export interface AskedFact {
+  question: FactQuestion;
+  /** What it is asked of, in the order given. */
+  documents: readonly SourceDocument[];
 }
 
 /** By role: what was found of it, wherever it may stand in the pattern. */
@@ -28,43 +36,53 @@ function roles(groups: Readonly<Record<string, string | undefined>>): Partial<Re
   return Object.fromEntries(Object.entries(groups).flatMap(([group, found]) => (found === undefined ? [] : [[group.replace(/\d+$/, ''), found]])));
 }
 
-/** The fact that a conversation's last turn asks of its only file, if it does. */
-export function factAsked(messages: readonly ChatMessage[], docs: readonly SourceDocument[], snippets: readonly Snippet[] = []): { question: FactQuestion; document: SourceDocument } | undefined {
+/** The fact that a conversation's last turn asks of its files, if it does: of all of them, or of those that it names. */
+export function factAsked(messages: readonly ChatMessage[], docs: readonly SourceDocument[], snippets: readonly Snippet[] = []): AskedFact | undefined {
   const last = messages.at(-1);
-  const [document, ...others] = docs;
-  if (last?.role !== 'user' || !document || others.length > 0 || snippets.some(({ path }) => shortPath(path) !== document.path)) return undefined;
-  const question = factQuestion(last.content, document.path);
+  if (last?.role !== 'user' || docs.length === 0 || snippets.some(({ path }) => !docs.some((doc) => doc.path === shortPath(path)))) return undefined;
+  const named = docs.filter(({ path }) => names(last.content, path));
+  const documents = named.length > 0 ? named : docs;
+  const question = factQuestion(last.content, ...documents.map(({ path }) => path));
   const earlier = messages.slice(0, -1);
   // What was said before may be meant.
   if (!question || (earlier.length > 0 && /(?<!\p{L})(?:it|ele|ela)(?!\p{L})/iu.test(last.content))) return undefined;
   // So may code in the conversation: that something is not in the file is no answer then.
   const isKnown = (name: string | undefined): boolean => name !== undefined && name !== '' && earlier.some(({ content }) => content.includes('\n') && content.includes(name));
-  return { question: isKnown(question.name) || isKnown(question.owner) ? { ...question, sure: false } : question, document };
+  return { question: isKnown(question.name) || isKnown(question.owner) ? { ...question, sure: false, elsewhere: true } : question, documents };
 }
 
-/** @param message of a user. @param path of the only file that it can be about. Undefined for what is no such question, or not surely. */
-export function factQuestion(message: string, path: string): FactQuestion | undefined {
+/** Whether a message has a file's name in it. */
+export function names(message: string, path: string): boolean {
+  return new RegExp(`(?<![\\w./-])(?:${[path, fileOf(path)].map(escaped).join('|')})(?![\\w-]|\\.\\w)`, 'iu').test(message);
+}
+
+const fileOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
+const escaped = (name: string): string => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+
+/** @param message of a user. @param paths of the only files that it can be about. Undefined for what is no such question, or not surely. */
+export function factQuestion(message: string, ...paths: readonly string[]): FactQuestion | undefined {
   // Longer ones say more than that.
   if (message.length > 200) return undefined;
-  const file = path.slice(path.lastIndexOf('/') + 1);
+  const files = paths.flatMap((path) => [fileOf(path), path]);
   for (const language of LANGUAGES) {
-    const said = bare(message, language, [file, path]);
+    const said = bare(paths.length > 1 ? asOfOne(message, language) : message, language, files);
     for (const [kind, pattern] of COMPILED[language]) {
       const groups = pattern.exec(said)?.groups;
       if (!groups && !pattern.test(said)) continue;
-      const question = questionOf(kind, language, roles(groups ?? {}), said, file);
+      const question = questionOf(kind, language, roles(groups ?? {}), said, files);
       if (question) return question;
     }
   }
   return undefined;
 }
 
-/** Without what is said around a question, without the file that it is about. */
+/** Without what is said around a question, without the files that it is about. */
 function bare(message: string, language: QuestionLanguage, files: readonly string[]): string {
   const { before, behind, file, list } = AROUND[language];
-  const named = files.map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|');
-  const about = new RegExp(`,? (?:${file}|${language === 'en' ? '(?:in|of|from|inside)' : '(?:em|no|do|de)'} [\`'"]?(?:${named})[\`'"]?)(?= |$)`, 'iu');
-  const here = new RegExp(`(?<= )[\`'"]?(?:${named})[\`'"]?(?= )`, 'iu');
+  const one = `[\`'"]?(?:${files.map(escaped).join('|')})[\`'"]?`;
+  const named = `${one}(?:(?:, | and | e |, and )${one})*`;
+  const about = new RegExp(`,? (?:${file}|${language === 'en' ? '(?:in|of|from|inside)' : '(?:em|no|do|de)'} ${named})(?= |$)`, 'iu');
+  const here = new RegExp(`(?<= )${named}(?= )`, 'iu');
   return message.trim().replace(/\s+/g, ' ').replace(/[\s?.!:]+$/, '').replace(before, '').replace(behind, '').replace(about, '').replace(here, language === 'en' ? 'this file' : 'este arquivo').replace(list, FIRST[language]).trim();
 }
 
@@ -87,22 +105,22 @@ const NAMED_KIND = /class|interface|function|method|função|funcao|método|meto
 /** With a capital where no sentence begins, among words without. */
 const isCapitalised = (name: string, said: string): boolean => /^\p{Lu}[\p{L}\d]*$/u.test(name) && said.indexOf(name) > 0 && !/\p{Lu}/u.test(said.slice(1).replace(name, ''));
 
-function questionOf(kind: FactKind, language: QuestionLanguage, { name, nameKind = '', owner, parameter, parameterKind = '' }: Partial<Record<string, string>>, said: string, file: string): FactQuestion | undefined {
+function questionOf(kind: FactKind, language: QuestionLanguage, { name, nameKind = '', owner, parameter, parameterKind = '' }: Partial<Record<string, string>>, said: string, files: readonly string[]): FactQuestion | undefined {
   // Two words, "which functions?", ask on from what was said before.
-  if (name === undefined && parameter === undefined) return (kind === 'imports' || isList(kind) || isExport(kind)) && said.includes(' ', said.indexOf(' ') + 1) ? { kind, language, name: '', sure: true } : undefined;
+  if (name === undefined && parameter === undefined) return isOfFile(kind) && said.includes(' ', said.indexOf(' ') + 1) ? { kind, language, name: '', sure: true } : undefined;
   const [about, of, at] = [name, owner, parameter].map((part) => (part === undefined ? undefined : part.replace(/^[`'"]|[`'"]$/g, '').replace(/\(\)$/, '').replace(/^(?:\.\.\.|\*{1,2})(?=.)/, '')));
   if ([about, of, at].some((part) => part !== undefined && !IDENTIFIER.test(part) && !COMPUTED.test(part))) return undefined;
   const marked = [name, owner, parameter].map((part) => part === undefined || MARKED.test(part));
   if (CALLED.test(nameKind)) marked[0] = true;
   // "Where is the error?", "does this file have tests?": any word, though something may be called so.
   const isKind = nameKind !== '' && !ARTICLE.test(nameKind);
-  if (!marked[0] && !isKind && ((kind === 'exists' && !DEFINED.test(said)) || (kind === 'does' && nameKind !== '') || (kind === 'where' && (nameKind !== '' || !DEFINED.test(said))))) return undefined;
+  if (!marked[0] && !isKind && ((kind === 'exists' && !DEFINED.test(said)) || (kind === 'does' && nameKind !== '') || (kind === 'where' && nameKind !== ''))) return undefined;
   const parts = [name, owner, parameter].filter((part) => part !== undefined);
   if (parts.some((part) => WORDS.test(part)) || (/^(?:does|returned|exists|default)$/.test(kind) && parts.some((part) => NOUNS.test(part)))) return undefined;
   // Of what is no parameter.
   if (name === undefined && parameterKind !== '' && !ARTICLE.test(parameterKind) && !/param|argument|parâm/i.test(parameterKind)) return undefined;
-  // Another file's name.
-  if ([about, of, at].some((part) => part !== undefined && (part === file || /\.(?:[cm]?[jt]sx?|pyw?|pyi|ipynb|json|md|vue|svelte)$/i.test(part)))) return undefined;
+  // A file's name.
+  if ([about, of, at].some((part) => part !== undefined && (files.includes(part) || /\.(?:[cm]?[jt]sx?|pyw?|pyi|ipynb|json|md|vue|svelte)$/i.test(part)))) return undefined;
   // Also what a language, a library or a product is called has capitals inside and digits.
   if ((kind === 'does' || (kind === 'exists' && !DEFINED.test(said))) && !isKind && name !== undefined && !/^[`'"]|\(\)$/.test(name)) marked[0] = false;
   if (kind === 'exists' && name !== undefined && isCapitalised(name, said) && (NAMED_KIND.test(nameKind) || DEFINED.test(said))) marked[0] = true;

@@ -1,8 +1,10 @@
 /** The words that answers to questions for facts are made of, in English and in Brazilian Portuguese. Pure. */
 import type { ListKind, QuestionLanguage } from './factPatterns.ts';
 
-/** More is a list that nobody reads. */
+/** More is a list that nobody reads: */
 export const MOST_NAMES = 60;
+/** of those that are longer so many are named. */
+const NAMED = 20;
 /** More are a list. */
 export const MOST_IN_LINE = 2;
 /** Longer ones are no short answer. */
@@ -37,6 +39,11 @@ export function joined(each: readonly string[], language: QuestionLanguage, last
   return each.length < 2 ? each.join('') : `${each.slice(0, -1).join(', ')} ${last} ${each.at(-1)}`;
 }
 
+/** All of them, or the first and how many more there are. */
+export function firstOf(items: readonly string[], language: QuestionLanguage): string {
+  return joined(items.length <= MOST_NAMES ? items : [...items.slice(0, NAMED), WORDS[language].more(items.length - NAMED)], language);
+}
+
 const span = (lines: readonly number[], one: string, many: string): string => {
   const [first, last] = [Math.min(...lines), Math.max(...lines)];
   return first === last ? `${one} ${first}` : `${many} ${first}–${last}`;
@@ -51,10 +58,23 @@ interface Gives {
 /** What says what a file exports; a number is the line of Python's `__all__`. */
 export type ExportRule = 'statements' | 'names' | number;
 
+/** Of definitions at a file's top level. */
+type Defined = ListKind | 'namespaces' | 'values';
+
 const KINDS = {
-  en: { classes: ['class', 'classes'], functions: ['function', 'functions'], types: ['type', 'types'] },
-  pt: { classes: ['classe', 'a classe', 'as classes'], functions: ['função', 'a função', 'as funções'], types: ['tipo', 'o tipo', 'os tipos'] },
+  en: { classes: ['class', 'classes'], functions: ['function', 'functions'], types: ['type', 'types'], namespaces: ['namespace', 'namespaces'], values: ['variable', 'variables'] },
+  pt: { classes: ['classe', 'a classe', 'as classes'], functions: ['função', 'a função', 'as funções'], types: ['tipo', 'o tipo', 'os tipos'], namespaces: ['namespace', 'o namespace', 'os namespaces'], values: ['variável', 'a variável', 'as variáveis'] },
 } as const;
+
+/** One kind of what a file defines, and where. */
+export interface DefinedList {
+  kind: Defined;
+  count: number;
+  places: string;
+}
+
+/** Why there is nothing in a file to find. */
+export type Nothing = 'empty' | 'comments';
 
 export const WORDS = {
   en: {
@@ -63,11 +83,16 @@ export const WORDS = {
     or: 'or',
     yes: 'Yes',
     no: 'No',
+    more: (n: number) => `${n} more`,
     alsoLocal: 'Variables or parameters inside functions are called so, too.',
     defines: (kind: ListKind, n: number, places: string) => {
       const [one, many] = KINDS.en[kind];
+      if (n > MOST_NAMES) return `This file defines ${n} ${many}: ${places}.`;
       return n === 0 ? `This file defines no ${many} at its top level.` : `This file defines the ${n === 1 ? one : many} ${places}.`;
     },
+    definesAll: (lists: readonly DefinedList[]) => (lists.length === 0 ? 'This file defines nothing at its top level.' : `This file defines ${lists.map(({ kind, count, places }) => `the ${KINDS.en[kind][count === 1 ? 0 : 1]} ${places}`).join('; ')}.`),
+    nothing: (path: string, why: Nothing, what: 'imports' | 'exports' | 'defines') => `${path} ${why === 'empty' ? 'is empty' : 'has only comments'}: it ${what} nothing.`,
+    noAnswer: (paths: readonly string[]) => `${listed(paths, 'en')} ${paths.length === 1 ? 'is' : 'are'} empty: there is nothing in ${paths.length === 1 ? 'it' : 'them'} to answer from.`,
     partly: 'The file has syntax errors, so there may be more.',
     unreadable: 'That cannot be told: the file has syntax errors.',
     inside: (places: string) => `Inside others it defines ${places}.`,
@@ -125,11 +150,16 @@ export const WORDS = {
     or: 'ou',
     yes: 'Sim',
     no: 'Não',
+    more: (n: number) => `mais ${n}`,
     alsoLocal: 'Variáveis ou parâmetros dentro de funções também se chamam assim.',
     defines: (kind: ListKind, n: number, places: string) => {
       const [none, one, many] = ({ classes: ['classes', 'a classe', 'as classes'], functions: ['funções', 'a função', 'as funções'], types: ['tipos', 'o tipo', 'os tipos'] } as const)[kind];
+      if (n > MOST_NAMES) return `Este arquivo define ${n} ${none}: ${places}.`;
       return n === 0 ? `Este arquivo não define ${none} no nível do arquivo.` : `Este arquivo define ${n === 1 ? one : many} ${places}.`;
     },
+    definesAll: (lists: readonly DefinedList[]) => (lists.length === 0 ? 'Este arquivo não define nada no nível do arquivo.' : `Este arquivo define ${lists.map(({ kind, count, places }) => `${KINDS.pt[kind][count === 1 ? 1 : 2]} ${places}`).join('; ')}.`),
+    nothing: (path: string, why: Nothing, what: 'imports' | 'exports' | 'defines') => `${path} ${why === 'empty' ? 'está vazio' : 'só tem comentários'}: não ${({ imports: 'importa', exports: 'exporta', defines: 'define' } as const)[what]} nada.`,
+    noAnswer: (paths: readonly string[]) => `${listed(paths, 'pt')} ${paths.length === 1 ? 'está vazio: não há nele' : 'estão vazios: não há neles'} de onde tirar uma resposta.`,
     partly: 'O arquivo tem erros de sintaxe, então pode haver mais.',
     unreadable: 'Não dá para dizer: o arquivo tem erros de sintaxe.',
     inside: (places: string) => `Dentro de outras definições há ${places}.`,

@@ -34,10 +34,19 @@ export interface PreparedRequest {
   draftSources?: () => readonly (readonly number[])[];
   /** How sure the model has to be of what is shown; its log-probabilities are asked for then. All is shown when left out. */
   confidence?: ConfidenceLimits;
+  /** People read it: where it ends because it may have no more tokens, that is said. */
+  isProse?: true;
   /** Pure; `finished` when no more raw text will come. */
   shape: (rawText: string, finished: boolean) => Shaped;
   /** What the user should know of the prompt: text left out. */
   notes: string[];
+}
+
+/** An answer that takes no model. */
+export interface KnownAnswer {
+  text: string;
+  /** What it was read off. */
+  note: string;
 }
 
 /**

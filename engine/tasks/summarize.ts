@@ -8,7 +8,8 @@ import { fenced } from '../text/attachedFiles.ts';
 import type { Layout } from '../text/layout.ts';
 import type { SourceDocument } from '../text/sourceDocument.ts';
 import { type ChatOptions, measureAnswer, prepareAnswer } from './chat.ts';
-import type { PreparedRequest } from './preparedRequest.ts';
+import { withoutDenial } from './denial.ts';
+import type { KnownAnswer, PreparedRequest } from './preparedRequest.ts';
 import { RequestError } from '../errors.ts';
 
 export interface SummarizeRange {
@@ -22,13 +23,20 @@ export interface SummarizeRange {
 /** Throws `badRequest` for a range outside the text or a model that cannot summarise. */
 export function prepareSummarize(layout: Layout, doc: SourceDocument, range?: SummarizeRange, sampling?: SamplingParams): PreparedRequest {
   const { options, defaults } = asked(layout, doc, range);
-  return prepareAnswer(layout, options, defaults, sampling);
+  const prepared = prepareAnswer(layout, options, defaults, sampling);
+  return layout.text.manifest.chat.facts ? { ...prepared, shape: withoutDenial(prepared.shape, [{ path: doc.path, text: doc.lf, startLine: 1 }]) } : prepared;
 }
 
 /** What `prepareSummarize` would make of it; throws what that throws. */
 export function measureSummarize(layout: Layout, doc: SourceDocument, range?: SummarizeRange, sampling?: SamplingParams): PromptSize {
   const { options, defaults } = asked(layout, doc, range);
   return measureAnswer(layout, options, defaults, sampling);
+}
+
+/** What there is to say of a file in which nothing stands; undefined for any other. Throws `badRequest` for a model that cannot summarise. */
+export function emptySummary(layout: Layout, { lf, path }: SourceDocument): KnownAnswer | undefined {
+  summarizer(layout);
+  return lf.trim() === '' ? { text: t('{0} is empty: there is nothing to summarize.', path), note: t('not written by the model') } : undefined;
 }
 
 function asked(layout: Layout, doc: SourceDocument, range: SummarizeRange | undefined): { options: ChatOptions; defaults: SamplingParams } {

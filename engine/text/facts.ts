@@ -6,7 +6,7 @@ import type { Node, Tree } from 'web-tree-sitter';
 import { Comments, type Doc, docstringOf } from './factDocs.ts';
 import { type Exports, ExportStatements } from './factExports.ts';
 import { type Import, isRequire, pythonImports, required, scriptImport } from './factImports.ts';
-import { namesIn, oneLine, PATTERNS, present, typeText } from './factNodes.ts';
+import { firstCode, namesIn, oneLine, PATTERNS, present, typeText } from './factNodes.ts';
 import { CLASSES, FUNCTIONS, type Place, walk } from './factPlaces.ts';
 import { type Returns, ReturnStatements } from './factReturns.ts';
 
@@ -62,6 +62,8 @@ export interface Facts {
   localNames: Set<string>;
   /** The tree has errors somewhere: lists of all that the file has may be short of something. */
   broken: boolean;
+  /** There is no code in it, but there may be comments. */
+  blank: boolean;
 }
 
 const SCRIPT = ['javascript', 'typescript', 'tsx'];
@@ -82,7 +84,7 @@ export function factsOf(tree: Tree, grammar: string, text: string): Facts | unde
   const lines = text.split('\n');
   const reading: Reading = { lines, comments: new Comments(lines), returns: new ReturnStatements() };
   const exports = new ExportStatements(text, isPython);
-  const facts: Facts = { imports: [], reexports: [], definitions: [], exports: exports.found, localNames: new Set(), broken: tree.rootNode.hasError };
+  const facts: Facts = { imports: [], reexports: [], definitions: [], exports: exports.found, localNames: new Set(), broken: tree.rootNode.hasError, blank: firstCode(tree.rootNode) === null };
   const types = new Set([...(isPython ? [...PYTHON_TYPES, ...PYTHON_IMPORTS] : [...SCRIPT_TYPES, ...SCRIPT_IMPORTS]), ...exports.types]);
   walk(tree, types, (node, place) => {
     const { type } = node;

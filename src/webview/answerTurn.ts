@@ -1,7 +1,7 @@
 /** One answer: its blocks, changed in place while it streams, what the user should know of it, and its footer. */
 import type { AssistantTurn, ContextRef, Strings } from '../chat/chatMessages.ts';
 import { type CodeActions, frameCode } from './codeBlock.ts';
-import { button, confirmCopy, element, iconButton } from './dom.ts';
+import { button, confirmCopy, element, iconButton, sentence } from './dom.ts';
 import { icon, ring } from './icons.ts';
 import { linkLines } from './lineLinks.ts';
 import { toBlocks } from './markdown.ts';
@@ -40,7 +40,7 @@ export class AnswerTurn {
     const parts: Node[] = [];
     if (turn.error !== undefined) parts.push(this.#failure(turn.error));
     if (turn.refused !== undefined) parts.push(this.#refusal(turn.refused));
-    for (const note of turn.notes) parts.push(element('p', { class: 'note' }, note));
+    for (const note of turn.notes) parts.push(element('p', { class: 'note' }, ...sentence(note)));
     const foot = this.#foot(turn);
     if (foot.childElementCount) parts.push(foot);
     // The body stays in the page, and with it the focus and the selection within its finished blocks.
@@ -114,7 +114,7 @@ function lineRef({ uri, path }: NonNullable<AssistantTurn['linesOf']>, line: num
 }
 
 function notice(className: string, message: string, ...links: HTMLElement[]): HTMLElement {
-  return element('div', { class: `notice ${className}` }, icon('warning'), element('div', {}, element('p', {}, message), element('div', { class: 'links' }, ...links)));
+  return element('div', { class: `notice ${className}` }, icon('warning'), element('div', {}, element('p', {}, ...sentence(message)), element('div', { class: 'links' }, ...links)));
 }
 
 /** Where the caret of a streaming answer goes: behind its last words. */

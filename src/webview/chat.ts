@@ -1,7 +1,7 @@
 /** The chat view's page: shows what the extension host says (chatMessages.ts) and sends it what the user wants. Keeps earlier questions that are being changed and where the page was scrolled to, nothing else. */
 import type { Strings, ToHost, ToPage, Turn } from '../chat/chatMessages.ts';
 import { Composer } from './composer.ts';
-import { element, keepingFocus } from './dom.ts';
+import { element, fitHeight, keepingFocus } from './dom.ts';
 import { type EmptyState, showEmptyState } from './emptyState.ts';
 import { PageDraft } from './pageDraft.ts';
 import { isAtEnd, scrollToEnd, TurnList } from './turns.ts';
@@ -79,6 +79,11 @@ log.addEventListener('scroll', () => {
   following = isAtEnd();
   clearTimeout(scrolled);
   scrolled = setTimeout(save, 300);
+});
+
+// What is written, or only hinted at, breaks elsewhere.
+window.addEventListener('resize', () => {
+  for (const area of document.querySelectorAll('textarea')) fitHeight(area);
 });
 
 // The input and what is attached above it grow and shrink.

@@ -1,5 +1,6 @@
 /** Making elements without a framework. */
 import { type IconName, icon } from './icons.ts';
+import { inlineParts } from './questionText.ts';
 
 type Child = Node | string;
 
@@ -8,6 +9,11 @@ export function element<K extends keyof HTMLElementTagNameMap>(tag: K, attribute
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   made.append(...children);
   return made;
+}
+
+/** A sentence of the engine or the host, with what stands between backticks as code. */
+export function sentence(text: string): Child[] {
+  return inlineParts(text).map((part) => (part.kind === 'code' ? element('code', {}, part.text) : part.text));
 }
 
 export function button(label: string, attributes: Record<string, string>, onClick: () => void): HTMLButtonElement {

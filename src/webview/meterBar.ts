@@ -1,6 +1,6 @@
 /** How much of the model's context the next question takes, and what of it will be left out. */
 import type { Meter } from '../chat/chatMessages.ts';
-import { element, fill } from './dom.ts';
+import { element, fill, sentence } from './dom.ts';
 import { icon } from './icons.ts';
 
 export class MeterBar {
@@ -14,7 +14,7 @@ export class MeterBar {
     const text = JSON.stringify(meter);
     if (text === this.#shown) return;
     this.#shown = text;
-    fill(this.notes, ...(meter?.notes ?? []).map((note) => element('li', { class: 'lost' }, icon('warning'), element('span', {}, note))));
+    fill(this.notes, ...(meter?.notes ?? []).map((note) => element('li', { class: 'lost' }, icon('warning'), element('span', {}, ...sentence(note)))));
     this.notes.hidden = !meter?.notes.length;
     this.bar.classList.toggle('over', meter?.over === true);
     if (!meter) {

@@ -4,6 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, totalmem } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { SHAPES } from './shapes.ts';
 
 const SHAPE = '[--shape NAME]';
 const ROUNDS = '[--rounds N]';
@@ -99,25 +100,48 @@ const suites = {
 const text = { type: 'string' };
 const flag = { type: 'boolean' };
 const usage = ['usage: npm run bench -- SUITE --out DIR [OPTIONS]', ...Object.entries(suites).flatMap(([name, { what, options }]) => ['', `  ${name.padEnd(8)} ${what}`, ...(options ? [`           ${options}`] : [])])].join('\n');
-let parsed;
-try {
-  parsed = parseArgs({ allowPositionals: true, options: { help: flag, out: text, shape: text, precision: text, only: text, rounds: text, 'long-rounds': text, threads: text, profile: flag, peers: text, settings: text, setup: flag, add: flag, speed: text, rush: text, context: text, requests: text, chat: flag, n: text, model: text, beside: text } });
-} catch (error) {
-  console.error(error.message);
+/** One line that says what is wrong and what there is, and the status of wrong usage. */
+function refuse(line) {
+  console.error(`npm run bench: ${line}`);
   process.exit(2);
 }
-const { values, positionals } = parsed;
+const options = { help: flag, out: text, shape: text, precision: text, only: text, rounds: text, 'long-rounds': text, threads: text, profile: flag, peers: text, settings: text, setup: flag, add: flag, speed: text, rush: text, context: text, requests: text, chat: flag, n: text, model: text, beside: text };
+/** Those of a suite, as its line of the usage has them. */
+const optionsOf = (name) => ['--out', ...(suites[name].options.match(/--[a-z-]+/g) ?? [])];
+/** What is wrong with an argument, in one line: parseArgs goes on to explain how it would be right as something else. */
+function parsed(args) {
+  try {
+    return parseArgs({ args, allowPositionals: true, options });
+  } catch (error) {
+    const unknown = /^Unknown option '(-[^']*)'/.exec(error.message)?.[1];
+    return refuse(unknown ? `unknown option ${unknown}; known are ${Object.keys(options).map((name) => `--${name}`).join(', ')}` : error.message.split('. ')[0]);
+  }
+}
+const { values, positionals } = parsed(process.argv.slice(2));
 if (values.help) {
   console.log(usage);
   process.exit(0);
 }
-const [name] = positionals;
-if (positionals.length !== 1 || !Object.hasOwn(suites, name) || !(values.out || values.setup)) {
-  console.error(`${positionals.length === 1 && !Object.hasOwn(suites, name) ? `There is no suite ${name}.\n\n` : ''}${usage}`);
+const [name, unexpected] = positionals;
+if (name === undefined) {
+  console.error(usage);
   process.exit(2);
 }
+if (!Object.hasOwn(suites, name)) refuse(`there is no suite ${name}; it is one of ${Object.keys(suites).join(', ')}`);
+if (unexpected !== undefined) refuse(`unexpected argument ${unexpected}: one suite at a time`);
+const foreign = Object.keys(values).find((option) => !optionsOf(name).includes(`--${option}`));
+if (foreign !== undefined) refuse(`suite ${name} has no --${foreign}; it has ${optionsOf(name).join(', ')}`);
+if (!values.out && !values.setup) refuse('--out DIR is missing: where the results go');
+const noNumber = ['rounds', 'long-rounds', 'threads', 'requests', 'n', 'beside', 'context'].find((option) => values[option] !== undefined && !/^\d+$/.test(values[option]));
+if (noNumber !== undefined) refuse(`--${noNumber} ${values[noNumber]}: it must be a whole number`);
+const shapes = [...Object.keys(SHAPES), ...(suites[name].options.includes('NAME|starter') ? ['starter'] : [])];
+if (values.shape !== undefined && !shapes.includes(values.shape)) refuse(`--shape ${values.shape}: it must be one of ${shapes.join(', ')}`);
 const load = loadavg()[0];
-const measured = await suites[name].run(values);
+const measured = await suites[name].run(values).catch((error) => {
+  // Suites say what is wrong with an option in a sentence that begins with it; anything else is a fault that its trace helps to find.
+  if (/^--[a-z-]+ /.test(error?.message)) refuse(error.message);
+  throw error;
+});
 // A set-up step measures nothing.
 if (!measured) process.exit(0);
 const { result, report, charts = {} } = measured;

@@ -560,5 +560,24 @@ test('a fact of the file is read off its syntax tree; one end, no tokens, and th
   expect(done(await stopped).finishReason).toBe('abort');
   expect(talk.ends('stopped')).toHaveLength(1);
   expect(await talk.generate('gone', { kind: 'chat', docIds: ['gone'], messages: [question] })).toMatchObject({ type: 'error', code: 'unknownDocument' });
+
+  // Nor is that of JavaScript, which one of two files takes: they are answered together, as they stood when they were asked about.
+  talk.post({ type: 'documentChanged', docId: 'j', version: 1, path: 'src/b.js', text: 'class B {}\n' });
+  const both = talk.generate('both', { kind: 'chat', docIds: ['p', 'j'], messages: [{ role: 'user', content: 'Which classes are defined?' }] });
+  talk.post({ type: 'documentChanged', docId: 'p', version: 2, path: 'src/a.py', text: 'class Later: pass\n' });
+  expect(done(await both)).toMatchObject({ text: '`src/a.py` defines no classes at its top level.\n\n`src/b.js` defines the class `B` (line 1).', fact: true, diagnostics: [expect.stringContaining('src/a.py, src/b.js')] });
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
+});
+
+test('of an empty file it is said that it is empty, and what is asked beside it is for the model', async () => {
+  const talk = inThread();
+  await talk.ask(LOAD);
+  talk.post({ type: 'documentChanged', docId: 'e', version: 1, path: 'src/empty.ts', text: '\n' });
+  const ask = async (id: string, content: string) => done(await talk.generate(id, { kind: 'chat', docIds: ['e'], messages: [{ role: 'user', content }] }, { maxTokens: 3 }));
+  expect(await ask('for', 'What is this file for?')).toMatchObject({ text: '`src/empty.ts` is empty: there is nothing in it to answer from.', fact: true, tokenIds: [] });
+  expect(done(await talk.generate('sum', { kind: 'summarize', docId: 'e' }))).toMatchObject({ text: 'src/empty.ts is empty: there is nothing to summarize.', fact: true, tokenIds: [] });
+  const written = await ask('write', 'Write a function that adds two numbers.');
+  expect(written.fact).toBeUndefined();
+  expect(written.usage.promptTokens).toBeGreaterThan(0);
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });

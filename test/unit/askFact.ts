@@ -1,6 +1,6 @@
-/** A question for a fact, answered as the engine does where the tree has the answer. */
-import { factAnswer } from '../../engine/tasks/factAnswer.ts';
-import { factAsked } from '../../engine/tasks/factQuestion.ts';
+/** A question about files, answered as the engine does where they have the answer by themselves. */
+import type { ChatMessage, Snippet } from '../../engine/protocol.ts';
+import { askedOfFiles } from '../../engine/tasks/factFiles.ts';
 import { SourceDocument } from '../../engine/text/sourceDocument.ts';
 import { Syntax } from '../../engine/text/syntax.ts';
 import { Grammars } from '../../engine/text/syntaxGrammars.ts';
@@ -9,12 +9,17 @@ export const grammars = new Grammars();
 export const loadGrammars = () => Promise.all(['typescript', 'tsx', 'javascript', 'python'].map((name) => grammars.load(name)));
 
 /** Undefined for what is for the model. */
-export async function askFact(message: string, text: string, path: string): Promise<string | undefined> {
-  const doc = new SourceDocument(path, path, text);
+export function askFact(message: string, text: string, path: string): Promise<string | undefined> {
+  return askFiles(message, { [path]: text });
+}
+
+/** @param files texts by path */
+export async function askFiles(message: string, files: Readonly<Record<string, string>>, { snippets = [], earlier = [] }: { snippets?: readonly Snippet[]; earlier?: readonly ChatMessage[] } = {}): Promise<string | undefined> {
+  const docs = Object.entries(files).map(([path, text]) => new SourceDocument(path, path, text));
   const syntax = new Syntax(grammars);
-  const asked = factAsked([{ role: 'user', content: message }], [doc]);
-  await syntax.prepare(doc);
-  const facts = syntax.facts(doc);
+  const asked = askedOfFiles([...earlier, { role: 'user', content: message }], docs, snippets);
+  for (const doc of asked?.documents ?? []) await syntax.prepare(doc);
+  const answer = asked?.answer(asked.documents, (doc) => syntax.facts(doc));
   syntax.forget();
-  return asked && facts && factAnswer(asked.question, facts, doc.lf, doc.path);
+  return answer?.text;
 }

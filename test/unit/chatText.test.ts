@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { titleOf, toMarkdown } from '../../src/chat/exportChat.ts';
 import { rank } from '../../src/chat/fuzzy.ts';
 import { namedSymbol, parseSlash, slashQuestion } from '../../src/chat/slash.ts';
-import { questionParts } from '../../src/webview/questionText.ts';
+import { inlineParts, questionParts } from '../../src/webview/questionText.ts';
 
 describe('slash commands', () => {
   test.each([
@@ -50,6 +50,7 @@ test('a question keeps its line breaks and shows its code', () => {
   ]);
   expect(questionParts('```\nopen')).toEqual([{ kind: 'block', language: '', text: 'open' }]);
   expect(questionParts('a ` b')).toEqual([{ kind: 'text', text: 'a ` b' }]);
+  expect(inlineParts('`flush` does occur in a.ts: the `model` overlooks things')).toEqual([{ kind: 'code', text: 'flush' }, { kind: 'text', text: ' does occur in a.ts: the ' }, { kind: 'code', text: 'model' }, { kind: 'text', text: ' overlooks things' }]);
 });
 
 describe('export', () => {

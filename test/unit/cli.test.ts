@@ -45,6 +45,11 @@ describe('parts', () => {
     expect(source.slice(offset, offset + rest.length)).toBe(rest);
     expect(source.slice(0, offset).endsWith('  const total = sum(')).toBe(true);
     expect(pickCursor('')).toEqual({ offset: 0, rest: '' });
+    // Without such a line, one that goes on from a word of its own.
+    const restOf = (text: string) => pickCursor(text).rest;
+    expect(restOf('// a\n// b\nexport class Store {\n  flush(force) {\n    log(force);\n    return force;\n  }\n}\n')).toBe('force;');
+    expect(restOf('one\ntwo\n\nprint(three)\n')).toBe('three)');
+    expect(restOf('one\ntwo\n')).toBe('');
   });
 
   test('lines are broken at spaces where there are any', () => {
@@ -197,6 +202,8 @@ describe('the program', () => {
     [['chat', '--message', 'x', '--codec', 'int3'], '--codec int3: expected one of int8, auto, fp8, int4, int4-kivi, nvfp4, kvquant3, kvzip'],
     [['generate', '--prompt', 'x', '--codec', 'auto', '--precision', 'float32'], '--codec auto: rows in float32 are not compressed'],
     [['complete', '--file', 'x', '--line', '1', '--column', '1', '--codec', 'int4'], "Unknown option '--codec'"],
+    [['chat', '--message', 'x', '--threads', '4097'], '--threads 4097: this machine has '],
+    [['chat', 'What is this?'], 'unexpected argument "What is this?"; a question goes with --message'],
   ])('wrong usage is status 2 and one line: %j', (args, message) => {
     const { status, stdout, stderr } = run(...args);
     expect(stderr).toContain(message);
@@ -234,8 +241,12 @@ describe('the program', () => {
     const { status, stdout } = run('complete', '--help');
     expect(status).toBe(0);
     expect(stdout).toContain('kvasir complete --file F');
+    // The line that goes on below it.
+    expect(stdout).toContain('[--beside F]...');
     expect(stdout).toContain('--max-tokens');
     expect(stdout).not.toContain('kvasir chat');
+    expect(run('help', 'complete')).toMatchObject({ status: 0, stdout });
+    expect(run('help', 'nonsense')).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('unknown command "nonsense"') });
     expect(spawnSync(process.execPath, [cli, '--version'], { encoding: 'utf8' }).stdout).toBe(`${JSON.parse(readFileSync('package.json', 'utf8')).version}\n`);
   });
 
@@ -259,6 +270,15 @@ describe('the program', () => {
     const { stdout } = run('inspect', 'model');
     for (const { codec, bytesPerToken, compression } of model.cache.codecs) expect(stdout).toMatch(new RegExp(`^${codec} +${bytesPerToken.toFixed(0)} +${compression.toFixed(2)}x +[\\d,]+$`, 'm'));
     expect(stdout).toContain('The longest context in it has 2,048 tokens');
+    // Of those that it lists it says which one can have.
+    const [, offered = '', others = ''] = /^--codec takes ([^.]*)\. (.*)$/m.exec(stdout) ?? [];
+    for (const { codec } of model.cache.codecs) {
+      const isOffered = offered.split(', ').includes(codec);
+      const load = () => loadOptionsOf(parseCommandLine('chat', ['--codec', codec, '--model', 'model']));
+      if (isOffered) expect(load, codec).not.toThrow();
+      else expect(load, codec).toThrow('expected one of');
+      expect(others.split(' ').includes(codec), codec).toBe(!isOffered || codec === 'kvzip');
+    }
   });
 
   test('--json prints chunks, one done and the stats; text and ids agree', () => {
@@ -278,12 +298,46 @@ describe('the program', () => {
     const long = join(temporary, 'long.ts');
     writeFileSync(long, 'export const value = [1, 2, 3];\n'.repeat(2000));
     const { done } = Object.fromEntries(lines(run('summarize', long, '--max-tokens', '4', '--json').stdout).map((line) => [line.type, line]));
-    expect(done.diagnostics).toHaveLength(1);
+    expect(done.diagnostics).toEqual([expect.stringContaining('long.ts'), 'cut off after 4 tokens']);
     const summary = run('summarize', long, '--max-tokens', '4');
-    expect(summary.stdout).toBe(`${done.text}\nnote: ${done.diagnostics[0]}\n`);
+    expect(summary.stdout).toBe(`${done.text}\nnote: ${done.diagnostics[0]}\nnote: ${done.diagnostics[1]}\n`);
     expect(summary.stderr).not.toContain('note:');
     const raw = run('complete', '--file', long, '--line', '1000', '--column', '1', '--max-tokens', '4');
     expect(raw.stdout).not.toContain('note:');
+  });
+
+  test('what files answer by themselves is never cut; of an empty one nothing is made up', () => {
+    const [empty, one, two] = ['empty.ts', 'one.ts', 'two.ts'].map((name) => join(temporary, name)) as [string, string, string];
+    for (const [file, content] of [[empty, '\n'], [one, 'export class One {}\n'], [two, 'export class Two {}\n']] as const) writeFileSync(file, content);
+    const ask = (message: string, files: readonly string[]) => run('chat', ...files.flatMap((file) => ['--file', file]), '--message', message, '--max-tokens', '2');
+    for (const [answer, note, message, ...files] of [
+      [/empty\.ts` is empty: it defines nothing\.\n/, /note: read off the syntax tree of /, 'What does this file define?', empty],
+      [/empty\.ts` is empty: there is nothing in it to answer from\.\n/, /note: not written by the model\n/, 'What is this file for?', empty],
+      [/empty\.ts` está vazio: não há nele de onde tirar uma resposta\.\n/, /note: not written by the model\n/, 'Para que serve este arquivo?', empty],
+      [/one\.ts` defines the class `One` \(line 1\)\.\n\n`.*two\.ts` defines the class `Two` \(line 1\)\.\n/, /note: read off the syntax trees of .*one\.ts, .*two\.ts, not/, 'which classes are defined', one, two],
+      [/`One` is defined in line 1: `export class One \{\}`\.\n/, /note: read off /, 'where is one defined', one],
+    ] as const) {
+      const { status, stdout, stderr } = ask(message, files);
+      expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: expect.stringMatching(answer), stderr: 'no model was asked\n' });
+      expect(stdout).toMatch(note);
+      expect(stdout).not.toContain('cut off');
+    }
+    expect(ask('Tell me about it.', [one]).stdout).toMatch(/\nnote: cut off after 2 tokens\n$/);
+  });
+
+  test('a text in UTF-16 is one where its mark says so', () => {
+    const file = join(temporary, 'wide.ts');
+    for (const bytes of [Buffer.from('\uFEFFexport class Wide {}\n', 'utf16le'), Buffer.from('\uFEFFexport class Wide {}\n', 'utf16le').swap16()]) {
+      writeFileSync(file, bytes);
+      expect(run('chat', '--file', file, '--message', 'Which classes are defined?').stdout).toContain('`Wide` (line 1)');
+    }
+    writeFileSync(file, Buffer.from('export class Wide {}\n', 'utf16le'));
+    expect(run('chat', '--file', file, '--message', 'x').stderr).toContain('is a binary file');
+  });
+
+  test.runIf(process.platform === 'linux')('an answer that cannot be written is one line and status 1', () => {
+    const { status, stderr } = spawnSync('sh', ['-c', '"$@" > /dev/full', 'sh', process.execPath, cli, 'help'], { encoding: 'utf8' });
+    expect({ status, stderr }).toEqual({ status: 1, stderr: 'kvasir: what it prints cannot be written: the disk is full\n' });
   });
 
   test('a folder is summarised by paths in it; what it leaves out is said with it, and empty files have no summary', () => {

@@ -31,6 +31,8 @@ describe('denied, and there', () => {
     ['There is no `Store` in src/a.ts.', '`Store` stands in src/a.ts (line 1: `class Store {`). The model could not say more about it.', '`Store` does occur in src/a.ts: the model overlooks things'],
     ['There is no `Store.flush` in src/a.ts. It has none.', '`flush` stands in src/a.ts (line 2: `flush() {}`). The model could not say more about it.', '`flush` does occur in src/a.ts: the model overlooks things'],
     ['There is no `flush()`', '`flush` stands in src/a.ts (line 2: `flush() {}`). The model could not say more about it.', '`flush` does occur in src/a.ts: the model overlooks things'],
+    ['There is no ` flush` in src/a.ts.', '`flush` stands in src/a.ts (line 2: `flush() {}`). The model could not say more about it.', '`flush` does occur in src/a.ts: the model overlooks things'],
+    ['There is no `s flush` in src/a.ts.', '`flush` stands in src/a.ts (line 2: `flush() {}`). The model could not say more about it.', '`flush` does occur in src/a.ts: the model overlooks things'],
     ['There is no `$count` in src/a.ts.', '`$count` stands in src/a.ts (line 3). The model could not say more about it.', '`$count` does occur in src/a.ts: the model overlooks things'],
     ['There is no `total` in src/a.ts.', '`total` stands in src/b.ts (line 41: `total();`). The model could not say more about it.', '`total` does occur in src/b.ts: the model overlooks things'],
     ['There is no `loose` in src/a.ts.', '`loose` stands in notes. The model could not say more about it.', '`loose` does occur in notes: the model overlooks things'],
@@ -44,7 +46,7 @@ describe('denied, and there', () => {
 
 describe('anything else is shown as it is', () => {
   it.each([
-    'There is no `gone` in src/a.ts.', 'There is no `Stor` in src/a.ts.', 'Não existe `gone` em src/a.ts.', 'There is no limit to `flush`.', 'There is no `flush` that takes a name.', 'There is no method `flush` in src/a.ts.', 'There are two.', 'There', 'There is no', 'There is no `Sto',
+    'There is no `gone` in src/a.ts.', 'There is no `Stor` in src/a.ts.', 'There is no `async flush` in src/a.ts.', 'There is no `s gone` in src/a.ts.', 'Não existe `gone` em src/a.ts.', 'There is no limit to `flush`.', 'There is no `flush` that takes a name.', 'There is no method `flush` in src/a.ts.', 'There are two.', 'There', 'There is no', 'There is no `Sto',
     'There is no ``', 'There is no `a b` in src/a.ts.', '`Store` has no `flush`.', 'Não', 'T', '',
   ])('%s', (answer) => {
     expect(streamed(answer).at(-1) ?? '').toBe(answer);

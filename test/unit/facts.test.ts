@@ -108,7 +108,7 @@ describe('TypeScript', () => {
     ['Where is `Line` defined?', '`Line` is imported from `./row` (line 2).'],
     ['Where is `close` defined?', '`close` is defined in line 18: `abstract close(): void;`, and in line 28: `close(): void;`.'],
     ['Where is `totalValue` defined?', 'There is no `totalValue` in `src/store.ts`.'],
-    ['What parameters does `Flush` take?', 'There is no `Flush` in `src/store.ts`. There is `flush` (line 14).'],
+    ['What parameters does `Flush` take?', '`flush` takes `force` and `...rest` (line 14).'],
     ['is there a function called total?', 'There is no `total` in `src/store.ts`.'],
     ['Is there a total?', undefined],
     ['Is there a function called totalValue?', 'There is no `totalValue` in `src/store.ts`.'],
@@ -342,13 +342,13 @@ test.each([
   else expect(factQuestion(message, 'src/a.ts')).toBeUndefined();
 });
 
-test('only of one file, and of the last turn', () => {
+test('only of the files that are there, and of the last turn', () => {
   const [a, b] = ['a', 'b'].map((name) => new SourceDocument(name, `src/${name}.ts`, ''));
   const asked = { role: 'user', content: 'Where is `f` defined?' } as const;
   expect(factAsked([asked], [a!])).toBeDefined();
   expect(factAsked([asked], [a!], [{ path: '/w/src/a.ts', text: 'f', startLine: 1 }])).toBeDefined();
   expect(factAsked([asked], [a!], [{ path: '/w/src/b.ts', text: 'f' }])).toBeUndefined();
-  expect(factAsked([asked], [a!, b!])).toBeUndefined();
+  expect(factAsked([asked], [a!, b!])?.documents).toEqual([a, b]);
   expect(factAsked([asked], [])).toBeUndefined();
   expect(factAsked([asked, { role: 'assistant', content: 'Here.' }], [a!])).toBeUndefined();
   expect(factAsked([asked, { role: 'assistant', content: 'Here.' }, { role: 'user', content: 'Why?' }], [a!])).toBeUndefined();

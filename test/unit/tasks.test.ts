@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { Documents } from '../../engine/documents.ts';
 import type { EngineMessage, SamplingParams } from '../../engine/protocol.ts';
 import { Request } from '../../engine/request.ts';
-import { prepareChat, shapeAnswer } from '../../engine/tasks/chat.ts';
+import { measureChat, prepareChat, shapeAnswer } from '../../engine/tasks/chat.ts';
 import { prepareComplete } from '../../engine/tasks/complete.ts';
 import type { PreparedRequest } from '../../engine/tasks/preparedRequest.ts';
 import { prepareRaw } from '../../engine/tasks/raw.ts';
@@ -272,6 +272,41 @@ describe('an answer', () => {
     expect(sent.at(-1)).toMatchObject({ type: 'done', text: round.repeat(numRounds).trimEnd(), diagnostics: [expect.stringMatching(/repeats/)] });
   });
 
+  it.each([
+    ['an answer', prepareChat, 'length', ['cut off after 1 tokens']],
+    ['an answer that has ended', prepareChat, 'stop', []],
+    ['raw text', () => ({}), 'length', []],
+  ] as const)('that may have no more tokens says that it is cut: %s', (_, prepare, finishReason, diagnostics) => {
+    const { isProse } = { isProse: undefined, ...prepare(layout, { docs: [], messages: [{ role: 'user', content: 'Hi' }] }) };
+    const sent: EngineMessage[] = [];
+    const request = new Request('r', { shape: shapeAnswer, notes: [], withAlternatives: false, ...(isProse ? { isProse } : {}) }, (message) => sent.push(message));
+    request.addText('It adds');
+    request.finish({ ...end, finishReason });
+    expect(sent.at(-1)).toMatchObject({ type: 'done', text: 'It adds', diagnostics });
+  });
+
+  it.each([['abort', '', []], ['abort', 'It', []], ['stop', '', ['the model gave no answer']]] as const)('that is stopped before it begins is not the model\'s fault: %s, %j', (finishReason, text, diagnostics) => {
+    const sent: EngineMessage[] = [];
+    const request = new Request('r', { shape: shapeAnswer, notes: [], withAlternatives: false }, (message) => sent.push(message));
+    if (text) request.addText(text);
+    request.finish({ ...end, finishReason });
+    expect(sent.at(-1)).toMatchObject({ type: 'done', text, diagnostics });
+  });
+
+  it('of a small model is asked without earlier turns that the files have answered: it would go on in their words', () => {
+    const doc = new SourceDocument('a', 'src/a.ts', 'export function parse(text: string) {}\n');
+    const turn = (role: 'user' | 'assistant', content: string) => ({ role, content });
+    const known = [turn('user', 'What parameters does `parse` take?'), turn('assistant', '`parse` takes `text` (line 1).')];
+    const own = [turn('user', 'Is it fast?'), turn('assistant', 'Yes.')];
+    const last = turn('user', 'Which functions does this file define?');
+    const promptOf = (of: Layout, ...messages: ReturnType<typeof turn>[]) => prepareChat(of, { docs: [doc], messages }).promptIds;
+    // The last one may have gone to the model, as the files left it open.
+    expect(promptOf(layout, ...known, ...own, ...known, last)).toEqual(promptOf(layout, ...own, last));
+    expect(measureChat(layout, { docs: [doc], messages: [...known, ...own, last] }).promptTokens).toBe(promptOf(layout, ...own, last).length);
+    expect(layout.text.tokenizer.decode(promptOf(layout, ...own, last))).toMatch(/Is it fast\?[\s\S]*Yes\.[\s\S]*Which functions/);
+    expect(general.text.tokenizer.decode(promptOf(general, ...known, last))).toContain('`parse` takes `text` (line 1).');
+  });
+
   it('ends with the turn', () => {
     const request = prepareChat(layout, { docs: [], messages: [{ role: 'user', content: 'Hi' }] });
     const { tokenizer } = layout.text;
@@ -292,6 +327,13 @@ describe('an answer', () => {
 });
 
 describe('a summary', () => {
+  it('does not deny what stands in the file', () => {
+    const { shape } = prepareSummarize(layout, new SourceDocument('a', 'src/a.ts', 'const a = 1;\nfunction parse() {}\n'), { start: 13, end: 32, label: 'parse' });
+    expect(shape('There is no', false).text).toBe('');
+    expect(shape('There is no `parse` in src/a.ts.', true)).toMatchObject({ text: '`parse` stands in src/a.ts (line 2: `function parse() {}`). The model could not say more about it.', note: expect.stringContaining('overlooks') });
+    expect(shape('It parses.', true)).toEqual({ text: 'It parses.', stop: true });
+  });
+
   const code = 'class A {\r\n    b() {\r\n        return 1;\r\n    }\r\n}\r\n';
   const doc = new SourceDocument('a', 'src/a.ts', code);
   const prompt = (range?: { start: number; end: number; label?: string }): string => layout.text.tokenizer.decode(prepareSummarize(layout, doc, range).promptIds);

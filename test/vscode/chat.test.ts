@@ -287,6 +287,27 @@ editorSuite('chat', FILES, (editor) => {
     expect((await answer.locator('.note').allInnerTexts()).join('\n')).toContain(/src\/large.*/.exec(said)?.[0] ?? 'nothing');
   });
 
+  test('in the narrowest sidebar nothing lies over anything else or is cut off', async () => {
+    await sidebarWidth(170);
+    await poll(async () => (await chat().locator('.composer').boundingBox())?.width ?? 0).toBeLessThan(180);
+    const composer = chat().locator('.composer');
+    await editor().screenshot('chat-narrow');
+    // Made anew when it has been counted again.
+    await poll(async () => {
+      const [label, send] = await Promise.all([meter(), chat().locator('.send')].map((part) => part.boundingBox()));
+      return label && send ? label.x + label.width - send.x : Number.POSITIVE_INFINITY;
+    }).toBeLessThanOrEqual(0);
+    // Of a language's name the end may be left out; code is scrolled.
+    expect(await chat().locator('body').evaluate((body) => [...body.querySelectorAll('*')].filter((part) => part.scrollWidth > part.clientWidth && part.clientWidth > 1 && !part.closest('pre, .language')).map((part) => part.className))).toEqual([]);
+    await poll(() => input().evaluate((area) => area.clientHeight >= area.scrollHeight)).toBe(true);
+    const place = (await composer.boundingBox())!;
+    for (const part of await chat().locator('.composer button').all()) {
+      const box = (await part.boundingBox())!;
+      expect(box.x + box.width, await part.getAttribute('title') ?? '').toBeLessThanOrEqual(place.x + place.width);
+    }
+    await sidebarWidth(280);
+  });
+
   test('conversations: a new one, both after a reload of the window, the list, export, delete', async () => {
     const window = editor();
     const first = 'Tell me what';
@@ -351,6 +372,17 @@ editorSuite('chat', FILES, (editor) => {
     await poll(() => questions().last().locator('.file').allInnerTexts()).toEqual(['inventory.ts']);
     await ended(lastAnswer());
     expect(await lastAnswer().locator('[data-part="footer"]').count()).toBe(1);
+  });
+
+  test('what a note names is shown as code', async () => {
+    const notes = ['`flush` does occur in src/a.ts: the model overlooks things'];
+    await chat().locator('body').evaluate((_, data) => {
+      const page = globalThis as unknown as HostilePage;
+      page.dispatchEvent(new page.MessageEvent('message', { data }));
+    }, { type: 'conversation', id: 'noted', turns: [{ id: 't1', role: 'assistant', text: 'There is no `flush` here.', state: 'done', notes }] });
+    await poll(() => lastAnswer().locator('.note code').allInnerTexts()).toEqual(['flush']);
+    expect(await lastAnswer().locator('.note').innerText()).toBe('flush does occur in src/a.ts: the model overlooks things');
+    await editor().screenshot('chat-note');
   });
 
   test('what a model writes is shown, never obeyed: no command in a link, no picture, no markup', async () => {

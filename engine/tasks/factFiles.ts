@@ -1,0 +1,85 @@
+/**
+ * What the files of a conversation answer by themselves, without the model: a fact that is asked of one of them or of several, and that there
+ * is nothing in them where they are empty. Pure.
+ */
+import { t } from '@vscode/l10n';
+import type { ChatMessage, Snippet } from '../protocol.ts';
+import type { Facts } from '../text/facts.ts';
+import { SourceDocument, shortPath } from '../text/sourceDocument.ts';
+import { emptyAnswer } from './emptyFiles.ts';
+import { factAnswer } from './factAnswer.ts';
+import { isOfFile } from './factPatterns.ts';
+import { type FactQuestion, factAsked } from './factQuestion.ts';
+import { type Nothing, quoted, WORDS } from './factWords.ts';
+import type { KnownAnswer } from './preparedRequest.ts';
+
+/** The facts of more are a list that nobody reads. */
+const MOST_FILES = 8;
+
+type FactsOf = (document: SourceDocument) => Facts | undefined;
+
+export interface AskedOfFiles {
+  /** Whose syntax trees it takes. */
+  documents: readonly SourceDocument[];
+  /** Of those documents as they are then. Undefined where they do not settle it. */
+  answer(documents: readonly SourceDocument[], factsOf: FactsOf): KnownAnswer | undefined;
+}
+
+/** What a conversation's last turn asks of its files, if that is such a question. @param snippets without a line are whole files, too. */
+export function askedOfFiles(messages: readonly ChatMessage[], docs: readonly SourceDocument[], snippets: readonly Snippet[] = []): AskedOfFiles | undefined {
+  const files = withAttached(docs, snippets);
+  const asked = files.length <= MOST_FILES ? factAsked(messages, files, snippets) : undefined;
+  if (asked) {
+    return {
+      documents: asked.documents,
+      answer: (documents, factsOf) => {
+        const text = answerOfFiles(asked.question, documents, factsOf);
+        return text === undefined ? undefined : { text, note: noteOf(documents) };
+      },
+    };
+  }
+  const text = emptyAnswer(messages, files, snippets);
+  return text === undefined ? undefined : { documents: [], answer: () => ({ text, note: t('not written by the model') }) };
+}
+
+function withAttached(docs: readonly SourceDocument[], snippets: readonly Snippet[]): readonly SourceDocument[] {
+  const whole = snippets.filter(({ path, startLine }) => startLine === undefined && !docs.some((doc) => doc.path === shortPath(path)));
+  return docs.length === 0 ? [] : [...docs, ...whole.map(({ path, text }) => new SourceDocument(`attached:${path}`, path, text))];
+}
+
+function noteOf(documents: readonly SourceDocument[]): string {
+  const paths = documents.map(({ path }) => path);
+  return paths.length === 1 ? t('read off the syntax tree of {0}, not written by the model', paths[0] as string) : t('read off the syntax trees of {0}, not written by the model', paths.join(', '));
+}
+
+/** Of several files, each is named with what it answers; what is asked of a name is answered by those that define it. */
+function answerOfFiles(question: FactQuestion, documents: readonly SourceDocument[], factsOf: FactsOf): string | undefined {
+  const [document, ...others] = documents;
+  if (!document) return undefined;
+  if (others.length === 0) return answerOf(question, document, factsOf(document));
+  const defining = isOfFile(question.kind) ? [] : definingFiles(question, documents, factsOf);
+  const answers = (defining.length > 0 ? defining : documents).map((each) => [each.path, answerOf(question, each, factsOf(each))] as const);
+  if (answers.some(([, answer]) => answer === undefined)) return undefined;
+  return answers.map(([path, answer = '']) => withPath(quoted(path), answer)).join('\n\n');
+}
+
+function answerOf(question: FactQuestion, { lf, path }: SourceDocument, facts: Facts | undefined): string | undefined {
+  const why: Nothing | undefined = lf.trim() === '' ? 'empty' : facts?.blank ? 'comments' : undefined;
+  if (why === undefined) return facts && factAnswer(question, facts, lf, path);
+  const { kind, language } = question;
+  return WORDS[language].nothing(quoted(path), why, kind === 'imports' ? 'imports' : kind.startsWith('export') ? 'exports' : 'defines');
+}
+
+/** Those that define what the question names, as it is written there or else in another case. */
+function definingFiles({ name, owner }: FactQuestion, documents: readonly SourceDocument[], factsOf: FactsOf): readonly SourceDocument[] {
+  const defining = (same: (a: string, b: string) => boolean): readonly SourceDocument[] =>
+    documents.filter((document) => factsOf(document)?.definitions.some((each) => same(each.name, name) && (owner === undefined || (each.owner !== undefined && same(each.owner, owner)))));
+  const exactly = defining((a, b) => a === b);
+  return exactly.length > 0 ? exactly : defining((a, b) => a.toLowerCase() === b.toLowerCase());
+}
+
+/** @param path as it is quoted */
+function withPath(path: string, answer: string): string {
+  if (/^(?:This file|Este arquivo) /.test(answer)) return answer.replace(/^(?:This file|Este arquivo)/, () => path);
+  return answer.includes(path) ? answer : `${path}: ${answer}`;
+}
