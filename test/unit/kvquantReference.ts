@@ -64,8 +64,9 @@ function levelsOf(weights: Float64Array): number[] {
   const densities = weights.map((weight) => Math.cbrt(weight));
   const total = densities.reduce((sum, density) => sum + density, 0);
   let points = indices(8).map((level) => {
-    let sum = 0;
-    return indices(256).find((bin) => (sum += densities[bin]!) >= ((level + 0.5) / 8) * total)!;
+    let [sum, bin] = [densities[0]!, 0];
+    while (sum < ((level + 0.5) / 8) * total) sum += densities[++bin]!;
+    return bin;
   });
   for (let round = 0; round < 8; round++) {
     let from = 0;
