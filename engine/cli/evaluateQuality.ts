@@ -18,10 +18,27 @@ export interface AnswerCounts {
   same: number;
 }
 
+/** Of answers of one kind: right over the context as it was and no more; wrong there and right now. */
+interface AnswerChanges {
+  kind: ExerciseKind;
+  lost: number;
+  gained: number;
+}
+
+/** Of the contexts of one kind of exercise. */
+export interface ContextBytes {
+  kind: ExerciseKind;
+  numContexts: number;
+  numTokens: number;
+  /** With what is kept exactly of them, and those that are too short for a treatment whole. */
+  bytes: number;
+}
+
 export interface TreatmentQuality {
   treatment: string;
-  /** Of a long context; and of the contexts here, with what is kept exactly of them. */
+  /** Of a long context; and of the contexts here, by kind and all of them together. */
   bytesPerToken: number;
+  contexts: ContextBytes[];
   bytesPerTokenHere: number;
   /** How many times smaller the first is than float16. */
   compression: number;
@@ -35,6 +52,7 @@ export interface TreatmentQuality {
   /** Share of the next tokens that are the most probable one. */
   accuracy: number;
   answers: AnswerCounts[];
+  changes: AnswerChanges[];
 }
 
 export interface QualityResult {
@@ -54,10 +72,15 @@ export interface QualityResult {
 class Tally {
   readonly divergence: Divergence = noDivergence();
   readonly #answers = new Map<string, AnswerCounts>();
+  readonly #changes = new Map<ExerciseKind, AnswerChanges>();
+  readonly #contexts = new Map<ExerciseKind, ContextBytes>();
   nll = 0;
   right = 0;
-  bytes = 0;
-  contextTokens = 0;
+
+  addContext({ kind, contextIds }: Exercise, bytes: number): void {
+    const counts = this.#contexts.get(kind) ?? { kind, numContexts: 0, numTokens: 0, bytes: 0 };
+    this.#contexts.set(kind, { kind, numContexts: counts.numContexts + 1, numTokens: counts.numTokens + contextIds.length, bytes: counts.bytes + bytes });
+  }
 
   addRows(reference: readonly Float64Array[], rows: readonly Float64Array[], next: readonly number[]): void {
     for (const [i, row] of rows.entries()) {
@@ -68,20 +91,33 @@ class Tally {
   }
 
   addAnswers({ kind, prompts }: Exercise, reference: readonly string[], texts: readonly string[]): void {
+    const changes = this.#changes.get(kind) ?? { kind, lost: 0, gained: 0 };
+    if (prompts.length) this.#changes.set(kind, changes);
     for (const [i, { group, judge }] of prompts.entries()) {
       const key = `${kind} ${group}`;
       const counts = this.#answers.get(key) ?? { kind, group, n: 0, exact: 0, right: 0, same: 0 };
       this.#answers.set(key, counts);
       const { exact, right } = judge(texts[i]!);
+      const before = judge(reference[i]!).right;
       counts.n++;
       counts.exact += Number(exact);
       counts.right += Number(right);
       counts.same += Number(texts[i] === reference[i]);
+      changes.lost += Number(before && !right);
+      changes.gained += Number(right && !before);
     }
   }
 
   get answers(): AnswerCounts[] {
     return [...this.#answers.values()];
+  }
+
+  get changes(): AnswerChanges[] {
+    return [...this.#changes.values()];
+  }
+
+  get contexts(): ContextBytes[] {
+    return [...this.#contexts.values()];
   }
 }
 
@@ -115,8 +151,7 @@ export async function measureQuality(subject: KvSubject, exercises: readonly Exe
     for (const [t, treatment] of treatments.entries()) {
       const tally = tallies[t]!;
       const { slotsFor, bytes } = await treatment.apply(subject, context);
-      tally.bytes += bytes;
-      tally.contextTokens += contextIds.length;
+      tally.addContext(exercise, bytes);
       const treated = await go(slotsFor);
       tally.addRows(asItWas.rows, treated.rows, next);
       tally.addAnswers(exercise, asItWas.texts, treated.texts);
@@ -134,12 +169,14 @@ export async function measureQuality(subject: KvSubject, exercises: readonly Exe
     accuracy: reference.right / numTokens,
     answers: reference.answers,
     treatments: treatments.map((treatment, t) => {
-      const { divergence, nll, right, bytes, contextTokens, answers } = tallies[t]!;
+      const { divergence, nll, right, contexts, answers, changes } = tallies[t]!;
       const bytesPerToken = treatment.bytesPerToken(subject);
+      const sum = (key: 'bytes' | 'numTokens'): number => contexts.reduce((total, counts) => total + counts[key], 0);
       return {
         treatment: treatment.name,
         bytesPerToken,
-        bytesPerTokenHere: bytes / contextTokens,
+        contexts,
+        bytesPerTokenHere: sum('bytes') / sum('numTokens'),
         compression: subject.float16Bytes / bytesPerToken,
         klMean: divergence.klSum / numTokens,
         klMax: divergence.klMax,
@@ -147,6 +184,7 @@ export async function measureQuality(subject: KvSubject, exercises: readonly Exe
         perplexity: Math.expm1((nll - reference.nll) / numTokens),
         accuracy: right / numTokens,
         answers,
+        changes,
       };
     }),
   };

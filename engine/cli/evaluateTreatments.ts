@@ -3,17 +3,27 @@
  * (as pruning does). To the evaluation both are the same: rows in the window change, and slots are left that the tokens after it attend to.
  */
 import { AttentionMeter, inPlace, type MeterPart, probes } from '../attentionMeter.ts';
+import type { KvCodec } from '../cache/codecs/kvCodec.ts';
 import { type CodecName, FORMATS } from '../cache/codecs/registry.ts';
+import { codecNames, compressionOf, rungFor } from '../cache/compression.ts';
 import { H2O, KEPT_CODEC, keptBytesPerToken, KEPT_SHARES, keptTokens, KVZIP, pieceLengths, type PruningName, RECENT_TOKENS, rowsOf } from '../cache/keptRows.ts';
 import { canSketch, sketchBytes, sketchedAttention, sketchKeys } from '../cache/keySketch.ts';
 import { ASKING, chosenBlocks, LAST_PART, SKETCH } from '../cache/sparseChoice.ts';
 import { SPILLED_TOKENS } from '../cache/sparseRoom.ts';
+import { BLOCK_TOKENS } from '../cache/storedBlocks.ts';
 import type { ComputedContext, KvSubject } from './evaluateSubject.ts';
 
 /** Of a context's tokens, those in the window of `sketch`. */
 const CHOSEN_SHARE = 1 / 3;
 /** As pruning does: shorter contexts are left whole. */
 const LEAST_PRUNED = 256;
+/** The setting that goes by age and fullness. */
+const AUTO = 'auto';
+/**
+ * What it is measured on: memory is nine tenths full and nothing has been coded yet. Of a context the first third was used a minute
+ * ago, the second six, the last twelve: whoever uses tokens uses those before them, so the end has always been left longest.
+ */
+const AUTO_SCENE = { fullness: 0.9, idleMinutes: [1, 6, 12] };
 
 /** Slots of a context that those attend to who come after it and after these tokens, in order; fewer than tokens where some were dropped. */
 export type SlotsFor = (tokenIds: readonly number[]) => Promise<Int32Array>;
@@ -43,21 +53,48 @@ export function codecTreatment(name: CodecName): Treatment {
       const codec = subject.codec(name);
       return codec.bytesPerToken(codec.format.blockTokens);
     },
-    async apply(subject, { slots }) {
-      const codec = subject.codec(name);
-      const { window } = subject.runner;
-      const { blockTokens } = codec.format;
-      let bytes = 0;
-      for (let from = 0; from < slots.length; from += blockTokens) {
-        const block = slots.subarray(from, Math.min(slots.length, from + blockTokens));
-        const encoded = codec.encode(window.read(block), { startIndex: from, contextEnd: slots.length });
-        window.write(block, codec.decode(encoded).rows, 0, from);
-        bytes += encoded.length;
-      }
-      return { slotsFor: always(slots), bytes };
-    },
+    apply: async (subject, { slots }) => ({ slotsFor: always(slots), bytes: codeTokens(subject, subject.codec(name), slots, 0, slots.length) }),
   };
 }
+
+/** Sends tokens [from, to) of a context through a codec, block by block; returns the bytes that they take. */
+function codeTokens({ runner: { window } }: KvSubject, codec: KvCodec, slots: Int32Array, from: number, to: number): number {
+  const { blockTokens } = codec.format;
+  let bytes = 0;
+  for (let at = from; at < to; at += blockTokens) {
+    const block = slots.subarray(at, Math.min(to, at + blockTokens));
+    const encoded = codec.encode(window.read(block), { startIndex: at, contextEnd: slots.length });
+    window.write(block, codec.decode(encoded).rows, 0, at);
+    bytes += encoded.length;
+  }
+  return bytes;
+}
+
+/** The codecs of the parts of the scene, in the order of the context; null: as it was. */
+function autoCodecs(subject: KvSubject): (KvCodec | null)[] {
+  const { rungs } = compressionOf(AUTO, codecNames(AUTO).map((name) => subject.codec(name)))!;
+  return AUTO_SCENE.idleMinutes.map((minutes) => rungFor(rungs, 60_000 * minutes, AUTO_SCENE.fullness)?.codec ?? null);
+}
+
+/** What it makes of a context in its scene: a part as it was, a part in each of its codecs. */
+const auto: Treatment = {
+  name: AUTO,
+  bytesPerToken(subject) {
+    const parts = autoCodecs(subject).map((codec) => codec?.bytesPerToken(codec.format.blockTokens) ?? rowBytes(subject));
+    return parts.reduce((sum, bytes) => sum + bytes, 0) / parts.length;
+  },
+  async apply(subject, { slots }) {
+    const codecs = autoCodecs(subject);
+    const size = BLOCK_TOKENS * Math.round(slots.length / codecs.length / BLOCK_TOKENS);
+    let bytes = 0;
+    for (const [i, codec] of codecs.entries()) {
+      const from = Math.min(slots.length, i * size);
+      const to = i + 1 < codecs.length ? Math.min(slots.length, from + size) : slots.length;
+      bytes += codec ? codeTokens(subject, codec, slots, from, to) : (to - from) * rowBytes(subject);
+    }
+    return { slotsFor: always(slots), bytes };
+  },
+};
 
 /** Of a token in the store: what is kept losslessly there. */
 const rowBytes = ({ shape: { numLayers, kvHeads, headSize } }: KvSubject): number => numLayers * kvHeads * (2 * headSize + 8);
@@ -156,4 +193,4 @@ const sketch: Treatment = {
 };
 
 /** All there are, by name. */
-export const TREATMENTS: readonly Treatment[] = [...FORMATS.map(({ name }) => codecTreatment(name)), kvzip, h2o, sketch];
+export const TREATMENTS: readonly Treatment[] = [...FORMATS.map(({ name }) => codecTreatment(name)), auto, kvzip, h2o, sketch];

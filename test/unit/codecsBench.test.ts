@@ -10,8 +10,9 @@ import { KvSubject } from '../../engine/cli/evaluateSubject.ts';
 import { type Treatment, TREATMENTS } from '../../engine/cli/evaluateTreatments.ts';
 import { compressionText } from '../bench/kv/compressionText.ts';
 import { kvReport } from '../bench/kv/kvSuite.ts';
+import { pairedChange } from '../bench/kv/pairedInterval.ts';
 import { PUBLISHED } from '../bench/kv/published.ts';
-import { qualityCharts, qualityReport } from '../bench/kv/qualityReport.ts';
+import { changeTable, qualityCharts, qualityReport, smallerTable } from '../bench/kv/qualityReport.ts';
 import { measureRows } from '../bench/kv/rows.ts';
 import { measureSpeed } from '../bench/kv/speed.ts';
 import { measureWindow } from '../bench/kv/windowCost.ts';
@@ -78,12 +79,27 @@ test('quality: every treatment is measured against the rows as they were, and th
   expect(keptBytes).toBeCloseTo(0.6 * (of('int4').bytesPerToken + 4), 0);
   expect(of('kvzip').bytesPerTokenHere).toBeGreaterThan((0.99 * 400 * keptBytes + 64 * rowBytes) / 464);
   expect(of('kvzip').bytesPerTokenHere).toBeLessThan((1.05 * 400 * keptBytes + 64 * rowBytes) / 464);
+  // A third as it was, a third in each codec of its ladder.
+  const third = (name: string): number => of(name).bytesPerToken / 3;
+  expect(of('auto').bytesPerToken).toBeCloseTo((rowBytes / 3) + third('int4-kivi') + third('kvquant3'), 6);
+  expect(of('auto').klMean).toBeGreaterThan(of('int4-kivi').klMean / 2);
+  // By kind of exercise: the short context of the needles is left whole.
+  expect(of('kvzip').contexts.map(({ kind, numContexts, numTokens }) => [kind, numContexts, numTokens])).toEqual([['text', 1, 400], ['needle', 1, 64]]);
+  expect(of('kvzip').contexts[1]!.bytes).toBe(64 * rowBytes);
+  expect(smallerTable(result)).toMatch(/\| kvzip \| 3\.\d\dx \| [23]\.\d\dx \| 1\.0\dx \| 2\.\d\dx \|/);
   // The recent tokens, too.
   expect(of('h2o').bytesPerTokenHere).toBeGreaterThan(of('kvzip').bytesPerTokenHere);
   for (const { compression, bytesPerToken } of result.treatments) expect(compression * bytesPerToken).toBeCloseTo(subject.float16Bytes, 6);
   const counted = answersOf(of('int4').answers, 'needle')!;
   expect(counted.n).toBe(3);
   expect(counted.exact).toBe(counted.right);
+  const before = answersOf(result.answers, 'needle')!;
+  for (const { answers, changes } of result.treatments) {
+    expect(changes.map(({ kind }) => kind)).toEqual(['needle']);
+    expect(before.right - changes[0]!.lost + changes[0]!.gained).toBe(answersOf(answers, 'needle')!.right);
+  }
+  expect(of('int8').changes).toEqual([{ kind: 'needle', lost: 0, gained: 0 }]);
+  expect(changeTable(result)).toContain('| int8 | +0.0 (');
   expect(answersOf(result.answers, 'question')).toBeNull();
   // Once more: nothing of it stays behind in the window.
   expect(await measureQuality(subject, exercises, TREATMENTS, { decode: (ids) => (ids[0]! % 2 ? 'right' : 'wrong') })).toEqual(result);
@@ -103,6 +119,23 @@ test('quality: every treatment is measured against the rows as they were, and th
   for (const name of Object.keys(charts)) expect(doc).toContain(`(compression/${name})`);
   expect(() => compressionText(measured, '<!-- notes:other -->\nx\n<!-- /notes -->')).toThrow('other');
 }));
+
+test('paired intervals: an example of the paper, and what they must be like', () => {
+  const rounded = (of: Parameters<typeof pairedChange>[0]) => Object.values(pairedChange(of)).map((share) => Number(share.toFixed(4)));
+  // 36 right both times, 12 gained, 2 lost.
+  expect(rounded({ lost: 2, gained: 12, n: 50, rightBefore: 38 })).toEqual([0.2, 0.0569, 0.3404]);
+  const { change, least, most } = pairedChange({ lost: 9, gained: 6, n: 331, rightBefore: 111 });
+  expect(change).toBeCloseTo(-3 / 331, 9);
+  expect([least < change, change < most]).toEqual([true, true]);
+  // Nothing changed: the fewer there are, the less that says.
+  const same = [20, 200].map((n) => pairedChange({ lost: 0, gained: 0, n, rightBefore: n / 2 }));
+  expect(same.map((of) => of.change)).toEqual([0, 0]);
+  expect(same[1]!.most).toBeLessThan(same[0]!.most);
+  expect(same[1]!.least).toBeCloseTo(-same[1]!.most, 9);
+  // The same questions twice say more than as many others would.
+  const independent = 1.96 * Math.sqrt((2 * 0.335 * 0.665) / 331);
+  expect(most - least).toBeLessThan(independent);
+});
 
 test('a treatment may leave fewer slots than there were tokens', () => withSubject(async (subject, text) => {
   const context = await subject.compute(text.slice(0, 96));

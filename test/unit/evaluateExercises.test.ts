@@ -179,7 +179,7 @@ it('what goes on from a hole\'s prompt as the text does is right, whatever of it
 
 it('the table says what is right and what is the same; what was not measured has no column', () => {
   const answers = [{ kind: 'question' as const, group: 'base', n: 4, exact: 1, right: 2, same: 3 }];
-  const treatment = { treatment: 'int4', bytesPerToken: 100, bytesPerTokenHere: 200, compression: 4, klMean: 0.01, klMax: 0.5, top1: 0.991, perplexity: -0.01, accuracy: 0.5, answers };
+  const treatment = { treatment: 'int4', bytesPerToken: 100, bytesPerTokenHere: 200, compression: 4, klMean: 0.01, klMax: 0.5, top1: 0.991, perplexity: -0.01, accuracy: 0.5, answers, changes: [], contexts: [] };
   const result = { model: 'm', numTokens: 10, numContexts: 2, longestContext: 99, perplexity: 3, accuracy: 0.5, answers, treatments: [treatment] };
   const { head, rows } = qualityCells(result);
   expect(head).toEqual(['', 'bytes/token', 'vs float16', 'vs float16 here', 'KL mean', 'KL max', 'top-1', 'perplexity', 'next token right', 'questions right (same)']);

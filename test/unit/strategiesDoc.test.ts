@@ -16,7 +16,13 @@ const RESULTS: StrategiesResults = {
   },
   tiers: {
     machine,
-    result: { model: 'qwen2.5-0.5b', threads: 2, numFiles: 40, fileTokens: 4096, maxBytes: 256e6, peakBytes: 255e6, fileBytes: 27e6, diskBytes: 1.07e9, anew: figure([10_000, 12_000]), written: figure([100]), revisits: [{ tier: 'disk', ms: 550, found: 4096 }, { tier: 'disk', ms: 550, found: 2048 }, { tier: 'window', ms: 110, found: 4096 }] },
+    result: {
+      model: 'qwen2.5-0.5b', threads: 2, numFiles: 40, fileTokens: 4096, maxBytes: 256e6, fileBytes: 27e6,
+      scenes: [
+        { setting: null, peakBytes: 255e6, diskBytes: 1.07e9, anew: figure([10_000, 12_000]), written: figure([100]), revisits: [550, 550, 1100].map((ms, i) => ({ tier: 'disk', codecs: ['int8'], ms, found: i === 0 ? 1024 : 4096 })) },
+        { setting: 'int4-kivi', peakBytes: 254e6, diskBytes: 1.07e9, anew: figure([2000]), written: figure([100]), revisits: [{ tier: 'store', codecs: ['int4-kivi'], ms: 200, found: 4096 }, { tier: 'store', codecs: ['int8'], ms: 100, found: 4096 }, { tier: 'window', codecs: ['int4-kivi'], ms: 110, found: 4096 }] },
+      ],
+    },
   },
   heads: {
     machine,
@@ -30,9 +36,12 @@ test('tables and charts are those of the results', () => {
   expect(text).toContain('| none | 54.3 | 0.0098 | 6.33 |');
   // Of turns of 0.5 s and 1 s, 32 tokens each.
   expect(text).toContain('| window | 0.750 | 0 | 48.0 | 2.00 |');
-  expect(text).toContain('| disk | 2 | 75.0% | 550 (550–550) | 1/20.0 |');
-  expect(text).toContain('| window | 1 | 100.0% | 110 | 1/100 |');
-  expect(text).toContain('All of them: 550 ms at the median, 1/20.0 of reading anew (target: less than 1/5). The cache took 255 MB of memory at most.');
+  // By tier, and by what the rows have been through; P95 of three is the largest.
+  expect(text).toContain('| disk | 3 | 75.0% | 550 (550–1100) | 1100 | 1/20.0 | 1/10.0 |');
+  expect(text).toContain('| store, int4-kivi | 1 | 100.0% | 200 | 200 | 1/10.0 | 1/10.0 |');
+  expect(text).toContain('| store, int8 | 1 | 100.0% | 100 | 100 | 1/20.0 | 1/20.0 |');
+  expect(text).toContain('| all | 3 | 100.0% | 110 (100–200) | 200 | 1/18.2 | 1/10.0 |');
+  expect(text).toContain('The cache took 255 MB of memory at most.');
   expect(text).toContain('| 1, one for all | 7.00 M | 682 | 1280 | 2.00 (1.00–3.00) | 1000 |');
   const files = Object.keys(charts);
   expect(files).toEqual(['strategies-time.svg', 'strategies-throughput.svg', 'strategies-memory.svg']);

@@ -25,7 +25,7 @@ export interface Kernels {
   kiviDecode(from: number, kvHeads: number, rows: number, width: number, group: number, x: number): void;
   kvquantBins(x: number, kvHeads: number, rows: number, width: number, numOutliers: number, out: number, bins: number, weights: number, spare: number): void;
   kvquantDecode(levels: number, kvHeads: number, rows: number, width: number, numOutliers: number, x: number, codes: number): number;
-  fitLevels(weights: number, densities: number, levels: number, bounds: number, spare: number): void;
+  fitLevels(weights: number, levels: number, bounds: number, spare: number): void;
   packThree(bins: number, bounds: number, n: number, out: number): void;
   unpackThree(from: number, n: number, codes: number): void;
   rotate(x: number, kvHeads: number, headSize: number, n: number, cos: number, sin: number, stride: number, direction: number): void;

@@ -29,20 +29,14 @@ function bytes(kvHeads: number, rows: number, width: number): number {
 
 /** x [kvHeads, rows, width]. */
 function encode(x: number, kvHeads: number, rows: number, width: number, out: number, spare: number): void {
-  const { memory, kvquantBins, fitLevels, packThree } = kernels();
+  const { kvquantBins, fitLevels, packThree } = kernels();
   const numValues = kvHeads * rows * width;
-  const densities = areaEnd(spare, 8 * NUM_BINS);
-  const bounds = areaEnd(densities, 8 * NUM_BINS);
+  const bounds = areaEnd(spare, 8 * NUM_BINS);
   const bins = areaEnd(bounds, NUM_LEVELS);
   const rest = areaEnd(bins, numValues);
   kvquantBins(x, kvHeads, rows, width, outliersOf(rows * width), out + NUM_LEVELS, bins, spare, rest);
-  cubeRoots(new Float64Array(memory.buffer, spare, NUM_BINS), new Float64Array(memory.buffer, densities, NUM_BINS));
-  fitLevels(spare, densities, out, bounds, rest);
+  fitLevels(spare, out, bounds, rest);
   packThree(bins, bounds, numValues, out + NUM_LEVELS + kvHeads * headBytes(rows, width));
-}
-
-function cubeRoots(of: Float64Array, roots: Float64Array): void {
-  for (let i = 0; i < of.length; i++) roots[i] = of[i] === 0 ? 0 : Math.cbrt(of[i]!);
 }
 
 function decode(from: number, kvHeads: number, rows: number, width: number, x: number, spare: number): void {

@@ -12,7 +12,7 @@ type Row = 'keys' | 'values';
 
 /** Of each value of a block, for what kernels keep beside: bounds, bins, transposed rows. */
 const SPARE_PER_VALUE = 8;
-const LEAST_SPARE = 32_768;
+const LEAST_SPARE = 65_536;
 
 /** Where everything lies for a run of `all` tokens, blocks of up to `n`, and `bytes` for each; keys are first. */
 function addresses({ kvHeads, headSize }: CodecShape, all: number, n: number, bytes: number) {

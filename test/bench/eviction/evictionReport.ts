@@ -6,6 +6,9 @@ import type { EvictionBench, EvictionRun } from './evictionBench.ts';
 /** What a token at the beginning of a context takes, ms: of the shape of Qwen2.5-0.5B 512 take 1.4 s on the two-core machine of docs/performance.md. */
 const TOKEN_MS = 1400 / 512;
 
+/** Shares of LRU's that are as near to 1 count as equal. */
+const EQUAL = 0.001;
+
 type Part = 'computed' | 'cost' | 'waitCost';
 
 interface Compared {
@@ -55,6 +58,19 @@ function tables(bench: EvictionBench, kind: EvictionRun['kind']): string[] {
   ];
 }
 
+/** Under how many ceilings utility costs less than LRU, and under how many more. */
+function outcome(bench: EvictionBench, kind: EvictionRun['kind']): string {
+  const compared = compare(bench, kind);
+  const sentence = (what: string, part: Part): string => {
+    const shares = compared.map((each) => each.total('utility', part) / each.total('lru', part));
+    const less = shares.filter((share) => share < 1 - EQUAL).length;
+    const more = shares.filter((share) => share > 1 + EQUAL).length;
+    const saved = compared.reduce((sum, each) => sum + ((each.total('lru', part) - each.total('utility', part)) * TOKEN_MS) / 1000, 0);
+    return `${what} utility is below LRU under ${less} of ${shares.length} ceilings, above it under ${more} and within a thousandth of it under ${shares.length - less - more}: from ${(100 * (Math.min(...shares) - 1)).toFixed(1)}% to ${(100 * (Math.max(...shares) - 1)).toFixed(1)}%, ${short(saved)} s saved under all of them together.`;
+  };
+  return `${sentence('In what computing again costs', 'cost')} ${sentence('In what somebody waited for', 'waitCost')}`;
+}
+
 export function evictionReport(bench: EvictionBench): string {
   const recorded = bench.sessions.filter(({ kind }) => kind === 'recorded');
   const days = bench.sessions.filter(({ kind }) => kind === 'day');
@@ -64,9 +80,11 @@ export function evictionReport(bench: EvictionBench): string {
     `The cache alone, without a model: tokens of prompts that were not found; their cost in tokens at the beginning of a context (a token at 3,700 costs twice as much), as seconds where one takes ${short(TOKEN_MS)} ms. Belady's rule knows what comes.`,
     `### The recorded session: ${recorded[0]!.numRequests} requests, ${recorded[0]!.numIdle} readings of files, ${recorded[0]!.minutes.toFixed(0)} minutes`,
     `The mean of ${recorded.length} draws of how long the answers are, and in brackets the least and the most of them; tokens and seconds of all of them together.`,
+    outcome(bench, 'recorded'),
     ...tables(bench, 'recorded'),
     `### ${days.length} days drawn from the model of behaviour: ${all('numRequests')} requests, ${all('numIdle')} readings of files, ${(all('minutes') / 60).toFixed(0)} hours`,
     'The mean of the days, and in brackets the least and the most of them; tokens and seconds of all of them together.',
+    outcome(bench, 'day'),
     ...tables(bench, 'day'),
   ].join('\n\n');
 }

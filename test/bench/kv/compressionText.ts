@@ -3,17 +3,18 @@ import { baseline } from '../../../engine/cli/evaluateReport.ts';
 import { notesOf } from '../performanceText.ts';
 import type { Machine } from '../performanceTargets.ts';
 import type { QualityBench } from './qualityBench.ts';
-import { differences, fixtureTable, groupTable, qualityCharts, qualityTable, READING, windowTable } from './qualityReport.ts';
+import { CHANGES, changeTable, differences, fixtureTable, groupTable, qualityCharts, qualityTable, READING, smallerTable, windowTable } from './qualityReport.ts';
 
 export interface MeasuredQuality {
   machine: Machine;
   quality: QualityBench;
 }
 
-/** Under the table, where it has that row. */
+/** Under the table, where it has those rows. */
+const AUTO = '`auto` is a mixture: what the setting makes of a context depends on how long its parts have been out of use and how full memory is (see above). This row is one state of it: memory nine tenths full and nothing coded yet, the first third of the context used a minute ago (left as it was), the second six minutes ago (`int4-kivi`), the last twelve minutes ago (`kvquant3`). Whoever uses tokens uses those before them, so it is always the end that has been left longest, and it is what comes next is likeliest to attend to. Until three quarters of memory are taken `auto` is the row `int8`, and a file that is left while they are is the row `int4-kivi` after five minutes, for good.';
 const SKETCH = '`sketch` is not a format: rows stay as they are on the disk, for contexts longer than memory, and the bytes are those of memory: the sketches and a third of the rows. What it costs here is the choice at the end of the prompt alone; the rows were computed with the whole context in sight. In use it costs more: [long-contexts.md](long-contexts.md).';
 
-const PLACES = ['summary', 'choosing', 'reading'] as const;
+const PLACES = ['summary', 'choosing', 'reading', 'smaller'] as const;
 
 /** @param before the document as it was. @throws Error naming a note that has no place any more. */
 export function compressionText({ machine, quality }: MeasuredQuality, before = ''): { text: string; charts: Record<string, string> } {
@@ -35,9 +36,16 @@ export function compressionText({ machine, quality }: MeasuredQuality, before = 
     '## All of it in one table',
     [baseline(quality.starter), baseline(quality.shape), `The fixtures are ${quality.fixtures.length} small models with random weights, ${quality.fixtures[0]?.numTokens ?? 0} tokens predicted with each. Random weights say nothing of lines, questions and needles: there is nothing to be right about.`].map((line) => `- ${line}`).join('\n'),
     READING,
-    ...(quality.starter.treatments.some(({ treatment }) => treatment === 'sketch') ? [SKETCH] : []),
+    ...[['auto', AUTO], ['sketch', SKETCH]].filter(([name]) => quality.starter.treatments.some(({ treatment }) => treatment === name)).map(([, text]) => text!),
     qualityTable(quality),
     note('reading'),
+    '## Right answers lost and gained',
+    CHANGES,
+    changeTable(quality.starter),
+    '## How much smaller, where it was measured',
+    'Contexts here are shorter than files may be: what a codec keeps exactly of each weighs more, and `kvzip` leaves those of less than 256 tokens whole. Against int8, by what was asked over them:',
+    smallerTable(quality.starter),
+    note('smaller'),
     chart('kv-divergence.svg', 'mean KL divergence by format'),
     chart('kv-same.svg', 'answers that are the same text as without compression, by treatment'),
     chart('kv-right.svg', 'right answers by treatment'),
@@ -63,7 +71,7 @@ export function compressionText({ machine, quality }: MeasuredQuality, before = 
       '- A context is computed once, as file blocks are. It is then continued as it is, and after each treatment, with the next 127 tokens of the text, a line to fill in, questions about the file, or the question for the constant; all as the product asks. Every treated token of the context goes through the codec, but what the format itself keeps.',
       '- Lines are right when they are the line, word for word. Questions (parameters, return type, type and default value of a parameter, base class, owner, line of a definition) are read off a syntax tree; an answer is right when it contains the exact text.',
       '- Everything is greedy and seeded: the same machine gives the same figures again.',
-      `- Measured on ${machine.cpu ?? 'an unknown processor'}, ${machine.platform}, Node ${machine.node}, ${machine.date.slice(0, 10)}. No figure here is a time.`,
+      `- Measured on ${machine.cpu ?? 'an unknown processor'}, ${machine.platform}, Node ${machine.node}, ${machine.date.slice(0, 10)}. What is here said of how long something takes is of [performance.md](performance.md); nothing of it was measured with this.`,
     ].join('\n'),
     'Again: `npm run build`, `npm run bench -- kv --only quality --out bench-results`, `node test/bench/kv/compressionDoc.ts bench-results`. With a model and a file of your own: `kvasir eval --text FILE --kv all`.',
   ];

@@ -1,10 +1,11 @@
 /** The quality part's tables and charts. Pure. */
 import { FORMATS } from '../../../engine/cache/codecs/registry.ts';
 import type { ExerciseKind } from '../../../engine/cli/evaluateExercises.ts';
-import { answersOf, type QualityResult, type TreatmentQuality } from '../../../engine/cli/evaluateQuality.ts';
+import { answersOf, type ContextBytes, type QualityResult, type TreatmentQuality } from '../../../engine/cli/evaluateQuality.ts';
 import { answerCell, baseline, percent, qualityCells } from '../../../engine/cli/evaluateReport.ts';
 import { table } from '../spread.ts';
 import { barChart } from '../svgPlot.ts';
+import { pairedChange } from './pairedInterval.ts';
 import { PUBLISHED } from './published.ts';
 import type { QualityBench } from './qualityBench.ts';
 
@@ -27,6 +28,43 @@ export function qualityTable({ starter, shape, fixtures }: QualityBench): string
       const most = worst(fixtures, name);
       return [...row, divergence(of(shape, name)), most ? divergence(most) : '–', PUBLISHED[name]?.reported ?? '–'];
     }),
+  );
+}
+
+const ANSWERED: readonly (readonly [ExerciseKind, string])[] = [['fim', 'lines'], ['question', 'questions'], ['needle', 'needles']];
+
+/** What each treatment changes in right answers, over the same ones before and after it, with 95% intervals. */
+export function changeTable({ answers, treatments }: QualityResult): string {
+  const kinds = ANSWERED.filter(([kind]) => answersOf(answers, kind));
+  const points = (share: number): string => `${share < 0 ? '−' : '+'}${Math.abs(100 * share).toFixed(1)}`;
+  return table(
+    ['points of right answers (95% interval); lost, gained', ...kinds.map(([kind, name]) => `${name} (${answersOf(answers, kind)!.n})`)],
+    treatments.map(({ treatment, changes }) => [
+      treatment,
+      ...kinds.map(([kind]) => {
+        const { lost, gained } = changes.find((each) => each.kind === kind)!;
+        const { n, right } = answersOf(answers, kind)!;
+        const { change, least, most } = pairedChange({ lost, gained, n, rightBefore: right });
+        return `${points(change)} (${points(least)} to ${points(most)}); ${lost}, ${gained}`;
+      }),
+    ]),
+  );
+}
+
+/** How many times smaller than int8 contexts are, long ones and those that answers were counted over. */
+export function smallerTable({ treatments }: QualityResult): string {
+  const int8 = treatments.find(({ treatment }) => treatment === 'int8');
+  const times = (bytes: number, other: number): string => `${(other / bytes).toFixed(2)}x`;
+  const perToken = ({ bytes, numTokens }: ContextBytes): number => bytes / numTokens;
+  const kinds = (int8?.contexts ?? []).map((contexts) => ({ ...contexts, name: [...ANSWERED, ['text', 'texts'] as const].find(([kind]) => kind === contexts.kind)![1] }));
+  return table(
+    ['smaller than int8', 'long contexts', ...kinds.map(({ name, numContexts, numTokens }) => `${name}: ${numContexts} contexts of ${Math.round(numTokens / numContexts)} tokens on average`), 'all of these'],
+    !int8 ? [] : treatments.map(({ treatment, bytesPerToken, bytesPerTokenHere, contexts }) => [
+      treatment,
+      times(bytesPerToken, int8.bytesPerToken),
+      ...kinds.map((of) => times(perToken(contexts.find(({ kind }) => kind === of.kind)!), perToken(of))),
+      times(bytesPerTokenHere, int8.bytesPerTokenHere),
+    ]),
   );
 }
 
@@ -58,12 +96,19 @@ export const differences = (treatments: readonly { treatment: string }[]): strin
 
 export const READING = 'Against the context as it was: int8 rows, as the window holds them. `vs float16` is of a long context; `here` of the contexts measured, with what is kept exactly of them. KL in nats, top-1: the same most probable next token. `right (same)`: right answers, and answers that are the same text as without compression.';
 
+/** Above changeTable. */
+export const CHANGES = 'The same questions are asked over the context as it was and after each treatment, so what counts is which of them were right and no longer are (lost), and the other way round (gained). The intervals are for such pairs (Newcombe 1998, method 10); questions about one file are taken to be as different as those about two.';
+
 export function qualityReport(bench: QualityBench): string {
   return [
     '## Quality of compressed contexts',
     [baseline(bench.starter), baseline(bench.shape), `Fixtures: ${bench.fixtures.length} models with random weights, ${bench.fixtures[0]?.numTokens ?? 0} tokens each.`].join('\n'),
     READING,
     qualityTable(bench),
+    CHANGES,
+    changeTable(bench.starter),
+    '### Smaller than int8',
+    smallerTable(bench.starter),
     '### The window itself',
     windowTable(bench),
     '### Needles by distance',

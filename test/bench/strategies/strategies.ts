@@ -13,7 +13,7 @@ const CHUNK: { [lane in Lane]: number } = { prefill: 256, window: 32 };
 
 export interface Answer {
   tokenIds: number[];
-  /** Bytes of rows, the most at any time while the answer was written. */
+  /** Bytes of arrays for rows, the most at any time while the answer was written: while arrays grow, the old ones are there beside the new. */
   peakBytes: number;
   /** Bytes of rows after it less those before it: what the study measured. */
   keptBytes: number;
@@ -30,26 +30,34 @@ abstract class Direct implements Strategy {
   abstract readonly name: string;
   protected readonly runner: OnnxRunner;
   protected readonly mostTokens: number;
+  #peakBytes = 0;
 
   constructor(runner: OnnxRunner, mostTokens: number) {
     this.runner = runner;
     this.mostTokens = mostTokens;
   }
 
-  /** Room for `numTokens`, before the first token is computed and before each further one. Returns how many are computed. */
+  /** Room for `numTokens`, before the first token is computed and before each further one, by `resize`. Returns how many are computed. */
   protected abstract makeRoom(numTokens: number, numComputed: number): number;
+
+  /** New arrays, into which the old ones' rows are copied; those go then. */
+  protected resize(numTokens: number): void {
+    const { window } = this.runner;
+    const before = window.bytes;
+    window.resize(numTokens);
+    this.#peakBytes = Math.max(this.#peakBytes, before + window.bytes);
+  }
 
   async answer(promptIds: readonly number[], prefill: readonly TokenRange[], maxTokens: number, stopIds: readonly number[]): Promise<Answer> {
     const { window } = this.runner;
     const before = window.bytes;
     const ids = [...promptIds];
     const answered: number[] = [];
-    let peakBytes = 0;
+    this.#peakBytes = 0;
     let numComputed = 0;
     try {
       while (answered.length < maxTokens) {
         numComputed = this.makeRoom(ids.length, numComputed);
-        peakBytes = Math.max(peakBytes, window.bytes);
         const logits = await this.#compute(ids, numComputed, prefill);
         numComputed = ids.length;
         const { tokenId } = sample(logits, GREEDY, ids, ids.length);
@@ -61,7 +69,7 @@ abstract class Direct implements Strategy {
       this.runner.releaseScratch();
       window.resize(0);
     }
-    return { tokenIds: answered, peakBytes, keptBytes: window.bytes - before };
+    return { tokenIds: answered, peakBytes: this.#peakBytes, keptBytes: window.bytes - before };
   }
 
   /** Tokens from `from` on, each in its lane; returns the logits of the last one. */
@@ -82,12 +90,13 @@ abstract class Direct implements Strategy {
   }
 }
 
-/** Everything is computed anew for each token. */
+/** Everything is computed anew for each token: rows are there while it is, and nothing is copied. */
 export class NoCache extends Direct {
   readonly name = 'none';
 
   protected makeRoom(numTokens: number): number {
-    this.runner.window.resize(numTokens);
+    this.resize(0);
+    this.resize(numTokens);
     return 0;
   }
 }
@@ -97,7 +106,7 @@ export class DynamicCache extends Direct {
   readonly name = 'dynamic';
 
   protected makeRoom(numTokens: number, numComputed: number): number {
-    this.runner.window.resize(numTokens);
+    this.resize(numTokens);
     return numComputed;
   }
 }
@@ -107,8 +116,8 @@ export class StaticCache extends Direct {
   readonly name = 'static';
 
   protected makeRoom(_: number, numComputed: number): number {
-    // No multiple of a page: one page, which is attended to as a whole.
-    if (numComputed === 0) this.runner.window.resize(this.mostTokens - 1);
+    // One less than the context is no multiple of a page: one page, which is attended to as a whole.
+    if (numComputed === 0) this.resize(this.mostTokens - 1);
     return numComputed;
   }
 }

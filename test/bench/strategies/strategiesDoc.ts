@@ -1,11 +1,12 @@
 /**
  * `node test/bench/strategies/strategiesDoc.ts DIR [--out docs]`: writes OUT/strategies.md and OUT/strategies/*.svg from the
- * results in DIR (strategies.json, tiers.json, heads.json). They are kept in OUT/strategies/results, and what DIR lacks is taken
- * from there. Notes written by hand into the document stay.
+ * results in DIR (strategies.json, tiers.json, heads.json). They are kept in OUT/strategies/results, with a CSV of the answers, and
+ * what DIR lacks is taken from there. Notes written by hand into the document stay.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { strategiesCsv } from './strategiesReport.ts';
 import { type StrategiesResults, strategiesDoc, SUITES } from './strategiesText.ts';
 
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { out: { type: 'string', default: 'docs' } } });
@@ -32,7 +33,9 @@ for (const name of SUITES) {
 }
 
 const document = path.join(values.out, 'strategies.md');
-const { text, charts } = strategiesDoc(measured as unknown as StrategiesResults, existsSync(document) ? readFileSync(document, 'utf8') : '');
+const results = measured as unknown as StrategiesResults;
+writeFileSync(path.join(kept, 'strategies.csv'), strategiesCsv(results.strategies.result.records));
+const { text, charts } = strategiesDoc(results, existsSync(document) ? readFileSync(document, 'utf8') : '');
 for (const [file, svg] of Object.entries(charts)) writeFileSync(path.join(folder, file), svg);
 writeFileSync(document, text);
 console.log(`${document}, ${Object.keys(charts).length} charts`);

@@ -33,7 +33,7 @@ export function strategiesReport({ model, threads, records }: StrategiesBench): 
   const contexts = turns.map((turn) => Math.round(mean(records.filter((record) => record.turn === turn).map(({ contextTokens }) => contextTokens))));
   return [
     `## Strategies: the ${model} model, ${threads} threads`,
-    `The mean over ${numAnswers} answers each, all of which have the same tokens whatever the strategy. Memory: rows of keys and values kept after an answer beyond those before it, as the study measured it, and the most at any time, which that misses.`,
+    `The mean over ${numAnswers} answers each, all of which have the same tokens whatever the strategy. Memory: rows of keys and values kept after an answer beyond those before it, as the study measured it, and the most at any time, which that misses: arrays that grow are counted with those that they are copied from, which are there until the copy is made. The runner's working memory is not counted.`,
     table(COLUMNS.concat('peak memory, MB'), rows),
     '### By turn, ms an answer',
     table(['strategy', ...turns.map((turn, i) => `turn ${turn + 1}, ${contexts[i]} tokens`)], perTurn),
@@ -55,5 +55,7 @@ export function strategiesCharts({ model, records }: StrategiesBench): { [file: 
 
 export function strategiesCsv(records: readonly TurnRecord[]): string {
   const columns = ['strategy', 'scenario', 'sample', 'turn', 'contextTokens', 'tokens', 'seconds', 'keptBytes', 'peakBytes'] as const;
-  return `${[columns.join(','), ...records.map((record) => columns.map((column) => String(record[column])).join(','))].join('\n')}\n`;
+  // Six digits are more than the clock knows.
+  const cell = (value: string | number): string => (typeof value === 'number' && !Number.isInteger(value) ? String(Number(value.toPrecision(6))) : String(value));
+  return `${[columns.join(','), ...records.map((record) => columns.map((column) => cell(record[column])).join(','))].join('\n')}\n`;
 }

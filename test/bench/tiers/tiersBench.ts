@@ -1,58 +1,70 @@
 /**
  * Suite `tiers`: forty files of 4,096 tokens under a ceiling that holds a few of them, and a disk tier for the rest. Rows of other
  * tokens stand in for those of the files; then questions about the files are asked, about some far more often than about others.
- * What does the first token of such a question cost, of what reading the file anew costs, and which tier had the file?
+ * What does the first token of such a question cost, of what reading a file anew costs, and which tier had the file?
+ *
+ * Two scenes: with rows kept as they are computed, questions one after the other; and as with `kvasir.cache.codec` set, with
+ * pauses between the questions, in whose quiet moments what is out of use is coded and leaves the window.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { codecNamed } from '../../../engine/cache/codecs/registry.ts';
+import { codecNames, compressionOf } from '../../../engine/cache/compression.ts';
 import { DiskTier } from '../../../engine/cache/disk/diskTier.ts';
 import { kvShape } from '../../../engine/model/importModel.ts';
+import { RopeTable } from '../../../engine/model/rope.ts';
 import { EngineUnderTest } from '../engineUnderTest.ts';
 import type { ShapeName } from '../shapes.ts';
 import { figure, short } from '../spread.ts';
 import { shapeFolder } from '../writeShape.ts';
-import { type Revisit, type TiersBench, tiersReport } from './tiersReport.ts';
+import { type Revisit, type TiersBench, type TiersScene, tiersReport } from './tiersReport.ts';
 
-const NUM_FILES = 40;
-const FILE_TOKENS = 4096;
+export interface TiersOptions {
+  numFiles: number;
+  fileTokens: number;
+  maxBytes: number;
+  diskBytes: number;
+  revisits: number;
+  /** Before each so many revisits a file is read anew, so that both are of the same conditions. */
+  anewEvery: number;
+}
+
+const OPTIONS: TiersOptions = { numFiles: 40, fileTokens: 4096, maxBytes: 256e6, diskBytes: 2e9, revisits: 120, anewEvery: 15 };
+/** Of the second scene. */
+const SETTING = 'int4-kivi';
 const QUESTION_TOKENS = 16;
-const MAX_BYTES = 256e6;
-const DISK_BYTES = 2e9;
-const REVISITS = 120;
-/** Files that are read anew, for comparison. */
-const READ_ANEW = 3;
 /** Of revisits, how much more often the first files come than the last: the cube of a uniform number picks them. */
 const SKEW = 3;
+/** Between questions of the second scene, and after each file's reading: the clock is set ahead. One in three of the pauses is the long one. */
+const SHORT_PAUSE_MS = 10_000;
+const LONG_PAUSE_MS = 120_000;
 
-export async function tiersSuite({ shape = 'qwen2.5-0.5b', threads }: { shape?: string; threads?: string }): Promise<{ result: TiersBench; report: string }> {
-  const cache = path.resolve('.cache/bench');
-  const bench = await EngineUnderTest.open({ modelDir: await shapeFolder(shape as ShapeName, cache), cacheDir: path.join(cache, 'imported'), threads: Number(threads ?? 0), seed: 1 });
-  const folder = await mkdtemp(path.join(cache, 'tiers-'));
-  try {
-    const kv = kvShape(bench.model.config, 'int8', bench.model.biased);
-    const disk = await DiskTier.open(folder, DISK_BYTES, (line) => console.error(line));
-    const snapshots = { disk, codec: codecNamed('int8', kv, null), modelKey: bench.model.key, log: (line: string) => console.error(line) };
-    bench.renew({ maxBytes: MAX_BYTES, snapshots });
-    const files = Array.from({ length: NUM_FILES }, () => bench.tokens(FILE_TOKENS));
-    let peakBytes = 0;
-    const weigh = (): void => {
-      peakBytes = Math.max(peakBytes, bench.engine.cacheBytes);
-    };
-    /** Milliseconds to the first token of a question about a file. */
-    const ask = async (file: readonly number[]): Promise<{ ms: number; found: number }> => {
-      const start = performance.now();
-      const asked = bench.add([...file, ...bench.tokens(QUESTION_TOKENS)], 1, 'chat', false, [[0, file.length]]);
-      await bench.finish(asked);
-      const ms = performance.now() - start;
-      weigh();
-      return { ms, found: asked.sequence.cachedTokens };
-    };
-    const anew: number[] = [];
-    for (let i = 0; i < READ_ANEW; i++) {
-      anew.push((await ask(bench.tokens(FILE_TOKENS))).ms);
-      console.error(`read anew: ${short(anew.at(-1)! / 1000)} s`);
-    }
+type Log = (line: string) => void;
+
+class Scene {
+  readonly #bench: EngineUnderTest;
+  readonly #options: TiersOptions;
+  /** null: nothing is coded, and there are no quiet moments. */
+  readonly #setting: string | null;
+  readonly #disk: DiskTier;
+  #aheadMs = 0;
+  #peakBytes = 0;
+
+  constructor(bench: EngineUnderTest, options: TiersOptions, setting: string | null, disk: DiskTier, log: Log) {
+    this.#bench = bench;
+    this.#options = options;
+    this.#setting = setting;
+    this.#disk = disk;
+    const { config, biased, key } = bench.model;
+    const kv = kvShape(config, 'int8', biased);
+    const compression = setting === null ? null : compressionOf(setting, codecNames(setting).map((name) => codecNamed(name, kv, new RopeTable(config.rope, config.headSize))));
+    bench.renew({ maxBytes: options.maxBytes, snapshots: { disk, codec: codecNamed('int8', kv, null), modelKey: key, log }, compression, clock: () => performance.now() + this.#aheadMs });
+  }
+
+  async run(log: Log): Promise<TiersScene> {
+    const { numFiles, fileTokens, revisits: numRevisits, anewEvery } = this.#options;
+    const bench = this.#bench;
+    const files = Array.from({ length: numFiles }, () => bench.tokens(fileTokens));
     const written: number[] = [];
     for (const file of files) {
       const read = bench.add([...file], 0, 'idle', false, [[0, file.length]]);
@@ -60,19 +72,73 @@ export async function tiersSuite({ shape = 'qwen2.5-0.5b', threads }: { shape?: 
       const start = performance.now();
       while (await bench.engine.save([{ path: '', tokenIds: file }]));
       written.push(performance.now() - start);
-      weigh();
+      this.#weigh();
+      await this.#pause(LONG_PAUSE_MS, files);
     }
-    console.error(`${NUM_FILES} files are read, ${disk.numSegments} segments of ${short(disk.bytes / 1e6)} MB on disk`);
+    log(`${numFiles} files are read, ${this.#disk.numSegments} segments of ${short(this.#disk.bytes / 1e6)} MB on disk`);
+    const anew: number[] = [];
     const revisits: Revisit[] = [];
-    for (let i = 0; i < REVISITS; i++) {
-      const file = files[Math.floor(NUM_FILES * bench.random() ** SKEW)]!;
-      const { tier } = bench.engine.describe(file);
-      revisits.push({ tier, ...(await ask(file)) });
+    for (let i = 0; i < numRevisits; i++) {
+      if (i % anewEvery === 0) {
+        const other = bench.tokens(fileTokens);
+        anew.push((await this.#ask(other)).ms);
+        bench.engine.evict(other);
+        log(`read anew: ${short(anew.at(-1)! / 1000)} s`);
+      }
+      const file = files[Math.floor(numFiles * bench.random() ** SKEW)]!;
+      const { tier, codecs } = bench.engine.describe(file);
+      revisits.push({ tier, codecs, ...(await this.#ask(file)) });
+      await this.#pause(bench.random() < 1 / 3 ? LONG_PAUSE_MS : SHORT_PAUSE_MS, files);
     }
-    const result: TiersBench = { model: shape, threads: bench.threads, numFiles: NUM_FILES, fileTokens: FILE_TOKENS, maxBytes: MAX_BYTES, peakBytes, fileBytes: FILE_TOKENS * kv.numLayers * kv.kvHeads * (2 * kv.headSize + 8), diskBytes: disk.bytes, anew: figure(anew), written: figure(written), revisits };
-    return { result, report: tiersReport(result) };
+    return { setting: this.#setting, peakBytes: this.#peakBytes, diskBytes: this.#disk.bytes, anew: figure(anew), written: figure(written), revisits };
+  }
+
+  /** Milliseconds to the first token of a question about a file, and how many of its tokens were found. */
+  async #ask(file: readonly number[]): Promise<{ ms: number; found: number }> {
+    const start = performance.now();
+    const asked = this.#bench.add([...file, ...this.#bench.tokens(QUESTION_TOKENS)], 1, 'chat', false, [[0, file.length]]);
+    await this.#bench.finish(asked);
+    const ms = performance.now() - start;
+    this.#weigh();
+    return { ms, found: asked.sequence.cachedTokens };
+  }
+
+  /** Nobody asks for so long, and what can be done meanwhile is. */
+  async #pause(ms: number, files: readonly number[][]): Promise<void> {
+    if (this.#setting === null) return;
+    this.#aheadMs += ms;
+    while (await this.#bench.engine.tidy(files)) this.#weigh();
+  }
+
+  #weigh(): void {
+    this.#peakBytes = Math.max(this.#peakBytes, this.#bench.engine.cacheBytes);
+  }
+}
+
+/** @param cache folder for the shape and its import. */
+export async function tiersBench(shape: ShapeName, cache: string, threads: number, options: TiersOptions = OPTIONS, log: Log = () => {}): Promise<TiersBench> {
+  const bench = await EngineUnderTest.open({ modelDir: await shapeFolder(shape, cache), cacheDir: path.join(cache, 'imported'), threads, seed: 1 });
+  const { numFiles, fileTokens, maxBytes, diskBytes } = options;
+  const { numLayers, kvHeads, headSize } = kvShape(bench.model.config, 'int8', bench.model.biased);
+  const scenes: TiersScene[] = [];
+  try {
+    for (const setting of [null, SETTING]) {
+      const folder = await mkdtemp(path.join(cache, 'tiers-'));
+      try {
+        log(`scene: ${setting ?? 'as computed'}`);
+        scenes.push(await new Scene(bench, options, setting, await DiskTier.open(folder, diskBytes, log), log).run(log));
+      } finally {
+        bench.engine.close();
+        await rm(folder, { recursive: true, force: true });
+      }
+    }
   } finally {
     await bench.dispose();
-    await rm(folder, { recursive: true, force: true });
   }
+  return { model: shape, threads: bench.threads, numFiles, fileTokens, maxBytes, fileBytes: fileTokens * numLayers * kvHeads * (2 * headSize + 8), scenes };
+}
+
+export async function tiersSuite({ shape = 'qwen2.5-0.5b', threads }: { shape?: string; threads?: string }): Promise<{ result: TiersBench; report: string }> {
+  const result = await tiersBench(shape as ShapeName, path.resolve('.cache/bench'), Number(threads ?? 0), OPTIONS, (line) => console.error(line));
+  return { result, report: tiersReport(result) };
 }

@@ -20,7 +20,7 @@ export function fp8Encode(x: usize, kvHeads: i32, length: i32, out: usize): void
 
 @inline
 function codes(x: usize, inverse: v128): v128 {
-  return e4m3Codes(scaled(v128.load(x), inverse));
+  return e4m3Codes(scaled(x, inverse));
 }
 
 /** Writes up to 15 floats beyond x. @returns whether a code is NaN: one in one row would spoil all that attends to it. */

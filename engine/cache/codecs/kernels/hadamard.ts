@@ -1,3 +1,5 @@
+import { doublesAt } from './vectors';
+
 /**
  * Fast Walsh-Hadamard transform, in place, of numValues floats, in blocks of block * unit of which each unit-th belongs to one
  * vector. Two steps at a time; sums are those of doubles, rounded once in two steps. With unit = 1 it writes up to 7 floats beyond x.
@@ -14,11 +16,6 @@ export function hadamard(x: usize, numValues: i32, unit: i32, block: i32): void 
   if (span < end) pairs(x, numValues, span, factor);
 }
 
-@inline
-function doubles(x: usize): v128 {
-  return f64x2.promote_low_f32x4(v128.load64_zero(x));
-}
-
 function quads(x: usize, numValues: i32, span: i32, scale: f64): void {
   const step = span << 2;
   const two = step << 1;
@@ -27,10 +24,10 @@ function quads(x: usize, numValues: i32, span: i32, scale: f64): void {
   for (const last = x + (numValues << 2); x < last; x += 4 * step) {
     let at = x;
     for (const wide = x + ((span & ~1) << 2); at < wide; at += 8) {
-      const a = doubles(at);
-      const b = doubles(at + step);
-      const c = doubles(at + two);
-      const d = doubles(at + three);
+      const a = doublesAt(at);
+      const b = doublesAt(at + step);
+      const c = doublesAt(at + two);
+      const d = doublesAt(at + three);
       const sum = f64x2.add(a, b);
       const rest = f64x2.sub(a, b);
       const otherSum = f64x2.add(c, d);
@@ -92,8 +89,8 @@ function pairs(x: usize, numValues: i32, span: i32, factor: f64): void {
   for (const last = x + (numValues << 2); x < last; x += 2 * step) {
     let at = x;
     for (const wide = x + ((span & ~1) << 2); at < wide; at += 8) {
-      const a = doubles(at);
-      const b = doubles(at + step);
+      const a = doublesAt(at);
+      const b = doublesAt(at + step);
       put(at, f64x2.mul(f64x2.add(a, b), factors));
       put(at + step, f64x2.mul(f64x2.sub(a, b), factors));
     }

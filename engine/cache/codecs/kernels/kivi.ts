@@ -1,6 +1,6 @@
 /** int4Kivi.ts: 4 bits between the bounds of groups. x [kvHeads, rows, width], groups along the rows. */
 import { findBounds, rounded } from './bounds';
-import { bitsOf, bytesOf, floatsOf, highBytes, highDoubles, LEAST_SCALE, lowBytes, lowDoubles } from './vectors';
+import { bitsOf, bytesOf, doublesAt, floatsOf, highBytes, LEAST_SCALE, lowBytes } from './vectors';
 
 /** @param bounds room for two floats for each group of a head. Writes up to 15 bytes beyond the last. */
 export function kiviEncode(x: usize, kvHeads: i32, rows: i32, width: i32, group: i32, out: usize, bounds: usize): void {
@@ -48,9 +48,8 @@ function pairs(x: usize, factor: v128, offset: v128): v128 {
 /** 0 .. 15, whatever is there: of what is beyond a group's last value half a byte counts, and it must be a number. */
 @inline
 function steps(x: usize, factor: v128, offset: v128): v128 {
-  const v = v128.load(x);
-  const low = f64x2.floor(f64x2.add(f64x2.mul(lowDoubles(v), factor), offset));
-  const high = f64x2.floor(f64x2.add(f64x2.mul(highDoubles(v), factor), offset));
+  const low = f64x2.floor(f64x2.add(f64x2.mul(doublesAt(x), factor), offset));
+  const high = f64x2.floor(f64x2.add(f64x2.mul(doublesAt(x + 8), factor), offset));
   return f32x4.pmin(f32x4.pmax(f32x4.splat(0), floatsOf(low, high)), f32x4.splat(15));
 }
 

@@ -3,7 +3,7 @@ import { findBounds, rounded } from './bounds';
 import { NUM_BINS as BINS, NUM_LEVELS } from './levels';
 import { farthest } from './outliers';
 import { unpackThree } from './threeBits';
-import { bitsOf, bytesOf, floatsOf, highBytes, highDoubles, highShorts, LEAST_SCALE, lowBytes, lowDoubles, lowShorts } from './vectors';
+import { bitsOf, bytesOf, doublesAt, floatsOf, highBytes, highShorts, LEAST_SCALE, lowBytes, lowShorts } from './vectors';
 
 const OUTLIER_BYTES: i32 = 3;
 
@@ -13,13 +13,12 @@ const OUTLIER_BYTES: i32 = 3;
  */
 export function kvquantBins(x: usize, kvHeads: i32, rows: i32, width: i32, numOutliers: i32, out: usize, bins: usize, weights: usize, spare: usize): void {
   const values = rows * width;
-  // Two, int64, so that neighbours that are alike need not wait for each other.
+  // Four, int64, so that neighbours that are alike need not wait for each other.
   const sums = spare;
-  const bounds = sums + (BINS << 4);
-  const rowWeights = bounds + (rows << 3);
-  const found = rowWeights + (rows << 3);
+  const bounds = sums + (BINS << 5);
+  const found = bounds + (rows << 3);
   const rest = (found + (numOutliers << 1) + 31) & ~15;
-  memory.fill(sums, 0, BINS << 4);
+  for (let b = 0; b < BINS << 5; b += 16) v128.store(sums + b, i64x2.splat(0));
   for (let h = 0; h < kvHeads; h++) {
     farthest(x, rows, width, numOutliers, found, rest);
     const sparse = out + 8;
@@ -29,6 +28,7 @@ export function kvquantBins(x: usize, kvHeads: i32, rows: i32, width: i32, numOu
     const perUnit: f64 = <f64>unit > LEAST_SCALE ? 1 / <f64>unit : 0;
     out = sparse + OUTLIER_BYTES * numOutliers;
     let row = x;
+    let outlier = found;
     for (let r = 0; r < rows; r++) {
       const lo = rounded(<f64>load<f32>(bounds + (r << 3)) * perUnit);
       const hi = rounded(<f64>load<f32>(bounds + (r << 3), 4) * perUnit);
@@ -38,17 +38,22 @@ export function kvquantBins(x: usize, kvHeads: i32, rows: i32, width: i32, numOu
       const perBin: f64 = hi > lo ? (255 * perUnit) / (hi - lo) : 0;
       rowBins(row, width, perBin, 0.5 - lo * <f64>unit * perBin, bins);
       const weight = <i64>((hi - lo) * (hi - lo));
-      store<i64>(rowWeights + (r << 3), weight);
       addWeights(bins, width, weight, sums);
+      // Outliers have no level to ask for; their bin is the first.
+      for (const end = (r + 1) * width; outlier < found + (numOutliers << 1) && <i32>load<u16>(outlier) < end; outlier += 2) store<i64>(sums, load<i64>(sums) - weight);
       row += width << 2;
       bins += width;
     }
-    // They have no level to ask for; their bin is the first.
-    for (let i = 0; i < numOutliers; i++) store<i64>(sums, load<i64>(sums) - load<i64>(rowWeights + ((<i32>load<u16>(found + (i << 1)) / width) << 3)));
     x += values << 2;
   }
   v128.store(bins, i64x2.splat(0));
-  for (let b = 0; b < BINS << 3; b += 8) store<f64>(weights + b, <f64>(load<i64>(sums + b) + load<i64>(sums + b + (BINS << 3))));
+  // Whole numbers below 2^52: in the lowest bits of a double they are what that is beyond 2^52.
+  const whole = f64x2.splat(4503599627370496);
+  for (let b = sums; b < sums + (BINS << 3); b += 16) {
+    const sum = i64x2.add(i64x2.add(v128.load(b), v128.load(b, BINS << 3)), i64x2.add(v128.load(b, BINS << 4), v128.load(b, 3 * (BINS << 3))));
+    v128.store(weights, f64x2.sub(v128.or(sum, whole), whole));
+    weights += 16;
+  }
 }
 
 /** Index, uint16, and code of each; in its row it becomes NaN, which is neither below nor above anything. @returns their unit. */
@@ -82,24 +87,27 @@ function rowBins(x: usize, width: i32, perBin: f64, offset: f64, bins: usize): v
 /** 0 .. 255; of NaN 0. */
 @inline
 function binsOf(x: usize, factor: v128, offset: v128): v128 {
-  const v = v128.load(x);
-  const low = f64x2.floor(f64x2.add(f64x2.mul(lowDoubles(v), factor), offset));
-  const high = f64x2.floor(f64x2.add(f64x2.mul(highDoubles(v), factor), offset));
+  const low = f64x2.floor(f64x2.add(f64x2.mul(doublesAt(x), factor), offset));
+  const high = f64x2.floor(f64x2.add(f64x2.mul(doublesAt(x + 8), factor), offset));
   return bitsOf(f32x4.pmin(f32x4.pmax(f32x4.splat(0), floatsOf(low, high)), f32x4.splat(255)));
 }
 
 @inline
 function addWeights(bins: usize, width: i32, weight: i64, sums: usize): void {
   const end = bins + width;
-  for (; bins + 1 < end; bins += 2) {
-    const even = sums + (<usize>load<u8>(bins) << 3);
-    const odd = sums + (<usize>load<u8>(bins, 1) << 3);
-    store<i64>(even, load<i64>(even) + weight);
-    store<i64>(odd, load<i64>(odd, BINS << 3) + weight, BINS << 3);
+  for (const whole = bins + (width & ~3); bins < whole; bins += 4) {
+    const first = sums + (<usize>load<u8>(bins) << 3);
+    const second = sums + (<usize>load<u8>(bins, 1) << 3);
+    const third = sums + (<usize>load<u8>(bins, 2) << 3);
+    const fourth = sums + (<usize>load<u8>(bins, 3) << 3);
+    store<i64>(first, load<i64>(first) + weight);
+    store<i64>(second, load<i64>(second, BINS << 3) + weight, BINS << 3);
+    store<i64>(third, load<i64>(third, BINS << 4) + weight, BINS << 4);
+    store<i64>(fourth, load<i64>(fourth, 3 * (BINS << 3)) + weight, 3 * (BINS << 3));
   }
-  if (bins < end) {
-    const even = sums + (<usize>load<u8>(bins) << 3);
-    store<i64>(even, load<i64>(even) + weight);
+  for (; bins < end; bins++) {
+    const first = sums + (<usize>load<u8>(bins) << 3);
+    store<i64>(first, load<i64>(first) + weight);
   }
 }
 

@@ -14,7 +14,7 @@ export function nvfp4Encode(x: usize, rows: i32, width: i32, out: usize, largest
   let codes = scales + blocks;
   const toScale = f64x2.splat(<f64>tensorScale > LEAST_SCALE ? 1 / (6 * <f64>tensorScale) : 0);
   for (let b = 0; b < blocks; b += 4) {
-    const four = e4m3Codes(scaled(v128.load(largest + (b << 2)), toScale));
+    const four = e4m3Codes(scaled(largest + (b << 2), toScale));
     v128.store_lane<u32>(scales + b, bytesOf(four, four, four, four), 0);
   }
   let scale = scales;
@@ -34,7 +34,7 @@ export function nvfp4Encode(x: usize, rows: i32, width: i32, out: usize, largest
 
 @inline
 function codesOf(x: usize, inverse: v128): v128 {
-  return e2m1Codes(scaled(v128.load(x), inverse));
+  return e2m1Codes(scaled(x, inverse));
 }
 
 /** The largest magnitude of each block -> largest. @returns that of all. */

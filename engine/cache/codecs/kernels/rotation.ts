@@ -1,5 +1,5 @@
 /** unrotate.ts: the rotary embedding of keys. */
-import { floatsOf, highDoubles, lowDoubles } from './vectors';
+import { doublesAt, floatsOf } from './vectors';
 
 /**
  * x [kvHeads, headSize, n], in place; cosines and sines [headSize / 2, stride], of n tokens and up to three more. Products and sums are
@@ -25,14 +25,16 @@ export function rotate(x: usize, kvHeads: i32, headSize: i32, n: i32, cos: usize
 
 @inline
 function turn(low: usize, high: usize, cos: usize, sin: usize, sign: v128, n: i32): void {
-  const a = v128.load(low);
-  const b = v128.load(high);
-  const c = v128.load(cos);
-  const s = v128.load(sin);
-  const sinLow = f64x2.mul(lowDoubles(s), sign);
-  const sinHigh = f64x2.mul(highDoubles(s), sign);
-  const first = floatsOf(f64x2.sub(f64x2.mul(lowDoubles(a), lowDoubles(c)), f64x2.mul(lowDoubles(b), sinLow)), f64x2.sub(f64x2.mul(highDoubles(a), highDoubles(c)), f64x2.mul(highDoubles(b), sinHigh)));
-  const second = floatsOf(f64x2.add(f64x2.mul(lowDoubles(b), lowDoubles(c)), f64x2.mul(lowDoubles(a), sinLow)), f64x2.add(f64x2.mul(highDoubles(b), highDoubles(c)), f64x2.mul(highDoubles(a), sinHigh)));
+  const a = doublesAt(low);
+  const aRest = doublesAt(low + 8);
+  const b = doublesAt(high);
+  const bRest = doublesAt(high + 8);
+  const c = doublesAt(cos);
+  const cRest = doublesAt(cos + 8);
+  const s = f64x2.mul(doublesAt(sin), sign);
+  const sRest = f64x2.mul(doublesAt(sin + 8), sign);
+  const first = floatsOf(f64x2.sub(f64x2.mul(a, c), f64x2.mul(b, s)), f64x2.sub(f64x2.mul(aRest, cRest), f64x2.mul(bRest, sRest)));
+  const second = floatsOf(f64x2.add(f64x2.mul(b, c), f64x2.mul(a, s)), f64x2.add(f64x2.mul(bRest, cRest), f64x2.mul(aRest, sRest)));
   if (n >= 4) {
     v128.store(low, first);
     v128.store(high, second);

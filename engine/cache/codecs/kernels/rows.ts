@@ -3,7 +3,7 @@
  * all] of which n tokens are meant, floats [kvHeads, headSize, n], scales [kvHeads, all]. Products and quotients of scales are those
  * of doubles, rounded once.
  */
-import { LEAST_SCALE, largestOf, MAGNITUDE, ROUND, highDoubles, lowDoubles, storeScaled } from './vectors';
+import { doublesAt, LEAST_SCALE, largestOf, MAGNITUDE, ROUND, storeScaled } from './vectors';
 
 /** Writes up to 15 floats beyond x. */
 export function rowsToFloats(codes: usize, scales: usize, rows: i32, width: i32, x: usize): void {
@@ -40,9 +40,8 @@ export function floatsToRows(x: usize, rows: i32, width: i32, codes: usize, scal
 /** Four floats times doubles -> the nearest integers, in 32 bits. */
 @inline
 function nearest(x: usize, low: v128, high: v128): v128 {
-  const v = v128.load(x);
   const round = f64x2.splat(ROUND);
-  return v128.shuffle<i32>(f64x2.add(f64x2.mul(lowDoubles(v), low), round), f64x2.add(f64x2.mul(highDoubles(v), high), round), 0, 2, 4, 6);
+  return v128.shuffle<i32>(f64x2.add(f64x2.mul(doublesAt(x), low), round), f64x2.add(f64x2.mul(doublesAt(x + 8), high), round), 0, 2, 4, 6);
 }
 
 /** Writes up to 15 floats beyond x. */

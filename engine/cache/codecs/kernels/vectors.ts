@@ -9,6 +9,12 @@ export const MAGNITUDE: i32 = 0x7fffffff;
 /** A scale below this counts as 0. */
 export const LEAST_SCALE: f64 = 1e-38;
 
+/** Two floats in memory: it takes no step more than loading them. */
+@inline
+export function doublesAt(x: usize): v128 {
+  return f64x2.promote_low_f32x4(v128.load64_zero(x));
+}
+
 @inline
 export function lowDoubles(floats: v128): v128 {
   return f64x2.promote_low_f32x4(floats);
@@ -24,10 +30,10 @@ export function floatsOf(low: v128, high: v128): v128 {
   return v128.shuffle<i64>(f32x4.demote_f64x2_zero(low), f32x4.demote_f64x2_zero(high), 0, 2);
 }
 
-/** Four floats times two doubles that are alike, rounded once. */
+/** Four floats in memory times two doubles that are alike, rounded once. */
 @inline
-export function scaled(floats: v128, factor: v128): v128 {
-  return floatsOf(f64x2.mul(lowDoubles(floats), factor), f64x2.mul(highDoubles(floats), factor));
+export function scaled(x: usize, factor: v128): v128 {
+  return floatsOf(f64x2.mul(doublesAt(x), factor), f64x2.mul(doublesAt(x + 8), factor));
 }
 
 /** Integers of 0 .. 255 in floats -> in 32 bits. */
