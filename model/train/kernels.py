@@ -28,6 +28,24 @@ def load():
 
 LIBRARY = load()
 AVAILABLE = LIBRARY is not None
+# The logits of one call are the largest tensor by far: the same memory serves all calls, since fresh pages take longer than the product that fills them.
+SCRATCH = {}
+
+
+def scratch(rows, columns):
+    """Memory for bfloat16 [rows, columns] that holds until the next call."""
+    if (rows, columns) not in SCRATCH:
+        SCRATCH[rows, columns] = torch.empty(rows, columns, dtype=torch.bfloat16)
+    return SCRATCH[rows, columns]
+
+
+def keep_memory():
+    """What is freed stays with the process (glibc): large tensors otherwise come as fresh pages each time."""
+    TRIM_THRESHOLD, TOP_PAD, MMAP_MAX = -1, -2, -4
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        for option, value in ((MMAP_MAX, 0), (TRIM_THRESHOLD, 2**31 - 1), (TOP_PAD, 64 * 2**20)):
+            libc.mallopt(option, value)
 
 
 def call(f, tensors, *sizes):
@@ -88,7 +106,7 @@ def attend(q, k, v, first):
 def head(h: torch.Tensor, embed: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Weighted sum of the cross entropies of h [n, hidden] with the tied embedding [V, hidden], both bfloat16; its gradients for both."""
     h = h.contiguous()
-    logits, dh = h.new_empty(len(h), len(embed)), torch.empty_like(h)
+    logits, dh = scratch(len(h), len(embed)), torch.empty_like(h)
     losses = h.new_empty(len(h), dtype=torch.float32)
     for i in range(0, len(h), ROWS):
         part = logits[i:i + ROWS]
