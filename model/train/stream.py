@@ -1,6 +1,13 @@
 """Training sequences in an order that depends on how many were taken alone, so that a run goes on exactly where it stopped."""
 import os, re
 import numpy as np, torch
+from controls import EOT
+
+
+def document_starts(ids):
+    """Where the document begins that each position is in, int32 as ids: behind the last end of one. Parts of plain files have no end, and count to what follows."""
+    behind = np.where(ids[:, :-1] == EOT, np.arange(1, ids.shape[1]), 0)
+    return np.maximum.accumulate(np.pad(behind, ((0, 0), (1, 0))), 1).astype(np.int32)
 
 
 class Stream:
@@ -24,7 +31,7 @@ class Stream:
         self.order = np.random.default_rng([self.T, shard, epoch]).permutation(len(self.ids))
 
     def next(self):
-        """(inputs, targets, loss weights), each [B, T]."""
+        """(inputs, targets, loss weights, document starts), each [B, T]."""
         shard, epoch, i = self.state
         if i + self.B > len(self.order):
             left = [s for s in self._shards() if s > shard]
@@ -34,4 +41,4 @@ class Stream:
         k = np.sort(self.order[i:i + self.B])
         self.state = (shard, epoch, i + self.B)
         x = torch.from_numpy(self.ids[k].astype(np.int64))
-        return x[:, :-1].contiguous(), x[:, 1:].contiguous(), torch.from_numpy(self.w[k][:, 1:].astype(np.float32) / 4)
+        return x[:, :-1].contiguous(), x[:, 1:].contiguous(), torch.from_numpy(self.w[k][:, 1:].astype(np.float32) / 4), torch.from_numpy(document_starts(self.ids[k][:, :-1]))
