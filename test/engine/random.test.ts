@@ -11,7 +11,7 @@ import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
 import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import type { KvPrecision } from '../../engine/protocol.ts';
 import { fakeShape, VOCAB_SIZE } from './fakeRunner.ts';
-import { harness, numberDetokenizer } from './harness.ts';
+import { filesOf, harness, numberDetokenizer } from './harness.ts';
 import { runAlone } from './oracle.ts';
 import { CodedRows, tracedCodecs } from './tracedCodec.ts';
 import { below, driveWorkload, makeWorkload, type Outcome, seededRandom, type WorkItem } from './workload.ts';
@@ -175,11 +175,11 @@ test.each(['auto', 'int4-kivi', 'kvquant3', 'nvfp4'])('quiet moments between the
       if (tidying && (await tidying)) seen.tidied++;
       tidying = null;
       const blocks = [items[below(random, items.length)]!.promptIds];
-      if (random() < 0.3) tidying = engine.tidy(blocks);
+      if (random() < 0.3) tidying = engine.tidy(filesOf(blocks));
       else {
         for (let n = below(random, 4); n > 0; n--) {
           if (engine.hasWork()) seen.whileRunning++;
-          if (await engine.tidy(blocks)) seen.tidied++;
+          if (await engine.tidy(filesOf(blocks))) seen.tidied++;
           engine.checkIntegrity();
         }
       }

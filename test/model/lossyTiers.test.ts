@@ -166,17 +166,17 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'kvquant3'])('built-in model, %s: qu
     for (let n = below(random, 4); n > 0; n--) put();
     while (engine.hasWork()) {
       // What begins before a step, and ends in it.
-      const tidying = engine.tidy([block]);
+      const tidying = engine.tidy(filesOf([block]));
       await engine.step();
       await tidying;
-      if (await engine.tidy([block])) expect(engine.hasWork()).toBe(false);
+      if (await engine.tidy(filesOf([block]))) expect(engine.hasWork()).toBe(false);
       if (random() < 0.1) engine.setMaxBytes(bytes(2200 + below(random, 2000)));
       if (random() < 0.05) put();
       check();
     }
     clock.now += 100_000;
     for (let n = 2 + below(random, 12); n > 0; n--) {
-      const tidying = engine.tidy([block]);
+      const tidying = engine.tidy(filesOf([block]));
       // Somebody asks while it is at it.
       if (random() < 0.05) put();
       await tidying;

@@ -11,6 +11,7 @@ import path from 'node:path';
 import { codecNamed } from '../../../engine/cache/codecs/registry.ts';
 import { codecNames, compressionOf } from '../../../engine/cache/compression.ts';
 import { DiskTier } from '../../../engine/cache/disk/diskTier.ts';
+import type { Engine } from '../../../engine/engine.ts';
 import { kvShape } from '../../../engine/model/importModel.ts';
 import { RopeTable } from '../../../engine/model/rope.ts';
 import { EngineUnderTest } from '../engineUnderTest.ts';
@@ -65,15 +66,16 @@ class Scene {
     const { numFiles, fileTokens, revisits: numRevisits, anewEvery } = this.#options;
     const bench = this.#bench;
     const files = Array.from({ length: numFiles }, () => bench.tokens(fileTokens));
+    const kept = files.map((tokenIds, i) => ({ path: `${i}`, tokenIds }));
     const written: number[] = [];
-    for (const file of files) {
+    for (const [i, file] of files.entries()) {
       const read = bench.add([...file], 0, 'idle', false, [[0, file.length]]);
       await bench.pretend(() => read.finished);
       const start = performance.now();
-      while (await bench.engine.save([{ path: '', tokenIds: file }]));
+      while (await bench.engine.save([kept[i]!]));
       written.push(performance.now() - start);
       this.#weigh();
-      await this.#pause(LONG_PAUSE_MS, files);
+      await this.#pause(LONG_PAUSE_MS, kept);
     }
     log(`${numFiles} files are read, ${this.#disk.numSegments} segments of ${short(this.#disk.bytes / 1e6)} MB on disk`);
     const anew: number[] = [];
@@ -88,7 +90,7 @@ class Scene {
       const file = files[Math.floor(numFiles * bench.random() ** SKEW)]!;
       const { tier, codecs } = bench.engine.describe(file);
       revisits.push({ tier, codecs, ...(await this.#ask(file)) });
-      await this.#pause(bench.random() < 1 / 3 ? LONG_PAUSE_MS : SHORT_PAUSE_MS, files);
+      await this.#pause(bench.random() < 1 / 3 ? LONG_PAUSE_MS : SHORT_PAUSE_MS, kept);
     }
     return { setting: this.#setting, peakBytes: this.#peakBytes, diskBytes: this.#disk.bytes, anew: figure(anew), written: figure(written), revisits };
   }
@@ -104,7 +106,7 @@ class Scene {
   }
 
   /** Nobody asks for so long, and what can be done meanwhile is. */
-  async #pause(ms: number, files: readonly number[][]): Promise<void> {
+  async #pause(ms: number, files: Parameters<Engine['tidy']>[0]): Promise<void> {
     if (this.#setting === null) return;
     this.#aheadMs += ms;
     while (await this.#bench.engine.tidy(files)) this.#weigh();
