@@ -72,7 +72,7 @@ export class ModelFolder {
       if (!isFolder) throw invalid(`${dir} is not a folder; a model is a folder with config.json, safetensors weights and tokenizer.json.`);
     } catch (error) {
       if (error instanceof RequestError) throw error;
-      throw invalid(`The model folder ${dir} cannot be opened: ${reasonOf(error)}.`);
+      throw invalid(`The model folder ${dir} cannot be opened: ${isMissing(error) ? 'there is no such folder' : reasonOf(error)}.`);
     }
     return new ModelFolder(dir, root);
   }

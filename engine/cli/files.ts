@@ -18,8 +18,25 @@ export class FileError extends RequestError {
   }
 }
 
-/** Its text, without a byte order mark. @param streams whether it may be a pipe, such as /dev/stdin. @throws FileError */
+/** Its text, without a byte order mark; that there are bytes in it which are none is said. @param streams whether it may be a pipe, such as /dev/stdin. @throws FileError */
 export async function readTextFile(path: string, largest = LARGEST_FILE_BYTES, streams = false): Promise<string> {
+  const { text, encoding, isWhole } = await readText(path, largest, streams);
+  if (!isWhole) process.stderr.write(`note: ${path}: not all of it is ${encoding.toUpperCase()}; what is not is read as \ufffd\n`);
+  return text;
+}
+
+/** Whether it can be read, before it is. @throws FileError */
+export async function checkTextFile(path: string): Promise<void> {
+  await readText(path, LARGEST_FILE_BYTES, false);
+}
+
+interface FileText {
+  text: string;
+  encoding: string;
+  isWhole: boolean;
+}
+
+async function readText(path: string, largest: number, streams: boolean): Promise<FileText> {
   let bytes: Buffer;
   try {
     const info = await stat(path);
@@ -30,15 +47,19 @@ export async function readTextFile(path: string, largest = LARGEST_FILE_BYTES, s
   } catch (error) {
     throw error instanceof FileError ? error : new FileError(path, whyNot(error), 'that cannot be read');
   }
-  const text = textOf(bytes);
-  if (text.includes('\0')) throw new FileError(path, 'is a binary file', 'binary');
-  return text;
+  const read = textOf(bytes);
+  if (read.text.includes('\0')) throw new FileError(path, 'is a binary file', 'binary');
+  return read;
 }
 
 /** UTF-8, or UTF-16 where a byte order mark says so: shells of Windows write that. */
-function textOf(bytes: Buffer): string {
+function textOf(bytes: Buffer): FileText {
   const encoding = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : 'utf-8';
-  return new TextDecoder(encoding).decode(bytes);
+  try {
+    return { text: new TextDecoder(encoding, { fatal: true }).decode(bytes), encoding, isWhole: true };
+  } catch {
+    return { text: new TextDecoder(encoding).decode(bytes), encoding, isWhole: false };
+  }
 }
 
 /** What the system says of a file, in words. */

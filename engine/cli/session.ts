@@ -3,7 +3,7 @@ import { rename, rm, stat, writeFile } from 'node:fs/promises';
 import { RequestError } from '../errors.ts';
 import { type Chunk, Client, type GenerateOptions } from './client.ts';
 import { makeFolders } from '../makeFolders.ts';
-import { FileError, readTextFile, whyNot } from './files.ts';
+import { checkTextFile, FileError, whyNot } from './files.ts';
 import { type CommandLine, loadOptionsOf, samplingOf, text, texts } from './options.ts';
 import { doneLine, footer, log, printJson } from './output.ts';
 import { withRemedy } from './remedy.ts';
@@ -16,7 +16,7 @@ export async function withClient<T>(line: CommandLine, work: (client: Client, mo
     const options = loadOptionsOf(line);
     const [metrics, trace] = [text(line, 'metrics'), text(line, 'trace')];
     // Not found out when the model is loaded, nor when all the work is done.
-    for (const file of [text(line, 'file'), ...texts(line, 'file'), ...texts(line, 'beside')]) if (file !== undefined) await readTextFile(file);
+    for (const file of [text(line, 'file'), ...texts(line, 'file'), ...texts(line, 'beside')]) if (file !== undefined) await checkTextFile(file);
     await checkFolder('--cache-dir', options.cacheDir);
     if (options.disk) await checkFolder('--keep', options.disk.dir, 0o700);
     for (const file of [metrics, trace]) if (file !== undefined) await checkWritable(file);

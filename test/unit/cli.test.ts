@@ -219,6 +219,9 @@ describe('the program', () => {
       [['inspect', 'test/fixtures/unsupported/gemma3-config-only'], 'gemma3_text'],
       [['inspect', 'Qwen/Qwen3-0.6B'], '`hf download Qwen/Qwen3-0.6B` fetches it'],
       [['inspect', gguf], 'GGUF is not supported'],
+      [['inspect', 'nowhere'], 'The model folder nowhere cannot be opened: there is no such folder.'],
+      [['inspect', join('docs', 'performance.md', 'model')], 'cannot be opened: there is no such folder.'],
+      [['inspect', 'package.json'], 'package.json is not a folder; a model is a folder with config.json'],
       [['eval', '--text', binary], 'is a binary file'],
       [['eval', '--text', temporary], 'is a folder; a file is needed'],
       [['generate', '--prompt', 'x', '--metrics', temporary], 'is a folder; a file is needed'],
@@ -333,6 +336,19 @@ describe('the program', () => {
     }
     writeFileSync(file, Buffer.from('export class Wide {}\n', 'utf16le'));
     expect(run('chat', '--file', file, '--message', 'x').stderr).toContain('is a binary file');
+  });
+
+  test('what is not UTF-8 is said, once, and the rest of the text is read', () => {
+    const file = join(temporary, 'latin.ts');
+    for (const [bytes, encoding] of [[Buffer.from('// ação\nexport class Wide {}\n', 'latin1'), 'UTF-8'], [Buffer.from([...Buffer.from('\uFEFFexport class Wide {}\n', 'utf16le'), 0x61]), 'UTF-16LE']] as const) {
+      writeFileSync(file, bytes);
+      const { stdout, stderr } = run('chat', '--file', file, '--message', 'Which classes are defined?');
+      expect(stdout).toContain('`Wide`');
+      expect(stderr).toBe(`note: ${file}: not all of it is ${encoding}; what is not is read as \uFFFD\nno model was asked\n`);
+    }
+    // A text may have that sign.
+    writeFileSync(file, '// \uFFFD\nexport class Wide {}\n');
+    expect(run('chat', '--file', file, '--message', 'Which classes are defined?').stderr).toBe('no model was asked\n');
   });
 
   test.runIf(process.platform === 'linux')('an answer that cannot be written is one line and status 1', () => {
