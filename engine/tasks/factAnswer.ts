@@ -29,8 +29,8 @@ export function factAnswer(asked: FactQuestion, facts: Facts, text: string, path
   if (isList(kind)) return asFarAsRead(facts, listAnswer(kind, facts, language), facts.definitions.filter((definition) => definition.kind === KIND_OF[kind]).length, language);
   const absent = [owner, name, question.parameter].find((each) => each !== undefined && each !== '' && !occurs(text, each));
   if (absent !== undefined) {
-    // What comes before a dot may be something of the language, and what it does or returns is known to many.
-    if (question.dotted && (absent === owner || ((kind === 'does' || kind === 'returned') && !facts.definitions.some((definition) => definition.name === owner)))) return undefined;
+    // What comes before a dot may be something of the language, and what that has is known to many.
+    if (question.dotted && (absent === owner || (kind !== 'where' && kind !== 'exists' && !facts.definitions.some((definition) => definition.name === owner)))) return undefined;
     // A word without marks may be none of a program; one that is said to be a class may be written with a capital.
     return question.sure || (question.ofKind !== undefined && writtenLike(absent, facts)) ? missing(absent, facts, path, language) : undefined;
   }
@@ -180,10 +180,13 @@ function asFarAsRead({ broken }: Facts, list: string | undefined, found: number,
 }
 
 const isOwn = ({ local, owner }: Definition): boolean => !local && owner === undefined;
-/** Of each name the first one. */
+/** Of each name the first one; inside others there may be more, in each one. */
 function firsts(some: readonly Definition[]): Definition[] {
   const seen = new Set<string>();
-  return some.filter(({ name }) => !seen.has(name) && seen.add(name));
+  return some.filter(({ name, functionAt = '', ownerAt = '' }) => {
+    const key = `${name} ${functionAt} ${ownerAt}`;
+    return !seen.has(key) && seen.add(key);
+  });
 }
 
 const placesOf = (some: readonly Definition[], language: QuestionLanguage): string => firstOf(some.map(({ name, line }) => `${quoted(name)} (${WORDS[language].line} ${line})`), language);

@@ -67,8 +67,12 @@ function answerOf(question: FactQuestion, { lf, path }: SourceDocument, facts: F
   const why: Nothing | undefined = lf.trim() === '' ? 'empty' : facts?.blank ? 'comments' : undefined;
   if (why === undefined) return facts && factAnswer(question, facts, lf, path);
   const { kind, language } = question;
+  if (mayBeElsewhere(question)) return undefined;
   return WORDS[language].nothing(quoted(path), why, kind === 'imports' ? 'imports' : kind.startsWith('export') ? 'exports' : 'defines');
 }
+
+/** Asked of a language or a library, or of anything: "explain recursion". */
+const mayBeElsewhere = ({ kind, name, dotted, ofKind }: FactQuestion): boolean => dotted === true || (kind === 'does' && ofKind === undefined && /^\p{L}+$/u.test(name) && !/\p{Ll}\p{Lu}/u.test(name));
 
 /** Those that define what the question names, as it is written there or else in another case. */
 function definingFiles({ name, owner }: FactQuestion, documents: readonly SourceDocument[], factsOf: FactsOf): readonly SourceDocument[] {

@@ -62,7 +62,7 @@ const escaped = (name: string): string => name.replace(/[.*+?^${}()|[\]\\]/g, '\
 /** @param message of a user. @param paths of the only files that it can be about. Undefined for what is no such question, or not surely. */
 export function factQuestion(message: string, ...paths: readonly string[]): FactQuestion | undefined {
   // Longer ones say more than that.
-  if (message.length > 200) return undefined;
+  if (message.length > 200 || GENERAL.test(message) || TAKEN.test(message)) return undefined;
   const files = paths.flatMap((path) => [fileOf(path), path]);
   for (const language of LANGUAGES) {
     const said = bare(paths.length > 1 ? asOfOne(message, language) : message, language, files);
@@ -75,6 +75,11 @@ export function factQuestion(message: string, ...paths: readonly string[]): Fact
   }
   return undefined;
 }
+
+/** "What are functions?": of any language. */
+const GENERAL = /(?<!\p{L})(?:what are|que são) \p{L}+[\s?.!]*$/iu;
+/** What one file takes from another, or others from it. */
+const TAKEN = /(?<!\p{L}|be )(?:import(?:ed)?|required?) from |(?<!\p{L})(?:importam?|importad[oa]s?|requer) d(?:[aeo]s?|este|esse) /iu;
 
 /** Without what is said around a question, without the files that it is about. */
 function bare(message: string, language: QuestionLanguage, files: readonly string[]): string {

@@ -48,6 +48,8 @@ export interface Definition {
   /** Where it begins in the text, and where what it is a member of does, which tells two of one name apart. */
   at?: number;
   ownerAt?: number;
+  /** Where the innermost function around begins. */
+  functionAt?: number;
   /** What it is assigned to has a type of its own. */
   annotated?: true;
 }
@@ -159,6 +161,7 @@ function definition(node: Node, name: Node, place: Place, reading: Reading): Def
   const found: Definition = { kind, name: called, local: place.local, ...whereIs(name, reading.lines), broken: isBroken(place, parts), brokenInside: node.hasError, at: about.startIndex, doc: docOf(node, place, reading) };
   if (owner !== undefined) found.owner = owner;
   if (on === undefined && place.ownerAt !== undefined) found.ownerAt = place.ownerAt;
+  if (place.functionAt !== undefined) found.functionAt = place.functionAt;
   if (about !== node && node.childForFieldName('type')) found.annotated = true;
   return described(found, about, place, reading);
 }

@@ -41,6 +41,14 @@ describe('a file without code', () => {
     ['Quais funções este arquivo define?', COMMENTS, '`src/a.ts` só tem comentários: não define nada.'],
     // The comments may say it.
     ['What is this file for?', COMMENTS, undefined],
+    // Of a language or a library, or of anything.
+    ['explain recursion', '', undefined],
+    ['Explique recursão', COMMENTS, undefined],
+    ['what is React for?', '', undefined],
+    ['what does Array.prototype.flat do?', '', undefined],
+    ['what parameters does Math.max take?', '', undefined],
+    ['what does parseFile do?', '', '`src/a.ts` is empty: it defines nothing.'],
+    ['what does the function parse do?', '', '`src/a.ts` is empty: it defines nothing.'],
   ])('%s', async (question, text, expected) => expect(await askFact(question, text, 'src/a.ts')).toBe(expected));
 
   it('in Python, and in a language without facts', async () => {
@@ -156,6 +164,11 @@ describe('of several files', () => {
     ['what parameters does push take?', '`lib/b.js`: `push` takes `item` (line 3).'],
     ['where is rowstore defined', '`src/a.ts`: `RowStore` is defined in line 8: `export class RowStore extends Base {`.'],
     ['what does this do?', undefined],
+    // What one takes from another, or others from it.
+    ['What does a.ts import from b.js?', undefined],
+    ['What is imported from b.js?', undefined],
+    ['o que é importado de b.js?', undefined],
+    ['what can be imported from a.ts?', 'This file exports `parseFile` (line 4), `RowStore` (line 8) and `Total` (line 11).'],
   ])('%s', async (question, expected) => expect(await askFiles(question, FILES)).toBe(expected));
 
   it('what none of them has, and what one of them leaves open', async () => {

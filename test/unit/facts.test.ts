@@ -301,6 +301,7 @@ test('other languages and longer texts have no facts', async () => {
 });
 
 test.each([
+  'What are functions?', 'what are types', 'Please, what are imports?', 'What are variables?', 'Que são classes?', 'What is imported from `src/a.ts`?', 'What does it import from a.ts?', 'o que é importado de a.ts?', 'O que este arquivo importa de a.ts?',
   'Which functions?', 'What are the members of `Store`?', 'Quais são os membros de `Store`?', 'What are the imports used for?', 'Which methods does `C` inherit?', 'What functions call `f`?', 'Which function takes `p`?', 'What types does `f` take?', 'Does this file import React?', 'where is line 5', 'Which functions does this file call?', 'Which functions are unused?', 'Quais funções estão erradas?', 'Which classes does this file use?', 'What are the functions for?', 'Which functions does this file define and why?', 'Which functions should I test?', 'Quais funções devo testar?', 'What does this file do?', 'Where is it defined?', 'What parameters should I pass to `f` to sort it?',
   'Where is `foo` defined and why?', 'What is the type of `x`?', 'What does this function take?', 'Which methods does this class have?', 'Explain the parameters of `f`', 'Where is other.ts defined?',
   'Which modules does this file import from the network?', 'Where is `foo` defined? And `bar`?', 'Add a parameter to `f`', 'Qual é o tipo disso?', `Where is \`${'x'.repeat(300)}\` defined?`, '',
@@ -354,6 +355,13 @@ test('only of the files that are there, and of the last turn', () => {
   expect(factAsked([asked, { role: 'assistant', content: 'Here.' }, { role: 'user', content: 'Why?' }], [a!])).toBeUndefined();
 });
 
+test('inside others there may be one of the same name in each', async () => {
+  const script = 'function a() {\n  function each(x: string): void;\n  function each(x) {}\n}\nfunction b() {\n  function each() {}\n}\n';
+  expect(await askFact('Which functions are defined?', script, 'a.ts')).toBe('This file defines the functions `a` (line 1) and `b` (line 5). Inside others it defines `each` (line 2) and `each` (line 6).');
+  const python = 'class A:\n    class Meta: pass\nclass B:\n    class Meta: pass\n';
+  expect(await askFact('Which classes are defined?', python, 'a.py')).toBe('This file defines the classes `A` (line 1) and `B` (line 3). Inside others it defines `Meta` (line 2) and `Meta` (line 4).');
+});
+
 describe('what is not there, not surely meant, or somebody else\'s', () => {
   const TEXT = `export * from './legacy';
 import { used } from './used';
@@ -362,6 +370,7 @@ export const registry = { Store: { destroy() {} } };
 class Retry { retries = 3; constructor(retries: number, times: number) { const timeout = 5; } }
 interface Opt { timeout?: number; run: () => void }
 const typed: (a: string) => number = (a) => 1;
+new Map();
 `;
   it.each([
     ['what methods does Store have?', '`Store` has the method `save` (from line 3).'],
@@ -373,6 +382,9 @@ const typed: (a: string) => number = (a) => 1;
     ['does this file contain GitHub', undefined],
     ['does this file contain `GitHub`', 'There is no `GitHub` in `src/a.ts`.'],
     ['what parameters does JSON.parse take', undefined],
+    // What the file uses it does not define.
+    ['what parameters does Map.groupBy take', undefined],
+    ['where is Map.groupBy', 'There is no `groupBy` in `src/a.ts`.'],
     ['what parameters does Store.parse take', 'There is no `parse` in `src/a.ts`.'],
     ['what is the return type of typed', undefined],
     ['where is the variable timeout', undefined],
