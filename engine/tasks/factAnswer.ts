@@ -4,7 +4,7 @@
  */
 import type { Import } from '../text/factImports.ts';
 import type { Definition, Facts, Parameter } from '../text/facts.ts';
-import { exportsAnswer, KIND_OF } from './factExported.ts';
+import { exportsAnswer, KIND_OF, passedAnswer } from './factExported.ts';
 import { isExport, isList, type ListKind, type QuestionLanguage } from './factPatterns.ts';
 import { purposeAnswer } from './factPurpose.ts';
 import type { FactQuestion } from './factQuestion.ts';
@@ -26,7 +26,7 @@ export function factAnswer(asked: FactQuestion, facts: Facts, text: string, path
   if (kind === 'imports') return asFarAsRead(facts, importsAnswer(facts, path, language), facts.imports.length + facts.reexports.length, language);
   if (kind === 'defines') return asFarAsRead(facts, definesAnswer(facts, language), facts.definitions.filter(isOwn).length, language);
   if (isExport(kind)) return exportsAnswer(kind, facts, text, path, language);
-  if (isList(kind)) return asFarAsRead(facts, listAnswer(kind, facts, language), facts.definitions.filter((definition) => definition.kind === KIND_OF[kind]).length, language);
+  if (isList(kind)) return asFarAsRead(facts, listAnswer(kind, facts, language), facts.definitions.filter((definition) => isOfKind(definition, kind)).length, language);
   const absent = [owner, name, question.parameter].find((each) => each !== undefined && each !== '' && !occurs(text, each));
   if (absent !== undefined) {
     // What comes before a dot may be something of the language, and what that has is known to many.
@@ -34,6 +34,7 @@ export function factAnswer(asked: FactQuestion, facts: Facts, text: string, path
     // A word without marks may be none of a program; one that is said to be a class may be written with a capital.
     return question.sure || (question.ofKind !== undefined && writtenLike(absent, facts)) ? missing(absent, facts, path, language) : undefined;
   }
+  if (kind === 'passed') return owner === undefined ? passedAnswer(name, facts, text, language) : undefined;
   if (name === '') return defaultsAnswer(question, facts, text);
   const called = facts.definitions.filter((definition) => definition.name === name && (owner === undefined || definition.owner === owner));
   const from = owner === undefined ? facts.imports.filter(({ names }) => names.includes(name)) : [];
@@ -189,14 +190,18 @@ function firsts(some: readonly Definition[]): Definition[] {
   });
 }
 
+/** What a variable holds is what it is, and a variable, too. */
+const isOfKind = ({ kind, owner, held }: Definition, asked: ListKind): boolean => (asked === 'variables' ? owner === undefined && (kind === 'value' || held === true) : kind === KIND_OF[asked]);
+
 const placesOf = (some: readonly Definition[], language: QuestionLanguage): string => firstOf(some.map(({ name, line }) => `${quoted(name)} (${WORDS[language].line} ${line})`), language);
 
-/** What stands inside a function or a class is named apart: nobody can use it from elsewhere by that name. */
+/** What stands inside a function or a class is named apart: nobody can use it from elsewhere by that name. Of variables such are not read. */
 function listAnswer(kind: ListKind, { definitions }: Facts, language: QuestionLanguage): string {
-  const all = definitions.filter((definition) => definition.kind === KIND_OF[kind]);
+  const all = definitions.filter((definition) => isOfKind(definition, kind));
   const own = firsts(all.filter(isOwn));
   const inside = firsts(all.filter((definition) => !isOwn(definition)));
-  const { defines, inside: within } = WORDS[language];
+  const { defines, inside: within, others } = WORDS[language];
+  if (kind === 'variables') return `${defines(kind, own.length, placesOf(own, language))} ${others}`;
   return [defines(kind, own.length, placesOf(own, language)), ...(inside.length ? [within(placesOf(inside, language))] : [])].join(' ');
 }
 
@@ -210,7 +215,7 @@ function definesAnswer({ definitions }: Facts, language: QuestionLanguage): stri
   return WORDS[language].definesAll(lists);
 }
 
-const DEFINED = [['classes', 'class'], ['functions', 'function'], ['types', 'type'], ['namespaces', 'namespace'], ['values', 'value']] as const;
+const DEFINED = [['classes', 'class'], ['functions', 'function'], ['types', 'type'], ['namespaces', 'namespace'], ['variables', 'value']] as const;
 
 function whereAnswer(called: readonly Definition[], from: readonly Import[], name: string, language: QuestionLanguage): string {
   const words = WORDS[language];

@@ -1,21 +1,19 @@
-/** What a file exports, all of it or one kind, with the lines; of Python by the rule that says it. What the file leaves open is said to be so. Pure. */
+/** What a file exports, all of it, one kind or one name, with the lines; of Python by the rule that says it. What the file leaves open is said to be so. Pure. */
 import type { Exported } from '../text/factExports.ts';
 import type { Definition, Facts } from '../text/facts.ts';
-import type { ExportKind, ListKind, QuestionLanguage } from './factPatterns.ts';
-import { firstOf, quoted, WORDS } from './factWords.ts';
+import type { ExportedList, ExportKind, QuestionLanguage } from './factPatterns.ts';
+import { type ExportRule, firstOf, quoted, WORDS } from './factWords.ts';
 
-export const KIND_OF: Readonly<Record<ListKind, Definition['kind']>> = { classes: 'class', functions: 'function', types: 'type' };
+export const KIND_OF: Readonly<Record<ExportedList, Definition['kind']>> = { classes: 'class', functions: 'function', types: 'type' };
 
 /** @param path as the answer names the file. Undefined where a list may be short of something. */
-export function exportsAnswer(asked: ExportKind, { exports, definitions, broken }: Facts, text: string, path: string, language: QuestionLanguage): string | undefined {
-  const { passedOn, isPython, listLine, unclear } = exports;
+export function exportsAnswer(asked: ExportKind, facts: Facts, text: string, path: string, language: QuestionLanguage): string | undefined {
+  const { passedOn, isPython } = facts.exports;
   const words = WORDS[language];
-  const own = definitions.filter(({ local, owner }) => !local && owner === undefined);
-  const byName = isPython && listLine === undefined;
-  const all = byName ? publicNames(own) : isPython ? exports.named.map((each) => ({ ...each, line: own.find(({ name }) => name === each.name)?.line ?? 0 })) : exports.named;
-  if (broken || unclear) return undefined;
-  // Said somewhere, and not read.
-  if ((byName && text.includes('__all__')) || (!isPython && all.length === 0 && /\bexports\b/.test(text))) return undefined;
+  const own = facts.definitions.filter(isOwn);
+  const read = exported(facts, text);
+  if (!read) return undefined;
+  const { all, rule } = read;
   const whole = all.find(({ as }) => as === 'whole');
   const named = all.filter(({ as }) => as !== 'whole');
   const item = ({ name, local, line, module, as }: Exported): string => {
@@ -25,7 +23,6 @@ export function exportsAnswer(asked: ExportKind, { exports, definitions, broken 
   const list = (some: readonly Exported[]): string => firstOf(some.map(item), language);
   const wholeSentence = whole ? [words.whole(whole.local === undefined ? undefined : quoted(whole.local), whole.kind, whole.line)] : [];
   const passes = passedOn.length ? [words.passesOn([...new Set(passedOn.map(({ module }) => module))], passedOn.map(({ line }) => line))] : [];
-  const rule = byName ? 'names' : (listLine ?? 'statements');
   if (asked === 'exported default') {
     const defaults = named.filter(({ as }) => as === 'default');
     if (isPython) return undefined;
@@ -37,7 +34,7 @@ export function exportsAnswer(asked: ExportKind, { exports, definitions, broken 
   }
   if (all.length + passedOn.length === 0 && !isPython) return words.noExports(quoted(path));
   const kindOf = ({ kind, module, local, name }: Exported): Definition['kind'] | undefined => (module === undefined ? (kind ?? own.find((each) => each.name === (local ?? name))?.kind) : undefined);
-  const listed = asked.slice('exported '.length) as ListKind;
+  const listed = asked.slice('exported '.length) as ExportedList;
   const ofKind = named.filter((each) => kindOf(each) === KIND_OF[listed]);
   const unknown = named.filter((each) => kindOf(each) === undefined);
   const isWhole = whole !== undefined && kindOf(whole) === KIND_OF[listed];
@@ -48,6 +45,44 @@ export function exportsAnswer(asked: ExportKind, { exports, definitions, broken 
     ...passes,
   ].join(' ');
 }
+
+const isOwn = ({ local, owner }: Definition): boolean => !local && owner === undefined;
+
+/** All that is exported, and by what it is; undefined where that may be short of something. */
+function exported({ exports, definitions, broken }: Facts, text: string): { all: Exported[]; rule: ExportRule } | undefined {
+  const { isPython, listLine, unclear, named } = exports;
+  if (broken || unclear) return undefined;
+  const own = definitions.filter(isOwn);
+  const byName = isPython && listLine === undefined;
+  const all = byName ? publicNames(own) : isPython ? named.map((each) => ({ ...each, line: own.find(({ name }) => name === each.name)?.line ?? 0 })) : named;
+  // Said somewhere, and not read.
+  if ((byName && text.includes('__all__')) || (!isPython && all.length === 0 && /\bexports\b/.test(text))) return undefined;
+  return { all, rule: byName ? 'names' : (listLine ?? 'statements') };
+}
+
+/** Whether something is exported that is called so. Undefined where that is not settled, of members for instance. */
+export function passedAnswer(name: string, facts: Facts, text: string, language: QuestionLanguage): string | undefined {
+  const { definitions, imports, exports } = facts;
+  const words = WORDS[language];
+  const read = exported(facts, text);
+  // A default has no name.
+  if (!read || name === 'default') return undefined;
+  const { all, rule } = read;
+  const found = all.filter((each) => each.name === name || (each.local === name && each.module === undefined));
+  if (found.length > 0) {
+    const items = found.map(({ name: to, local, line, module, as }) => {
+      const n = as === 'default' ? words.asDefault(quoted(local ?? name)) : as === 'whole' || local === undefined || local === to || module !== undefined ? quoted(to || name) : words.as(quoted(local), quoted(to));
+      return `${module === undefined ? n : words.from(n, quoted(module))}${line > 0 ? ` (${words.line} ${line})` : ''}`;
+    });
+    return answered(words.yes, words.exports(rule, undefined, items.length, firstOf(items, language)));
+  }
+  const line = (definitions.find((each) => each.name === name && each.owner === undefined) ?? imports.find(({ names }) => names.includes(name)))?.line;
+  // What a namespace exports is exported in a way; a public name is a matter of custom in Python.
+  if (line === undefined || rule === 'names' || exports.passedOn.length > 0 || definitions.some(({ kind }) => kind === 'namespace')) return undefined;
+  return answered(words.no, words.notExported(quoted(name), rule, line));
+}
+
+const answered = (word: string, sentence: string): string => `${word}: ${sentence.charAt(0).toLowerCase()}${sentence.slice(1)}`;
 
 /** Without a list, in Python: what does not begin with a low line. */
 function publicNames(own: readonly Definition[]): Exported[] {

@@ -8,7 +8,7 @@ import type { Facts } from '../text/facts.ts';
 import { SourceDocument, shortPath } from '../text/sourceDocument.ts';
 import { emptyAnswer } from './emptyFiles.ts';
 import { factAnswer } from './factAnswer.ts';
-import { isOfFile } from './factPatterns.ts';
+import { isExport, isOfFile } from './factPatterns.ts';
 import { type FactQuestion, factAsked } from './factQuestion.ts';
 import { type Nothing, quoted, WORDS } from './factWords.ts';
 import type { KnownAnswer } from './preparedRequest.ts';
@@ -34,7 +34,7 @@ export function askedOfFiles(messages: readonly ChatMessage[], docs: readonly So
       documents: asked.documents,
       answer: (documents, factsOf) => {
         const text = answerOfFiles(asked.question, documents, factsOf);
-        return text === undefined ? undefined : { text, note: noteOf(documents) };
+        return text === undefined ? undefined : { text, note: asked.question.kind === 'lines' ? t('not written by the model') : noteOf(documents) };
       },
     };
   }
@@ -64,11 +64,12 @@ function answerOfFiles(question: FactQuestion, documents: readonly SourceDocumen
 }
 
 function answerOf(question: FactQuestion, { lf, path }: SourceDocument, facts: Facts | undefined): string | undefined {
+  if (question.kind === 'lines') return WORDS[question.language].lines(lf === '' ? 0 : lf.replace(/\n$/, '').split('\n').length);
   const why: Nothing | undefined = lf.trim() === '' ? 'empty' : facts?.blank ? 'comments' : undefined;
   if (why === undefined) return facts && factAnswer(question, facts, lf, path);
   const { kind, language } = question;
   if (mayBeElsewhere(question)) return undefined;
-  return WORDS[language].nothing(quoted(path), why, kind === 'imports' ? 'imports' : kind.startsWith('export') ? 'exports' : 'defines');
+  return WORDS[language].nothing(quoted(path), why, kind === 'imports' ? 'imports' : kind === 'passed' || isExport(kind) ? 'exports' : 'defines');
 }
 
 /** Asked of a language or a library, or of anything: "explain recursion". */

@@ -7,17 +7,18 @@ export const LANGUAGES = ['en', 'pt'] as const;
 export type QuestionLanguage = (typeof LANGUAGES)[number];
 
 const LIST_KINDS = ['classes', 'functions', 'types'] as const;
-/** Of what one file defines, or exports. */
-export type ListKind = (typeof LIST_KINDS)[number];
-export type ExportKind = 'exports' | `exported ${ListKind | 'default'}`;
+export type ExportedList = (typeof LIST_KINDS)[number];
+/** Of what one file defines. */
+export type ListKind = ExportedList | 'variables';
+export type ExportKind = 'exports' | `exported ${ExportedList | 'default'}`;
 
-/** `defines`: all that the file does; `returns`: the type that is declared; `returned`: whatever can be said of what comes back; `does`: what its comment says. */
-export type FactKind = 'imports' | 'defines' | ListKind | ExportKind | 'members' | 'parameters' | 'type' | 'default' | 'returns' | 'returned' | 'does' | 'base' | 'owner' | 'where' | 'exists';
+/** `defines`: all that the file does; `returns`: the type that is declared; `returned`: whatever can be said of what comes back; `does`: what its comment says; `passed`: whether it is exported. */
+export type FactKind = 'imports' | 'defines' | 'lines' | ListKind | ExportKind | 'members' | 'parameters' | 'type' | 'default' | 'returns' | 'returned' | 'does' | 'base' | 'owner' | 'where' | 'exists' | 'passed';
 
-export const isList = (kind: FactKind): kind is ListKind => LIST_KINDS.some((each) => each === kind);
+export const isList = (kind: FactKind): kind is ListKind => kind === 'variables' || LIST_KINDS.some((each) => each === kind);
 export const isExport = (kind: FactKind): kind is ExportKind => kind.startsWith('export');
 /** Of a file as a whole: there is no name in the question. */
-export const isOfFile = (kind: FactKind): boolean => kind === 'imports' || kind === 'defines' || isList(kind) || isExport(kind);
+export const isOfFile = (kind: FactKind): boolean => kind === 'imports' || kind === 'defines' || kind === 'lines' || isList(kind) || isExport(kind);
 
 /** Marked, or a word: which words are none is asked of the file. */
 const NAME = String.raw`(?:\x60[^\x60\s]+\x60|'[\w$.#]+'|"[\w$.#]+"|(?:\.\.\.|\*{1,2})?[\p{L}_$#][\p{L}\w$.#]*(?:\(\))?)`;
@@ -50,9 +51,14 @@ const PATTERNS: Readonly<Record<QuestionLanguage, readonly (readonly [FactKind, 
       [`exported ${kind}`, `(?:what|which|how many) ${kind} (?:(?:does|do) )?${FILE.en} exports?`] as const,
       [`exported ${kind}`, `(?:what|which|how many)(?: of (?:the|its))? ${kind} (?:is|are|gets?) exported(?: by ${FILE.en})?`] as const,
       [`exported ${kind}`, `(?:what|which)(?: are)?(?: all)?(?: the)? exported ${kind}(?: are there| there are)?`] as const,
+    ]),
+    ...[...LIST_KINDS, 'variables' as const].flatMap((kind) => [
       [kind, `(?:what|which|how many) ${kind} (?:(?:does|do) )?(?:this file|the file|it) (?:defines?|declares?|has|have|contains?)(?: here)?`] as const,
       [kind, `(?:what|which|how many)(?: are)?(?: all)?(?: of)?(?: the)? ${kind}(?: are)?(?: there| defined| declared| here)*`] as const,
     ]),
+    ['lines', `how many lines (?:does|do) ${FILE.en} (?:have|contain)`],
+    ['lines', 'how many lines(?: are)?(?: there)?'],
+    ['lines', `how long is ${FILE.en}`],
     // Members are more than methods: what is assigned in a constructor, for one.
     ['members', '(?:what|which)(?: are)?(?: all)?(?: the)? (?:methods?|member functions)(?: does| do| are there| are defined| has)? ?(?:IN )?KN(?: have| has| define| defines| contain| offer)?'],
     ['parameters', '(?:what|which|how many)(?: are)?(?: the)? PARAMS (?:does|do|can|must|should) KNO (?:take|accept|have|expect|receive|need|require|get)s?'],
@@ -92,6 +98,8 @@ const PATTERNS: Readonly<Record<QuestionLanguage, readonly (readonly [FactKind, 
     ['exists', 'does KN exist'],
     ['exists', '(?:does|do) (?:this file|the file|it) (?:define|declare|have|contain) KN'],
     ['exists', 'is KN defined'],
+    ['passed', 'is KN exported'],
+    ['passed', `(?:does|do) ${FILE.en} export KN`],
   ],
   pt: [
     // "O que importa aqui?" is what matters.
@@ -114,9 +122,12 @@ const PATTERNS: Readonly<Record<QuestionLanguage, readonly (readonly [FactKind, 
       [`exported ${kind}`, `(?:que|quais|quant[ao]s) ${word} (?:é )?(?:que )?${FILE.pt} exporta`] as const,
       [`exported ${kind}`, `(?:que|quais|quant[ao]s) ${word} (?:são|estão|foram) exportad[ao]s(?: por ${FILE.pt})?`] as const,
       [`exported ${kind}`, `(?:quais|que)(?: são)?(?: as| os)? ${word} exportad[ao]s`] as const,
+    ]),
+    ...([['classes', 'classes'], ['functions', '(?:funções|funcoes)'], ['types', 'tipos'], ['variables', '(?:variáveis|variaveis)']] as const).flatMap(([kind, word]) => [
       [kind, `(?:que|quais|quant[ao]s) ${word} (?:que )?(?:(?:este|esse|o) arquivo|ele) (?:define|declara|tem|contém|possui)`] as const,
       [kind, `(?:que|quais|quant[ao]s)(?: são)?(?: tod[ao]s)?(?: as| os)? ${word}(?: são| estão| foram| há| existem)?(?: definid[ao]s| declarad[ao]s)?(?: aqui)?(?: há| existem)?`] as const,
     ]),
+    ['lines', `quantas linhas (?:há|existem|${FILE.pt} (?:tem|possui|contém)|(?:tem|possui|contém)(?: ${FILE.pt})?)`],
     ['members', '(?:que|quais)(?: são)?(?: todos)?(?: os)? (?:métodos|metodos)(?: IN| tem| possui| há IN| existem IN) KN'],
     ['members', '(?:que|quais)(?: são)?(?: os)? (?:métodos|metodos) (?:que )?KN (?:tem|possui|define|oferece)'],
     ['parameters', '(?:que|quais|quantos)(?: são)?(?: os)? PARAMS (?:que )?KNO (?:recebe|aceita|tem|espera|possui|toma|exige)'],
@@ -157,6 +168,8 @@ const PATTERNS: Readonly<Record<QuestionLanguage, readonly (readonly [FactKind, 
     ['exists', 'KN existe'],
     ['exists', '(?:este|esse|o) arquivo (?:define|declara|tem|contém|possui) KN'],
     ['exists', 'KN (?:está|é) definid[oa]'],
+    ['passed', 'KN (?:é|está sendo) exportad[oa]'],
+    ['passed', `${FILE.pt} exporta KN`],
   ],
 };
 
@@ -166,13 +179,13 @@ export const AROUND: Readonly<Record<QuestionLanguage, { before: RegExp; behind:
     before: /^(?:(?:please|hi|hello|hey|ok|okay|so|and|kvasir|just)[, ]+|(?:can|could|would) you (?:please )?(?:tell|show) me[, ]+|(?:please )?(?:tell|show) me[, ]+|i(?: would|'d) like to know[, ]+|do you know )+/i,
     behind: /[, ]+(?:please|exactly|again)$/i,
     file: '(?:in|of|from|inside) (?:this|the|the current|the open|the attached) (?:file|module|document|code|script)|here',
-    list: /^(?:list|show|name|give me|what about)(?: all)? (?:of )?(?:the )?(?=(?:parameters|params|arguments|args|methods|imports|imported|exports|exported (?:classes|functions|types)|classes|functions|types|definitions|declarations)\b)/i,
+    list: /^(?:list|show|name|give me|what about)(?: all)? (?:of )?(?:the )?(?=(?:parameters|params|arguments|args|methods|imports|imported|exports|exported (?:classes|functions|types)|classes|functions|types|variables|definitions|declarations)\b)/i,
   },
   pt: {
     before: /^(?:(?:por favor|oi|olá|ei|ok|então|e|kvasir)[, ]+|(?:(?:você )?(?:pode|poderia) )?(?:me )?(?:diga|dizer|mostre|mostrar)(?: me|-me)?[, ]+|(?:você )?sabe (?:me )?(?:dizer )?)+/i,
     behind: /[, ]+(?:por favor|exatamente)$/i,
     file: '(?:neste|nesse|deste|desse|no|do) (?:arquivo|módulo|documento|código)(?: aberto| atual)?|aqui',
-    list: /^(?:liste|mostre|cite|dê)(?: tod[ao]s)? (?:[ao]s )?(?=(?:parâmetros|parametros|argumentos|métodos|metodos|imports|módulos importados|exports|exportações|classes|funções|funcoes|tipos|definições|declarações)(?![\p{L}]))/iu,
+    list: /^(?:liste|mostre|cite|dê)(?: tod[ao]s)? (?:[ao]s )?(?=(?:parâmetros|parametros|argumentos|métodos|metodos|imports|módulos importados|exports|exportações|classes|funções|funcoes|tipos|variáveis|variaveis|definições|declarações)(?![\p{L}]))/iu,
   },
 };
 

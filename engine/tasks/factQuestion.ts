@@ -121,7 +121,7 @@ function questionOf(kind: FactKind, language: QuestionLanguage, { name, nameKind
   const isKind = nameKind !== '' && !ARTICLE.test(nameKind);
   if (!marked[0] && !isKind && ((kind === 'exists' && !DEFINED.test(said)) || (kind === 'does' && nameKind !== '') || (kind === 'where' && nameKind !== ''))) return undefined;
   const parts = [name, owner, parameter].filter((part) => part !== undefined);
-  if (parts.some((part) => WORDS.test(part)) || (/^(?:does|returned|exists|default)$/.test(kind) && parts.some((part) => NOUNS.test(part)))) return undefined;
+  if (parts.some((part) => WORDS.test(part)) || (/^(?:does|returned|exists|default|passed)$/.test(kind) && parts.some((part) => NOUNS.test(part)))) return undefined;
   // Of what is no parameter.
   if (name === undefined && parameterKind !== '' && !ARTICLE.test(parameterKind) && !/param|argument|parâm/i.test(parameterKind)) return undefined;
   // A file's name.

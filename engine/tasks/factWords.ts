@@ -59,11 +59,11 @@ interface Gives {
 export type ExportRule = 'statements' | 'names' | number;
 
 /** Of definitions at a file's top level. */
-type Defined = ListKind | 'namespaces' | 'values';
+type Defined = ListKind | 'namespaces';
 
 const KINDS = {
-  en: { classes: ['class', 'classes'], functions: ['function', 'functions'], types: ['type', 'types'], namespaces: ['namespace', 'namespaces'], values: ['variable', 'variables'] },
-  pt: { classes: ['classe', 'a classe', 'as classes'], functions: ['função', 'a função', 'as funções'], types: ['tipo', 'o tipo', 'os tipos'], namespaces: ['namespace', 'o namespace', 'os namespaces'], values: ['variável', 'a variável', 'as variáveis'] },
+  en: { classes: ['class', 'classes'], functions: ['function', 'functions'], types: ['type', 'types'], namespaces: ['namespace', 'namespaces'], variables: ['variable', 'variables'] },
+  pt: { classes: ['classe', 'a classe', 'as classes'], functions: ['função', 'a função', 'as funções'], types: ['tipo', 'o tipo', 'os tipos'], namespaces: ['namespace', 'o namespace', 'os namespaces'], variables: ['variável', 'a variável', 'as variáveis'] },
 } as const;
 
 /** One kind of what a file defines, and where. */
@@ -93,6 +93,8 @@ export const WORDS = {
     definesAll: (lists: readonly DefinedList[]) => (lists.length === 0 ? 'This file defines nothing at its top level.' : `This file defines ${lists.map(({ kind, count, places }) => `the ${KINDS.en[kind][count === 1 ? 0 : 1]} ${places}`).join('; ')}.`),
     nothing: (path: string, why: Nothing, what: 'imports' | 'exports' | 'defines') => `${path} ${why === 'empty' ? 'is empty' : 'has only comments'}: it ${what} nothing.`,
     noAnswer: (paths: readonly string[]) => `${listed(paths, 'en')} ${paths.length === 1 ? 'is' : 'are'} empty: there is nothing in ${paths.length === 1 ? 'it' : 'them'} to answer from.`,
+    others: 'What is imported, and variables of functions and loops, are not listed.',
+    lines: (n: number) => `This file has ${n} ${n === 1 ? 'line' : 'lines'}.`,
     partly: 'The file has syntax errors, so there may be more.',
     unreadable: 'That cannot be told: the file has syntax errors.',
     inside: (places: string) => `Inside others it defines ${places}.`,
@@ -136,6 +138,8 @@ export const WORDS = {
       return `There is no \`__all__\` in this file, so it exports what it defines at its top level under a public name: ${what}.`;
     },
     noExports: (path: string) => `There is no export in ${path}.`,
+    notExported: (n: string, by: ExportRule, line: number) => (by === 'statements' ? `this file does not export ${n} (line ${line}).` : `\`__all__\` (line ${by}) does not have ${n} (line ${line}).`),
+    as: (n: string, name: string) => `${n} as ${name}`,
     noDefaultExport: (path: string) => `There is no default export in ${path}.`,
     asDefault: (n: string | undefined) => (n === undefined ? 'a default' : `${n} as the default`),
     from: (n: string, module: string) => `${n} from ${module}`,
@@ -153,13 +157,15 @@ export const WORDS = {
     more: (n: number) => `mais ${n}`,
     alsoLocal: 'Variáveis ou parâmetros dentro de funções também se chamam assim.',
     defines: (kind: ListKind, n: number, places: string) => {
-      const [none, one, many] = ({ classes: ['classes', 'a classe', 'as classes'], functions: ['funções', 'a função', 'as funções'], types: ['tipos', 'o tipo', 'os tipos'] } as const)[kind];
+      const [none, one, many] = ({ classes: ['classes', 'a classe', 'as classes'], functions: ['funções', 'a função', 'as funções'], types: ['tipos', 'o tipo', 'os tipos'], variables: ['variáveis', 'a variável', 'as variáveis'] } as const)[kind];
       if (n > MOST_NAMES) return `Este arquivo define ${n} ${none}: ${places}.`;
       return n === 0 ? `Este arquivo não define ${none} no nível do arquivo.` : `Este arquivo define ${n === 1 ? one : many} ${places}.`;
     },
     definesAll: (lists: readonly DefinedList[]) => (lists.length === 0 ? 'Este arquivo não define nada no nível do arquivo.' : `Este arquivo define ${lists.map(({ kind, count, places }) => `${KINDS.pt[kind][count === 1 ? 1 : 2]} ${places}`).join('; ')}.`),
     nothing: (path: string, why: Nothing, what: 'imports' | 'exports' | 'defines') => `${path} ${why === 'empty' ? 'está vazio' : 'só tem comentários'}: não ${({ imports: 'importa', exports: 'exporta', defines: 'define' } as const)[what]} nada.`,
     noAnswer: (paths: readonly string[]) => `${listed(paths, 'pt')} ${paths.length === 1 ? 'está vazio: não há nele' : 'estão vazios: não há neles'} de onde tirar uma resposta.`,
+    others: 'O que é importado e variáveis de funções e laços não são listados.',
+    lines: (n: number) => `Este arquivo tem ${n} ${n === 1 ? 'linha' : 'linhas'}.`,
     partly: 'O arquivo tem erros de sintaxe, então pode haver mais.',
     unreadable: 'Não dá para dizer: o arquivo tem erros de sintaxe.',
     inside: (places: string) => `Dentro de outras definições há ${places}.`,
@@ -203,6 +209,8 @@ export const WORDS = {
       return `Não há \`__all__\` neste arquivo, então ele exporta o que define no nível do arquivo com nome público: ${what}.`;
     },
     noExports: (path: string) => `Não há exportações em ${path}.`,
+    notExported: (n: string, by: ExportRule, line: number) => (by === 'statements' ? `este arquivo não exporta ${n} (linha ${line}).` : `\`__all__\` (linha ${by}) não tem ${n} (linha ${line}).`),
+    as: (n: string, name: string) => `${n} como ${name}`,
     noDefaultExport: (path: string) => `Não há exportação padrão em ${path}.`,
     asDefault: (n: string | undefined) => (n === undefined ? 'uma exportação padrão' : `${n} como padrão`),
     from: (n: string, module: string) => `${n} de ${module}`,

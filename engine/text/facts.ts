@@ -50,6 +50,8 @@ export interface Definition {
   ownerAt?: number;
   /** Where the innermost function around begins. */
   functionAt?: number;
+  /** A function or a class that a variable holds. */
+  held?: true;
   /** What it is assigned to has a type of its own. */
   annotated?: true;
 }
@@ -162,6 +164,7 @@ function definition(node: Node, name: Node, place: Place, reading: Reading): Def
   if (owner !== undefined) found.owner = owner;
   if (on === undefined && place.ownerAt !== undefined) found.ownerAt = place.ownerAt;
   if (place.functionAt !== undefined) found.functionAt = place.functionAt;
+  if (about !== node && /^(variable_declarator|assignment)$/.test(node.type)) found.held = true;
   if (about !== node && node.childForFieldName('type')) found.annotated = true;
   return described(found, about, place, reading);
 }

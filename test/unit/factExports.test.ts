@@ -104,6 +104,52 @@ def _hidden(): pass
   ])('%s', async (question, text, expected) => expect(await askFact(question, text, 'src/a.py')).toBe(expected));
 });
 
+describe('one name', () => {
+  const SCRIPT = `import { read } from './read';
+import type { Row } from './row';
+export class Basket { fill() {} }
+function add() {}
+function hidden() { const inner = 1; }
+export { add as plus, read };
+export default hidden;
+const App = 1;
+`;
+  it.each([
+    ['is Basket exported?', SCRIPT, 'Yes: this file exports `Basket` (line 3).'],
+    ['Is the class `basket` exported?', SCRIPT, 'Yes: this file exports `Basket` (line 3).'],
+    ['does this file export add', SCRIPT, 'Yes: this file exports `add` as `plus` (line 6).'],
+    ['is plus exported', SCRIPT, 'Yes: this file exports `add` as `plus` (line 6).'],
+    ['is `read` exported', SCRIPT, 'Yes: this file exports `read` (line 6).'],
+    ['is hidden exported?', SCRIPT, 'Yes: this file exports `hidden` as the default (line 7).'],
+    ['is App exported?', SCRIPT, 'No: this file does not export `App` (line 8).'],
+    ['is Row exported?', SCRIPT, 'No: this file does not export `Row` (line 2).'],
+    ['A classe Basket é exportada?', SCRIPT, 'Sim: este arquivo exporta `Basket` (linha 3).'],
+    ['este arquivo exporta add?', SCRIPT, 'Sim: este arquivo exporta `add` como `plus` (linha 6).'],
+    ['App é exportado?', SCRIPT, 'Não: este arquivo não exporta `App` (linha 8).'],
+    ['is `other` exported?', SCRIPT, 'There is no `other` in `src/a.ts`.'],
+    // A member, a variable in a function, a word, or not to be told.
+    ['is fill exported?', SCRIPT, undefined],
+    ['is inner exported?', SCRIPT, undefined],
+    ['is Basket.fill exported?', SCRIPT, undefined],
+    ['is data exported?', SCRIPT, undefined],
+    ['is a exported?', "export * from './b';\nconst a = 1;\n", undefined],
+    ['is a exported?', 'namespace N { export const a = 1; }\n', undefined],
+    ['is a exported?', 'const a = 1;\nexport const b = ;\n', undefined],
+    ['is a exported?', "export { a as c } from './b';\nconst b = 1;\n", undefined],
+    ['is b exported?', '', '`src/a.ts` is empty: it exports nothing.'],
+  ])('%s', async (question, text, expected) => expect(await askFact(question, text, 'src/a.ts')).toBe(expected));
+
+  it.each([
+    ['is two exported?', 'function one() {}\nfunction two() {}\nmodule.exports = { one, three: two };\n', 'a.js', 'Yes: this file exports `two` as `three` (line 3).'],
+    ['is make exported?', 'function make() {}\nmodule.exports = make;\n', 'a.js', 'Yes: this file exports `make` (line 2).'],
+    ['is two exported?', 'function two() {}\nmodule.exports = { ...others };\n', 'a.js', undefined],
+    ['is load exported?', '__all__ = ["load"]\ndef load(): pass\ndef save(): pass\n', 'a.py', 'Yes: by `__all__` (line 1), this file exports `load` (line 2).'],
+    ['is save exported?', '__all__ = ["load"]\ndef load(): pass\ndef save(): pass\n', 'a.py', 'No: `__all__` (line 1) does not have `save` (line 3).'],
+    ['is load exported?', 'def load(): pass\n', 'a.py', 'Yes: there is no `__all__` in this file, so it exports what it defines at its top level under a public name: `load` (line 1).'],
+    ['is _save exported?', 'def _save(): pass\n', 'a.py', undefined],
+  ])('%s', async (question, text, path, expected) => expect(await askFact(question, text, path)).toBe(expected));
+});
+
 describe('the question', () => {
   it.each([
     ['Which functions does a.ts export?', 'exported functions'], ['what are the exports of this file?', 'exports'], ['What exports are there?', 'exports'], ['What can be imported from this file?', 'exports'],

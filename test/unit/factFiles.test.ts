@@ -171,6 +171,16 @@ describe('of several files', () => {
     ['what can be imported from a.ts?', 'This file exports `parseFile` (line 4), `RowStore` (line 8) and `Total` (line 11).'],
   ])('%s', async (question, expected) => expect(await askFiles(question, FILES)).toBe(expected));
 
+  it.each([
+    ['how many lines does this file have?', { 'a.ts': 'a();\nb();\n' }, 'This file has 2 lines.'],
+    ['How many lines are there in this file?', { 'a.ts': 'a();\r\nb();' }, 'This file has 2 lines.'],
+    ['how long is this file?', { 'src/a.rs': 'fn main() {}\n' }, 'This file has 1 line.'],
+    ['how many lines does it have', { 'a.ts': '' }, 'This file has 0 lines.'],
+    ['Quantas linhas tem este arquivo?', { 'a.ts': '// a\n\n' }, 'Este arquivo tem 2 linhas.'],
+    ['how many lines do these files have?', { 'a.ts': 'a();\n', 'b.md': '# b\n\nb' }, '`a.ts` has 1 line.\n\n`b.md` has 3 lines.'],
+    ['quantas linhas há em cada arquivo?', { 'a.ts': 'a();\n', 'b.md': '# b\n\nb' }, '`a.ts` tem 1 linha.\n\n`b.md` tem 3 linhas.'],
+  ] as const)('%s', async (question, files, expected) => expect(await askFiles(question, files)).toBe(expected));
+
   it('what none of them has, and what one of them leaves open', async () => {
     const files = { 'src/a.ts': SOURCE, 'lib/b.js': 'class Queue {}\n' };
     expect(await askFiles('where is `drainAll` defined?', files)).toBe('There is no `drainAll` in `src/a.ts`.\n\nThere is no `drainAll` in `lib/b.js`.');

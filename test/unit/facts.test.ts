@@ -302,6 +302,7 @@ test('other languages and longer texts have no facts', async () => {
 
 test.each([
   'What are functions?', 'what are types', 'Please, what are imports?', 'What are variables?', 'Que são classes?', 'What is imported from `src/a.ts`?', 'What does it import from a.ts?', 'o que é importado de a.ts?', 'O que este arquivo importa de a.ts?',
+  'How many lines does `f` have?', 'How many lines of code does this file have?', 'Which variables are unused?', 'Is this function exported?', 'Is everything exported?', 'Does this file export functions?', 'Quantas linhas a função `f` tem?',
   'Which functions?', 'What are the members of `Store`?', 'Quais são os membros de `Store`?', 'What are the imports used for?', 'Which methods does `C` inherit?', 'What functions call `f`?', 'Which function takes `p`?', 'What types does `f` take?', 'Does this file import React?', 'where is line 5', 'Which functions does this file call?', 'Which functions are unused?', 'Quais funções estão erradas?', 'Which classes does this file use?', 'What are the functions for?', 'Which functions does this file define and why?', 'Which functions should I test?', 'Quais funções devo testar?', 'What does this file do?', 'Where is it defined?', 'What parameters should I pass to `f` to sort it?',
   'Where is `foo` defined and why?', 'What is the type of `x`?', 'What does this function take?', 'Which methods does this class have?', 'Explain the parameters of `f`', 'Where is other.ts defined?',
   'Which modules does this file import from the network?', 'Where is `foo` defined? And `bar`?', 'Add a parameter to `f`', 'Qual é o tipo disso?', `Where is \`${'x'.repeat(300)}\` defined?`, '',
@@ -360,6 +361,17 @@ test('inside others there may be one of the same name in each', async () => {
   expect(await askFact('Which functions are defined?', script, 'a.ts')).toBe('This file defines the functions `a` (line 1) and `b` (line 5). Inside others it defines `each` (line 2) and `each` (line 6).');
   const python = 'class A:\n    class Meta: pass\nclass B:\n    class Meta: pass\n';
   expect(await askFact('Which classes are defined?', python, 'a.py')).toBe('This file defines the classes `A` (line 1) and `B` (line 3). Inside others it defines `Meta` (line 2) and `Meta` (line 4).');
+});
+
+describe('variables', () => {
+  const SCRIPT = "const fs = require('fs');\nlet count = 0, { left: [right] } = pair;\nconst add = (a) => { const sum = a; };\nfunction plain() {}\nclass Box { side = 1; grow = () => {}; }\nexports.load = () => {};\n";
+  it.each([
+    ['list the variables', SCRIPT, 'a.js', 'This file defines the variables `count` (line 2), `right` (line 2) and `add` (line 3). What is imported, and variables of functions and loops, are not listed.'],
+    ['Which variables does this file define?', 'class A {\n  b = 1;\n}\n', 'a.ts', 'This file defines no variables at its top level. What is imported, and variables of functions and loops, are not listed.'],
+    ['how many variables are there in this file?', 'LIMIT: int = 3\ntwice = lambda n: n * 2\nclass A:\n    b = 1\n', 'a.py', 'This file defines the variables `LIMIT` (line 1) and `twice` (line 2). What is imported, and variables of functions and loops, are not listed.'],
+    ['Quais variáveis este arquivo define?', 'let a = 1;\n', 'a.ts', 'Este arquivo define a variável `a` (linha 1). O que é importado e variáveis de funções e laços não são listados.'],
+    ['liste as variáveis', 'f();\n', 'a.ts', 'Este arquivo não define variáveis no nível do arquivo. O que é importado e variáveis de funções e laços não são listados.'],
+  ])('%s', async (question, text, path, expected) => expect(await askFact(question, text, path)).toBe(expected));
 });
 
 describe('what is not there, not surely meant, or somebody else\'s', () => {
