@@ -5,7 +5,7 @@
 import type { Import } from '../text/factImports.ts';
 import type { Definition, Facts, Parameter } from '../text/facts.ts';
 import { exportsAnswer, KIND_OF, passedAnswer } from './factExported.ts';
-import { isExport, isList, type ListKind, type QuestionLanguage } from './factPatterns.ts';
+import { type FactKind, isExport, isList, type ListKind, type QuestionLanguage } from './factPatterns.ts';
 import { purposeAnswer } from './factPurpose.ts';
 import type { FactQuestion } from './factQuestion.ts';
 import { returnedAnswer } from './factReturned.ts';
@@ -19,7 +19,8 @@ const LONGEST_LINE = 140;
 /** @param path as the answer names the file. Undefined where the facts do not settle it. */
 export function factAnswer(asked: FactQuestion, facts: Facts, text: string, path: string): string | undefined {
   const question = asWritten(asked, facts, text);
-  const { kind, language, owner } = question;
+  const { language, owner } = question;
+  const kind = inItsWords(question.kind, facts);
   // Python has another word for it.
   const name = CONSTRUCTOR.test(question.name) && !occurs(text, question.name) ? (['constructor', '__init__'].find((each) => occurs(text, each)) ?? question.name) : question.name;
   const words = WORDS[language];
@@ -59,6 +60,12 @@ export function factAnswer(asked: FactQuestion, facts: Facts, text: string, path
   // An overload may be without it, but what takes something apart may have it inside.
   const having = callables.filter(({ parameters = [] }) => parameters.some((each) => bareName(each) === question.parameter || /^[{[(]/.test(each.name)));
   return having.length === 0 ? undefined : every(having, (definition) => parameterAnswer(question, definition, language, text));
+}
+
+/** Python's types are its classes. */
+function inItsWords(kind: FactKind, { exports: { isPython } }: Facts): FactKind {
+  if (!isPython) return kind;
+  return kind === 'types' ? 'classes' : kind === 'exported types' ? 'exported classes' : kind;
 }
 
 /** A class's parameters are its constructor's. Undefined where there is none, or not one. */

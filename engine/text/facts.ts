@@ -196,7 +196,7 @@ function described(found: Definition, about: Node, place: Place, { returns: stat
 
 /** A plain name, and for `Store.prototype.flush = …` whose it is. */
 function nameOf(node: Node): [string | undefined, string?] {
-  if (/^(identifier|type_identifier|property_identifier|private_property_identifier)$/.test(node.type)) return [node.text];
+  if (/^(identifier|type_identifier|property_identifier|private_property_identifier|number)$/.test(node.type)) return [node.text];
   if (node.type === 'string') return [node.text.slice(1, -1)];
   // `[Symbol.iterator]`, as it is written.
   if (node.type === 'computed_property_name') return [node.text];

@@ -363,6 +363,15 @@ test('inside others there may be one of the same name in each', async () => {
   expect(await askFact('Which classes are defined?', python, 'a.py')).toBe('This file defines the classes `A` (line 1) and `B` (line 3). Inside others it defines `Meta` (line 2) and `Meta` (line 4).');
 });
 
+test('in Python classes are the types that there are', async () => {
+  expect(await askFact('Which types does this file define?', 'class A: pass\n', 'a.py')).toBe('This file defines the class `A` (line 1).');
+  expect(await askFact('Quais tipos há?', 'f()\n', 'a.py')).toBe('Este arquivo não define classes no nível do arquivo.');
+});
+
+test('a method may be called by a number', async () => {
+  expect(await askFact('Which methods does Odd have?', 'class Odd {\n  7() {}\n  b() {}\n}\n', 'a.ts')).toBe('`Odd` has the methods `7` and `b` (from line 1).');
+});
+
 describe('variables', () => {
   const SCRIPT = "const fs = require('fs');\nlet count = 0, { left: [right] } = pair;\nconst add = (a) => { const sum = a; };\nfunction plain() {}\nclass Box { side = 1; grow = () => {}; }\nexports.load = () => {};\n";
   it.each([
