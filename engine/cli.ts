@@ -23,7 +23,7 @@ async function main(argv: string[]): Promise<number> {
     process.stdout.write(HELP);
     return 2;
   }
-  if (name === 'help' && argv[1] !== undefined) {
+  if (name === 'help' && argv[1] !== undefined && !/^(help|--help|-h)$/.test(argv[1])) {
     commandNamed(argv[1]);
     process.stdout.write(helpOf(argv[1]));
     return 0;

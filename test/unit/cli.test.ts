@@ -249,6 +249,7 @@ describe('the program', () => {
     expect(stdout).toContain('--max-tokens');
     expect(stdout).not.toContain('kvasir chat');
     expect(run('help', 'complete')).toMatchObject({ status: 0, stdout });
+    for (const again of ['help', '--help', '-h']) expect(run('help', again)).toMatchObject({ status: 0, stdout: run('help').stdout });
     expect(run('help', 'nonsense')).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('unknown command "nonsense"') });
     expect(spawnSync(process.execPath, [cli, '--version'], { encoding: 'utf8' }).stdout).toBe(`${JSON.parse(readFileSync('package.json', 'utf8')).version}\n`);
   });
