@@ -46,7 +46,7 @@ export function measureChat(layout: Layout, options: ChatOptions, sampling?: Sam
 function ofTheModel(layout: Layout, options: ChatOptions): ChatOptions {
   if (!layout.text.manifest.chat.facts) return options;
   const { messages, docs, snippets } = options;
-  const known = messages.map(({ role }, i) => role === 'user' && i + 1 < messages.length && askedOfFiles(messages.slice(0, i + 1), docs, snippets) !== undefined);
+  const known = messages.map(({ role }, i) => role === 'user' && i + 1 < messages.length && askedOfFiles(messages.slice(0, i + 1), docs, snippets)?.mayBeIn === true);
   return { ...options, messages: messages.filter((_, i) => !known[i] && !known[i - 1]) };
 }
 

@@ -9,7 +9,7 @@ import { SourceDocument, shortPath } from '../text/sourceDocument.ts';
 import { emptyAnswer } from './emptyFiles.ts';
 import { factAnswer } from './factAnswer.ts';
 import { isExport, isOfFile } from './factPatterns.ts';
-import { type FactQuestion, factAsked } from './factQuestion.ts';
+import { type AskedFact, type FactQuestion, factAsked } from './factQuestion.ts';
 import { type Nothing, quoted, WORDS } from './factWords.ts';
 import type { KnownAnswer } from './preparedRequest.ts';
 
@@ -21,6 +21,8 @@ type FactsOf = (document: SourceDocument) => Facts | undefined;
 export interface AskedOfFiles {
   /** Whose syntax trees it takes. */
   documents: readonly SourceDocument[];
+  /** False for a word that the files do not have: the model is asked then. */
+  mayBeIn: boolean;
   /** Of those documents as they are then. Undefined where they do not settle it. */
   answer(documents: readonly SourceDocument[], factsOf: FactsOf): KnownAnswer | undefined;
 }
@@ -32,6 +34,7 @@ export function askedOfFiles(messages: readonly ChatMessage[], docs: readonly So
   if (asked) {
     return {
       documents: asked.documents,
+      mayBeIn: mayBeIn(asked),
       answer: (documents, factsOf) => {
         const text = answerOfFiles(asked.question, documents, factsOf);
         return text === undefined ? undefined : { text, note: asked.question.kind === 'lines' ? t('not written by the model') : noteOf(documents) };
@@ -39,7 +42,12 @@ export function askedOfFiles(messages: readonly ChatMessage[], docs: readonly So
     };
   }
   const text = emptyAnswer(messages, files, snippets);
-  return text === undefined ? undefined : { documents: [], answer: () => ({ text, note: t('not written by the model') }) };
+  return text === undefined ? undefined : { documents: [], mayBeIn: true, answer: () => ({ text, note: t('not written by the model') }) };
+}
+
+function mayBeIn({ question: { sure, name, owner = '', parameter = '' }, documents }: AskedFact): boolean {
+  const texts = documents.map(({ lf }) => lf.toLowerCase());
+  return sure || texts.some((text) => text.trim() === '' || [name, owner, parameter].every((each) => text.includes(each.toLowerCase())));
 }
 
 function withAttached(docs: readonly SourceDocument[], snippets: readonly Snippet[]): readonly SourceDocument[] {

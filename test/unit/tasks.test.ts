@@ -304,6 +304,8 @@ describe('an answer', () => {
     expect(promptOf(layout, ...known, ...own, ...known, last)).toEqual(promptOf(layout, ...own, last));
     expect(measureChat(layout, { docs: [doc], messages: [...known, ...own, last] }).promptTokens).toBe(promptOf(layout, ...own, last).length);
     expect(layout.text.tokenizer.decode(promptOf(layout, ...own, last))).toMatch(/Is it fast\?[\s\S]*Yes\.[\s\S]*Which functions/);
+    // A word that no file has was for the model.
+    expect(layout.text.tokenizer.decode(promptOf(layout, turn('user', 'Explain closures'), turn('assistant', 'They close over.'), last))).toContain('They close over.');
     expect(general.text.tokenizer.decode(promptOf(general, ...known, last))).toContain('`parse` takes `text` (line 1).');
   });
 
