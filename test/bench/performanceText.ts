@@ -36,7 +36,7 @@ export const COMMANDS: { [name in keyof Results]-?: string } = {
   peers: 'npm run bench -- peers --out bench-results',
   'peers-1.5b': 'npm run bench -- peers --shape qwen2.5-1.5b --out bench-results/1.5b',
   mixed: 'npm run bench -- mixed --out bench-results',
-  soak: 'npm run bench -- soak --requests 20000 --out bench-results',
+  soak: 'npm run bench -- soak --out bench-results',
   shifted: 'npm run bench -- shifted --out bench-results',
   kv: 'npm run bench -- kv --out bench-results',
   products: 'npm run bench -- products --out bench-results',
