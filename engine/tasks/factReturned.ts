@@ -24,6 +24,7 @@ export function returnedAnswer(called: readonly Definition[], name: string, text
     const [shown, more] = [[...values].slice(0, MOST_VALUES), [...values.values()].slice(MOST_VALUES)];
     if (shown.some(([written]) => written.includes('``'))) return undefined;
     const items = [...shown.map(([written, at]) => `${quoted(cut(written))} (${words.line} ${at})`), ...(more.length ? [words.moreReturned(more.length, given, more)] : [])];
+    if (items.length > 0 && given.bare !== undefined && !given.generator) items.push(`${words.nothingGiven} (${words.line} ${given.bare})`);
     return words.returned(n, given, items.length ? joined(items, language, given.generator ? words.and : words.or) : undefined, line);
   });
 }

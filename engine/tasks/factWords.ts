@@ -116,6 +116,7 @@ export const WORDS = {
       if (generator) return `${n} is ${async ? 'an asynchronous' : 'a'} generator and yields ${what}.`;
       return async ? `${n} is \`async\`: awaited, it returns ${what}.` : `${n} returns ${what}.`;
     },
+    nothingGiven: 'nothing',
     moreReturned: (count: number, { generator }: Gives, lines: readonly number[]) => `what ${count === 1 ? 'another' : `${count} other`} \`${generator ? 'yield' : 'return'}\`${count === 1 ? ' gives' : 's give'} (${span(lines, 'line', 'lines')})`,
     says: (n: string, docstring: boolean, line: number) => `The ${docstring ? 'docstring' : 'comment'} of ${n} (line ${line}) says:`,
     base: (n: string, bases: readonly string[], interfaces: readonly string[], line: number) => `${n} ${bases.length ? `extends ${listed(bases, 'en')}` : 'has no base class'}${interfaces.length ? ` and implements ${listed(interfaces, 'en')}` : ''} (line ${line}).`,
@@ -187,6 +188,7 @@ export const WORDS = {
       if (generator) return `${n} é um gerador${async ? ' assíncrono' : ''} e ${not}produz ${what}.`;
       return async ? `${n} é \`async\`: com \`await\`, ${not}retorna ${what}.` : `${n} ${not}retorna ${what}.`;
     },
+    nothingGiven: 'nada',
     moreReturned: (count: number, { generator }: Gives, lines: readonly number[]) => `o que ${count === 1 ? 'outro' : `outros ${count}`} \`${generator ? 'yield' : 'return'}\` ${count === 1 ? 'dá' : 'dão'} (${span(lines, 'linha', 'linhas')})`,
     says: (n: string, docstring: boolean, line: number) => `${docstring ? 'A docstring' : 'O comentário'} de ${n} (linha ${line}) diz:`,
     base: (n: string, bases: readonly string[], interfaces: readonly string[], line: number) => `${n} ${bases.length ? `herda de ${listed(bases, 'pt')}` : 'não tem classe base'}${interfaces.length ? ` e implementa ${listed(interfaces, 'pt')}` : ''} (linha ${line}).`,

@@ -36,7 +36,8 @@ export function required(node: Node, { parent, local, inBlock }: Place): Import[
 
 function moduleOf(call: Node): Node | undefined {
   const argument = call.childForFieldName('arguments')?.firstNamedChild;
-  return /^(require|import)$/.test(call.childForFieldName('function')?.text ?? '') && argument?.type === 'string' ? argument : undefined;
+  const isText = argument?.type === 'string' || (argument?.type === 'template_string' && argument.namedChildren.every((child) => child?.type !== 'template_substitution'));
+  return isText && /^(require|import)$/.test(call.childForFieldName('function')?.text ?? '') ? argument : undefined;
 }
 
 export const isRequire = (value: Node | null): boolean => value?.type === 'call_expression' && value.childForFieldName('function')?.text === 'require' && moduleOf(value) !== undefined;

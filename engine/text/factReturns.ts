@@ -16,6 +16,8 @@ export interface Returns {
   generator: boolean;
   async: boolean;
   values: Given[];
+  /** Of the first `return` without a value, from 1. */
+  bare?: number;
 }
 
 const ABSTRACT = /^@(?:[\w.]*\.)?(?:abstract\w*|overload)\b/;
@@ -45,6 +47,7 @@ export class ReturnStatements {
     const value = firstCode(node);
     if (node.type === 'return_statement') {
       if (value) found.returned.push(given(value));
+      else found.bare ??= node.startPosition.row + 1;
       return;
     }
     Object.assign(found, { generator: true, values: found.yielded });

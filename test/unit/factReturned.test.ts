@@ -65,7 +65,7 @@ describe('TypeScript', () => {
     ['what does later return?', '`later` is an asynchronous generator and yields nothing: no `yield` in it has a value (line 22).'],
     ['What is returned by add?', '`add` returns `left + right` (line 25).'],
     ['What is the return value of twice?', '`twice` returns `{ n: n * 2 }` (line 26).'],
-    ['what does choose return', `\`choose\` returns ${ONE} (line 29), \`'two'\` (line 30), \`null\` (line 31) or what 2 other \`return\`s give (lines 33–34).`],
+    ['what does choose return', `\`choose\` returns ${ONE} (line 29), \`'two'\` (line 30), \`null\` (line 31), what 2 other \`return\`s give (lines 33–34) or nothing (line 35).`],
     ['what does calling many return?', '`many` returns nothing: no `return` in it has a value (line 38).'],
     ['what does typed return', '`typed` returns `1` (line 42).'],
     ['what does loaded return', '`loaded` returns `read(1)` (line 43).'],
@@ -73,7 +73,7 @@ describe('TypeScript', () => {
     ['what does long return', /^`long` returns `\[0, 1, 2, .*[\d,] …` \(line 44\)\.$/],
     ['O que send retorna?', '`send` é `async`: com `await`, retorna `null` (linha 4) ou `{ to, list }` (linha 6).'],
     ['o que a função reset devolve?', '`reset` não retorna nada: nenhum `return` ali tem valor (linha 13).'],
-    ['Qual é o retorno de choose?', `\`choose\` retorna ${ONE} (linha 29), \`'two'\` (linha 30), \`null\` (linha 31) ou o que outros 2 \`return\` dão (linhas 33–34).`],
+    ['Qual é o retorno de choose?', `\`choose\` retorna ${ONE} (linha 29), \`'two'\` (linha 30), \`null\` (linha 31), o que outros 2 \`return\` dão (linhas 33–34) ou nada (linha 35).`],
     ['o que retorna walk?', '`walk` é um gerador e produz `1` (linha 18) e `yield* this.items` (linha 19).'],
     ['o que later retorna?', '`later` é um gerador assíncrono e não produz nada: nenhum `yield` ali tem valor (linha 22).'],
     // A class, a constructor, nothing to read, what is imported.
@@ -130,7 +130,7 @@ double = lambda n: n * 2
 
 describe('Python', () => {
   it.each([
-    ['What does load return?', '`load` is `async`: awaited, it returns `(json.loads(path), limit)` (line 4).'],
+    ['What does load return?', '`load` is `async`: awaited, it returns `(json.loads(path), limit)` (line 4) or nothing (line 3).'],
     ['What does walk return?', '`walk` is a generator and yields `item` (line 8) and `yield from items` (line 9).'],
     ['What does size return?', '`size` returns `len(self.items)` (line 14).'],
     ['What does clear return?', '`clear` returns nothing: no `return` in it has a value (line 21).'],

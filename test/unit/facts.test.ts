@@ -368,6 +368,12 @@ test('in Python classes are the types that there are', async () => {
   expect(await askFact('Quais tipos há?', 'f()\n', 'a.py')).toBe('Este arquivo não define classes no nível do arquivo.');
 });
 
+test('a module may be named in backticks', async () => {
+  const text = `const a = require(\`one\`);\nconst b = import(\`./\${a}\`);\n`;
+  expect(await askFact('What does this file import?', text, 'a.js')).toBe('This file imports `one` (line 1).');
+  expect(await askFact('Where is `a` defined?', text, 'a.js')).toBe('`a` is imported from `one` (line 1).');
+});
+
 test('a method may be called by a number', async () => {
   expect(await askFact('Which methods does Odd have?', 'class Odd {\n  7() {}\n  b() {}\n}\n', 'a.ts')).toBe('`Odd` has the methods `7` and `b` (from line 1).');
 });
