@@ -1,5 +1,5 @@
 /** The disk tier and a codec of the store with the built-in model, through the protocol. */
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test, vi } from 'vitest';
@@ -42,6 +42,8 @@ function talk(loading = loadModel) {
       if (done.type !== 'done') throw new Error('it has no answer');
       return done;
     },
+    /** Computes what idle time would. */
+    flush: () => ask({ type: 'flush', requestId: 'flush' }),
     close: () => ask({ type: 'shutdown', requestId: 'shutdown' }),
   };
 }
@@ -85,6 +87,32 @@ test('a file that is evicted leaves nothing on the disk, also of versions that d
   await load({ disk });
   expect((await readdir(disk.dir)).length).toBeGreaterThan(length);
   send({ type: 'documentChanged', docId: 'a.ts', version: 2, edits: [{ start: 0, end: 20, text: '' }] });
+  send({ type: 'evict', docId: 'a.ts' });
+  await close();
+  expect((await readdir(disk.dir)).sort()).toEqual(other);
+});
+
+test('where files have no header a file that is evicted is not written again: of what begins as it does nothing stays in memory', async () => {
+  const modelDir = join(folder, 'headerless');
+  await cp('model', modelDir, { recursive: true, filter: (source) => !/train$|\.md$/.test(source) });
+  const edit = async (name: string, change: (json: Record<string, unknown>) => object): Promise<void> => writeFile(join(modelDir, name), JSON.stringify(change(JSON.parse(await readFile(join(modelDir, name), 'utf8')))));
+  await edit('kvasir.json', (manifest) => ({ ...manifest, fileBlock: 'chatTemplate', can: { complete: true, chat: false, summarize: false, edit: false } }));
+  await edit('tokenizer_config.json', ({ chat_template: _, ...config }) => config);
+  const disk = { dir: join(folder, 'headerless-kv'), maxBytes: 1e9 };
+  const { load, send, flush, close } = talk();
+  await load({ modelDir, disk });
+  const open = (docId: string, text: string): void => send({ type: 'documentChanged', docId, version: 1, path: docId, text });
+  open('b.ts', FILE.slice(FILE.indexOf('\n') + 1));
+  await flush();
+  await load({ modelDir, disk });
+  const other = (await readdir(disk.dir)).sort();
+  expect(other.length).toBeGreaterThan(1);
+  open('a.ts', FILE);
+  await flush();
+  await load({ modelDir, disk });
+  expect((await readdir(disk.dir)).length).toBeGreaterThan(other.length);
+  // Read back into memory.
+  await flush();
   send({ type: 'evict', docId: 'a.ts' });
   await close();
   expect((await readdir(disk.dir)).sort()).toEqual(other);
