@@ -80,19 +80,23 @@ export class LiveEngines {
   /** @throws an error of the file system. */
   async #count(): Promise<number> {
     await makeFolders(this.#folder, 0o700);
+    const before = await stat(this.#file).catch(() => null);
     await writeFile(this.#file, `${process.pid}\n`, { mode: 0o600 });
     // As the folder's clock has it, which may be another machine's, and which may have been set.
     const { mtimeMs: now } = await stat(this.#file);
+    // The machine may have slept: then the others' files are as old as this one was.
+    const times = [now, before?.mtimeMs ?? now];
     const others = (await readdir(this.#folder)).filter((name) => NAME.test(name) && name !== path.basename(this.#file));
-    const live = await Promise.all(others.map((name) => this.#isLive(name, now)));
+    const live = await Promise.all(others.map((name) => this.#isLive(name, times)));
     return 1 + live.filter(Boolean).length;
   }
 
-  async #isLive(name: string, now: number): Promise<boolean> {
+  /** `times`: when this one's file was written, at last and before. */
+  async #isLive(name: string, times: readonly number[]): Promise<boolean> {
     const file = path.join(this.#folder, name);
     const info = await stat(file).catch(() => null);
     if (!info) return false;
-    if (Math.abs(now - info.mtimeMs) < GONE_MS) return isRunning(Number(NAME.exec(name)![1]));
+    if (times.some((at) => Math.abs(at - info.mtimeMs) < GONE_MS)) return isRunning(Number(NAME.exec(name)![1]));
     // Not sooner: where a folder is several machines', the process may run on another one.
     await rm(file, { force: true }).catch(() => {});
     return false;
