@@ -2,8 +2,8 @@
  * The engines that are at work on this machine, one for each window of the editor that has a model loaded: they share one ceiling
  * (see memoryBudget.ts). Each has a file in a folder that all of them know, named after its process, and writes it anew
  * every BEAT_MS. One whose process has ended counts no more, and neither does one whose file is GONE_MS older than our own: the id of
- * its process may be another program's by now. There is no lock, and what goes wrong with the folder is a line in the log: then this
- * engine counts alone.
+ * its process may be another program's by now. There is no lock, and what goes wrong with the folder, a disk that is full say, is a line
+ * in the log: as many count as before then, at first this one alone.
  */
 import { randomBytes } from 'node:crypto';
 import { readdir, rm, stat, writeFile } from 'node:fs/promises';
@@ -71,9 +71,9 @@ export class LiveEngines {
       this.#failed = false;
       return num;
     } catch (error) {
-      if (!this.#failed) this.#log(`The other windows are not seen, and the cache's memory is not divided among them: ${(error as Error).message}`);
+      if (!this.#failed) this.#log(`The other windows are not seen, and the cache's memory is divided among ${this.num} as before: ${(error as Error).message}`);
       this.#failed = true;
-      return 1;
+      return this.num;
     }
   }
 

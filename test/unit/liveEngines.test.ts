@@ -125,12 +125,22 @@ test('on a machine that has slept those that have not written yet are there', as
   expect(await readdir(folder)).toHaveLength(1);
 });
 
+test('where the folder cannot be used any more as many count as before: not each of them takes all', async () => {
+  const { engines, told, beat } = await besideOneThatWaits();
+  await rm(folder, { recursive: true });
+  await writeFile(folder, 'no folder');
+  beat();
+  await eventually(() => lines).toEqual([expect.stringContaining('among 2')]);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  expect([engines.num, told]).toEqual([2, []]);
+});
+
 test('a folder that cannot be used is one line in the log, and the engine counts alone until it can', async () => {
   await writeFile(folder, 'no folder');
   const { engines } = await joined();
   await new Promise((resolve) => setTimeout(resolve, 5 * BEAT_MS));
   expect([engines.num, lines.length]).toEqual([1, 1]);
-  expect(lines[0]).toContain('not divided');
+  expect(lines[0]).toContain('among 1');
   await rm(folder);
   const other = await joined();
   await eventually(() => [engines.num, other.engines.num]).toEqual([2, 2]);
