@@ -178,7 +178,7 @@ export class Assistant {
       case 'pin':
         return this.#pin(message.docId, message.pinned);
       case 'evict':
-        return 'docId' in message ? this.#evict(message.docId) : this.#clear(message.pinned);
+        return 'docId' in message ? this.#evict(message.docId, message.memoryOnly) : this.#clear(message.pinned);
       case 'flush':
         this.#flushes.push(message.requestId);
         return this.#wake();
@@ -205,12 +205,12 @@ export class Assistant {
   }
 
   /** Everything that begins as the file does: its blocks, old and new, and what was asked about them. What stayed in memory would be written to the disk again. */
-  #evict(docId: string): void {
+  #evict(docId: string, memoryOnly = false): void {
     const model = this.#model;
     if (!model) return;
     const file = this.#files.beginningOf(docId, this.#documents.find(docId), model.layout);
     if (!file) return;
-    void model.engine.forgetDisk(file.path);
+    if (!memoryOnly) void model.engine.forgetDisk(file.path);
     // Nothing is the beginning of everything.
     if (file.tokenIds.length) model.engine.evict(file.tokenIds);
   }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test, vi } from 'vitest';
 import { Assistant } from '../../engine/assistant.ts';
 import { type LoadedModel, loadModel } from '../../engine/loadedModel.ts';
-import type { EngineMessage, HostMessage, LoadOptions, ModelInfo, Usage } from '../../engine/protocol.ts';
+import type { EngineMessage, FileStats, HostMessage, LoadOptions, ModelInfo, Usage } from '../../engine/protocol.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'kvasir-tiers-'));
 afterAll(() => rm(folder, { recursive: true, force: true }));
@@ -44,6 +44,10 @@ function talk(loading = loadModel) {
     },
     /** Computes what idle time would. */
     flush: () => ask({ type: 'flush', requestId: 'flush' }),
+    files: async (): Promise<FileStats[]> => {
+      const told = await ask({ type: 'stats', requestId: 'stats' });
+      return told.type === 'reply' && told.value.kind === 'stats' ? told.value.stats.files : [];
+    },
     close: () => ask({ type: 'shutdown', requestId: 'shutdown' }),
   };
 }
@@ -90,6 +94,23 @@ test('a file that is evicted leaves nothing on the disk, also of versions that d
   send({ type: 'evict', docId: 'a.ts' });
   await close();
   expect((await readdir(disk.dir)).sort()).toEqual(other);
+});
+
+test('a file that is evicted from memory only is still on the disk, and not in memory', async () => {
+  const disk = { dir: join(folder, 'memory-only'), maxBytes: 1e9 };
+  const { load, question, send, flush, files, close } = talk();
+  await load({ disk });
+  await question('a.ts');
+  await flush();
+  await load({ disk });
+  await question('a.ts');
+  await flush();
+  const kept = (await readdir(disk.dir)).sort();
+  send({ type: 'evict', docId: 'a.ts', memoryOnly: true });
+  const [{ tokens, diskTokens }] = (await files()) as [FileStats];
+  expect([tokens, diskTokens > 256]).toEqual([0, true]);
+  await close();
+  expect((await readdir(disk.dir)).sort()).toEqual(kept);
 });
 
 test('where files have no header a file that is evicted is not written again: of what begins as it does nothing stays in memory', async () => {
