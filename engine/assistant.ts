@@ -178,7 +178,7 @@ export class Assistant {
       case 'pin':
         return this.#pin(message.docId, message.pinned);
       case 'evict':
-        return 'docId' in message ? this.#evict(message.docId) : this.#clear(message.pinned);
+        return 'docId' in message ? this.#evict(message.docId, message.memoryOnly) : this.#clear(message.pinned);
       case 'flush':
         this.#flushes.push(message.requestId);
         return this.#wake();
@@ -204,16 +204,15 @@ export class Assistant {
     if (this.#model) this.#model.engine.pin(docId, pinned ? this.#files.blockIds(document, this.#model.layout) : null);
   }
 
-  /** Everything that goes on from the file's header: its blocks, old and new, and what was asked about them. */
-  #evict(docId: string): void {
+  /** Everything that begins as the file does: its blocks, old and new, and what was asked about them. What stayed in memory would be written to the disk again. */
+  #evict(docId: string, memoryOnly = false): void {
     const model = this.#model;
     if (!model) return;
-    const document = this.#documents.find(docId);
-    const file = document ? { path: document.path, header: model.layout.header(document.path) } : this.#files.headerOf(docId);
+    const file = this.#files.beginningOf(docId, this.#documents.find(docId), model.layout);
     if (!file) return;
-    void model.engine.forgetDisk(file.path);
-    // Where files have no header nothing in memory tells one's contexts from another's.
-    if (file.header.length) model.engine.evict(file.header);
+    if (!memoryOnly) void model.engine.forgetDisk(file.path);
+    // Nothing is the beginning of everything.
+    if (file.tokenIds.length) model.engine.evict(file.tokenIds);
   }
 
   /** Everything, but in memory for what is pinned. */

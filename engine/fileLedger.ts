@@ -11,6 +11,8 @@ import type { SourceDocument } from './text/sourceDocument.ts';
 
 /** Closed files remembered, with the tokens of their blocks. */
 const MOST_CLOSED = 32;
+/** So short a beginning is not written to the disk. */
+const FEW_TOKENS = 32;
 
 interface Entry {
   open: boolean;
@@ -105,10 +107,15 @@ export class FileLedger {
     for (const [docId, { open }] of [...this.#entries]) if (!open) this.#entries.delete(docId);
   }
 
-  /** The path of a file that is open or remembered, and what its block begins with. */
-  headerOf(docId: string): { path: string; header: readonly number[] } | undefined {
-    const block = this.#entries.get(docId)?.block;
-    return block && { path: block.path, header: block.tokenIds.slice(0, block.numHeaderTokens) };
+  /**
+   * The path of a file that is open (`document`) or remembered, and what its block begins with: the header or, where files have none,
+   * FEW_TOKENS, with which others may begin, too.
+   */
+  beginningOf(docId: string, document: SourceDocument | undefined, layout: Layout): { path: string; tokenIds: readonly number[] } | undefined {
+    const header = document ? layout.header(document.path) : [];
+    if (document && header.length) return { path: document.path, tokenIds: header };
+    const block = document ? this.#block(document, layout) : this.#entries.get(docId)?.block;
+    return block && { path: block.path, tokenIds: block.tokenIds.slice(0, block.numHeaderTokens || FEW_TOKENS) };
   }
 
   /** The stale file that was used last, no longer stale from now on. */

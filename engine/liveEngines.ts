@@ -2,8 +2,8 @@
  * The engines that are at work on this machine, one for each window of the editor that has a model loaded: they share one ceiling
  * (see memoryBudget.ts). Each has a file in a folder that all of them know, named after its process, and writes it anew
  * every BEAT_MS. One whose process has ended counts no more, and neither does one whose file is GONE_MS older than our own: the id of
- * its process may be another program's by now. There is no lock, and what goes wrong with the folder is a line in the log: then this
- * engine counts alone.
+ * its process may be another program's by now. There is no lock, and what goes wrong with the folder, a disk that is full say, is a line
+ * in the log: as many count as before then, at first this one alone.
  */
 import { randomBytes } from 'node:crypto';
 import { readdir, rm, stat, writeFile } from 'node:fs/promises';
@@ -71,28 +71,32 @@ export class LiveEngines {
       this.#failed = false;
       return num;
     } catch (error) {
-      if (!this.#failed) this.#log(`The other windows are not seen, and the cache's memory is not divided among them: ${(error as Error).message}`);
+      if (!this.#failed) this.#log(`The other windows are not seen, and the cache's memory is divided among ${this.num} as before: ${(error as Error).message}`);
       this.#failed = true;
-      return 1;
+      return this.num;
     }
   }
 
   /** @throws an error of the file system. */
   async #count(): Promise<number> {
     await makeFolders(this.#folder, 0o700);
+    const before = await stat(this.#file).catch(() => null);
     await writeFile(this.#file, `${process.pid}\n`, { mode: 0o600 });
     // As the folder's clock has it, which may be another machine's, and which may have been set.
     const { mtimeMs: now } = await stat(this.#file);
+    // The machine may have slept: then the others' files are as old as this one was.
+    const times = [now, before?.mtimeMs ?? now];
     const others = (await readdir(this.#folder)).filter((name) => NAME.test(name) && name !== path.basename(this.#file));
-    const live = await Promise.all(others.map((name) => this.#isLive(name, now)));
+    const live = await Promise.all(others.map((name) => this.#isLive(name, times)));
     return 1 + live.filter(Boolean).length;
   }
 
-  async #isLive(name: string, now: number): Promise<boolean> {
+  /** `times`: when this one's file was written, at last and before. */
+  async #isLive(name: string, times: readonly number[]): Promise<boolean> {
     const file = path.join(this.#folder, name);
     const info = await stat(file).catch(() => null);
     if (!info) return false;
-    if (Math.abs(now - info.mtimeMs) < GONE_MS) return isRunning(Number(NAME.exec(name)![1]));
+    if (times.some((at) => Math.abs(at - info.mtimeMs) < GONE_MS)) return isRunning(Number(NAME.exec(name)![1]));
     // Not sooner: where a folder is several machines', the process may run on another one.
     await rm(file, { force: true }).catch(() => {});
     return false;

@@ -260,7 +260,7 @@ export type HostMessage =
   | { type: 'metrics'; requestId: string }
   | { type: 'pin'; docId: string; pinned: boolean }
   /** Drops a document's unreferenced KV, or all of it, in memory and on disk, there that of other models, too. */
-  | { type: 'evict'; docId: string }
+  | { type: 'evict'; docId: string; /** What is on disk stays. */ memoryOnly?: boolean }
   | { type: 'evict'; /** What is pinned, too. */ pinned?: boolean }
   /** Answered when no request is waiting or running and idle work has ended. */
   | { type: 'flush'; requestId: string }

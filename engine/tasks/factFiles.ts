@@ -6,6 +6,7 @@ import { t } from '@vscode/l10n';
 import type { ChatMessage, Snippet } from '../protocol.ts';
 import type { Facts } from '../text/facts.ts';
 import { SourceDocument, shortPath } from '../text/sourceDocument.ts';
+import { MOST_TREES } from '../text/syntaxTrees.ts';
 import { emptyAnswer } from './emptyFiles.ts';
 import { factAnswer } from './factAnswer.ts';
 import { isExport, isOfFile } from './factPatterns.ts';
@@ -13,8 +14,8 @@ import { type AskedFact, type FactQuestion, factAsked } from './factQuestion.ts'
 import { type Nothing, quoted, WORDS } from './factWords.ts';
 import type { KnownAnswer } from './preparedRequest.ts';
 
-/** The facts of more are a list that nobody reads. */
-const MOST_FILES = 8;
+/** The facts of more are a list that nobody reads. Beyond the trees that are kept each file would be parsed anew while nobody else gets a turn. */
+const MOST_FILES = MOST_TREES;
 
 type FactsOf = (document: SourceDocument) => Facts | undefined;
 

@@ -14,8 +14,8 @@ export const LONGEST_PARSED_TEXT = 512 * 1024;
 const ASKED_PER_SLICE = 64;
 /** Milliseconds that a parse may keep the engine from stepping, to the next halt. */
 const TURN_MS = 10;
-/** Trees that are kept: some 25 bytes for each character. */
-const MOST_TREES = 6;
+/** Trees that are kept: some 25 bytes for each character. As many as one question may be about. */
+export const MOST_TREES = 8;
 /** Those of one document: its text, and the one with a completion taken that is asked about ahead. */
 const MOST_TREES_OF_DOCUMENT = 2;
 

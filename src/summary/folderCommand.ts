@@ -90,8 +90,8 @@ export class FolderCommand implements vscode.Disposable {
       },
       close: () => {
         if (openDocument(uri)) return;
-        // Its cached tokens would push out those of the files that are being worked on.
-        this.#host.client.notify({ type: 'evict', docId });
+        // Its cached tokens would push out those of the files that are being worked on. What the disk has of it is of when it was one of them.
+        this.#host.client.notify({ type: 'evict', docId, memoryOnly: true });
         this.#host.client.notify({ type: 'documentClosed', docId });
       },
     };

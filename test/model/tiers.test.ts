@@ -1,11 +1,11 @@
 /** The disk tier and a codec of the store with the built-in model, through the protocol. */
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test, vi } from 'vitest';
 import { Assistant } from '../../engine/assistant.ts';
 import { type LoadedModel, loadModel } from '../../engine/loadedModel.ts';
-import type { EngineMessage, HostMessage, LoadOptions, ModelInfo, Usage } from '../../engine/protocol.ts';
+import type { EngineMessage, FileStats, HostMessage, LoadOptions, ModelInfo, Usage } from '../../engine/protocol.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'kvasir-tiers-'));
 afterAll(() => rm(folder, { recursive: true, force: true }));
@@ -41,6 +41,12 @@ function talk(loading = loadModel) {
       const done = await ask({ type: 'generate', requestId: `ask ${docId}`, priority: 'chat', task: { kind: 'chat', docIds: [docId], messages: [{ role: 'user', content: 'What is this file for?' }] }, sampling: { maxTokens: 8 } });
       if (done.type !== 'done') throw new Error('it has no answer');
       return done;
+    },
+    /** Computes what idle time would. */
+    flush: () => ask({ type: 'flush', requestId: 'flush' }),
+    files: async (): Promise<FileStats[]> => {
+      const told = await ask({ type: 'stats', requestId: 'stats' });
+      return told.type === 'reply' && told.value.kind === 'stats' ? told.value.stats.files : [];
     },
     close: () => ask({ type: 'shutdown', requestId: 'shutdown' }),
   };
@@ -85,6 +91,49 @@ test('a file that is evicted leaves nothing on the disk, also of versions that d
   await load({ disk });
   expect((await readdir(disk.dir)).length).toBeGreaterThan(length);
   send({ type: 'documentChanged', docId: 'a.ts', version: 2, edits: [{ start: 0, end: 20, text: '' }] });
+  send({ type: 'evict', docId: 'a.ts' });
+  await close();
+  expect((await readdir(disk.dir)).sort()).toEqual(other);
+});
+
+test('a file that is evicted from memory only is still on the disk, and not in memory', async () => {
+  const disk = { dir: join(folder, 'memory-only'), maxBytes: 1e9 };
+  const { load, question, send, flush, files, close } = talk();
+  await load({ disk });
+  await question('a.ts');
+  await flush();
+  await load({ disk });
+  await question('a.ts');
+  await flush();
+  const kept = (await readdir(disk.dir)).sort();
+  send({ type: 'evict', docId: 'a.ts', memoryOnly: true });
+  const [{ tokens, diskTokens }] = (await files()) as [FileStats];
+  expect([tokens, diskTokens > 256]).toEqual([0, true]);
+  await close();
+  expect((await readdir(disk.dir)).sort()).toEqual(kept);
+});
+
+test('where files have no header a file that is evicted is not written again: of what begins as it does nothing stays in memory', async () => {
+  const modelDir = join(folder, 'headerless');
+  await cp('model', modelDir, { recursive: true, filter: (source) => !/train$|\.md$/.test(source) });
+  const edit = async (name: string, change: (json: Record<string, unknown>) => object): Promise<void> => writeFile(join(modelDir, name), JSON.stringify(change(JSON.parse(await readFile(join(modelDir, name), 'utf8')))));
+  await edit('kvasir.json', (manifest) => ({ ...manifest, fileBlock: 'chatTemplate', can: { complete: true, chat: false, summarize: false, edit: false } }));
+  await edit('tokenizer_config.json', ({ chat_template: _, ...config }) => config);
+  const disk = { dir: join(folder, 'headerless-kv'), maxBytes: 1e9 };
+  const { load, send, flush, close } = talk();
+  await load({ modelDir, disk });
+  const open = (docId: string, text: string): void => send({ type: 'documentChanged', docId, version: 1, path: docId, text });
+  open('b.ts', FILE.slice(FILE.indexOf('\n') + 1));
+  await flush();
+  await load({ modelDir, disk });
+  const other = (await readdir(disk.dir)).sort();
+  expect(other.length).toBeGreaterThan(1);
+  open('a.ts', FILE);
+  await flush();
+  await load({ modelDir, disk });
+  expect((await readdir(disk.dir)).length).toBeGreaterThan(other.length);
+  // Read back into memory.
+  await flush();
   send({ type: 'evict', docId: 'a.ts' });
   await close();
   expect((await readdir(disk.dir)).sort()).toEqual(other);

@@ -234,6 +234,19 @@ test('names tell neither a path nor which segments are of one file', async () =>
   expect(new Set(names.map((name) => name.split('-')[2])).size).toBe(3);
 });
 
+test('a segment that two processes wrote at once for files that begin alike stays once: what is forgotten of one of them is not there as the other’s', async () => {
+  const [segment, next] = [segments(5, 100).all[0]!, segments(1000, 100).all[0]!];
+  const disk = await openTier();
+  await disk.write(segment, [CONTENT], 'src/a.ts');
+  const twice = (): Promise<void> => copyFile(path.join(folder, nameOf(segment, 'src/a.ts')), path.join(folder, nameOf(segment, 'src/b.ts')));
+  await twice();
+  await disk.write(next, [CONTENT], PATH);
+  expect((await readdir(folder)).sort()).toEqual([nameOf(segment, 'src/a.ts'), nameOf(next)].sort());
+  await twice();
+  const another = await openTier();
+  expect([another.bytes, (await readdir(folder)).length]).toEqual([2 * FILE_BYTES, 2]);
+});
+
 test('what an earlier version wrote is removed: nobody finds it, nor whose it is', async () => {
   const disk = await openTier();
   const { parent, key, numTokens } = segments(5, 100).all[0]!;

@@ -1,5 +1,6 @@
 /** What files answer by themselves beyond a fact of one of them: that they are empty, names in another case, and several files at once. */
-import { beforeAll, describe, expect, it, test } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished, test, vi } from 'vitest';
+import { Parser } from 'web-tree-sitter';
 import { emptyAnswer } from '../../engine/tasks/emptyFiles.ts';
 import { factAsked } from '../../engine/tasks/factQuestion.ts';
 import { askedOfFiles } from '../../engine/tasks/factFiles.ts';
@@ -192,6 +193,13 @@ describe('of several files', () => {
     expect(await askFiles('which classes are defined', file, { snippets: [{ path: '/w/src/b.ts', text: 'class B {}\n' }] })).toBe('`src/a.ts` defines the class `A` (line 1).\n\n`src/b.ts` defines the class `B` (line 1).');
     expect(await askFiles('which classes are defined', file, { snippets: [{ path: '/w/src/b.ts', text: 'class B {}\n', startLine: 3 }] })).toBeUndefined();
     expect(await askFiles('which classes are defined', Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`src/${i}.ts`, 'class A {}\n'])))).toBeUndefined();
+  });
+
+  it('of as many as there may be, each parsed once: a tree that was not kept would be made while nobody else gets a turn', async () => {
+    const parse = vi.spyOn(Parser.prototype, 'parse');
+    onTestFinished(() => parse.mockRestore());
+    expect(await askFiles('where is `drainAll` defined?', Object.fromEntries(Array.from({ length: 8 }, (_, i) => [`src/${i}.ts`, `class A${i} {}\n`])))).toContain('`src/7.ts`');
+    expect(parse).toHaveBeenCalledTimes(8);
   });
 
   it('in the order given, those that are named', () => {

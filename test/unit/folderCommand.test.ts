@@ -27,6 +27,7 @@ vi.mock('../../src/vscode.ts', () => {
     },
     workspace: {
       getWorkspaceFolder: () => undefined,
+      fs: { stat: async () => ({ size: 6 }), readFile: async () => new TextEncoder().encode('one();') },
       get textDocuments() {
         return editor.documents;
       },
@@ -59,4 +60,22 @@ test('an open file that is changed before its turn is left out, and the engine k
   await command.run(new Uri('/w'));
   expect(notified).toEqual([]);
   expect(editor.messages).toEqual(['Kvasir: a.ts was changed before it could be read. Try again.']);
+});
+
+test('of a file that is not open only memory is given up: what the disk has of it was kept when somebody worked on it', async () => {
+  const notified: unknown[] = [];
+  const client = {
+    state: { kind: 'ready' },
+    ready: async () => ({ note: '' }),
+    notify: (message: unknown) => notified.push(message),
+    generate: async ({ task }: { task: () => unknown }) => {
+      task();
+      return { finishReason: 'stop', text: '', diagnostics: [] };
+    },
+  };
+  const settings = { current: { completion: {}, chat: { maxTokens: 0 } } };
+  const cache = { get: () => undefined, save: async () => {} };
+  const command = new FolderCommand({ client } as never, {} as never, settings as never, cache as never, {} as never, { info: () => {} } as never);
+  await command.run(new Uri('/w'));
+  expect(notified).toEqual([expect.objectContaining({ type: 'documentChanged' }), { type: 'evict', docId: 'file:///w/a.ts', memoryOnly: true }, { type: 'documentClosed', docId: 'file:///w/a.ts' }]);
 });

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { GONE_MS, LiveEngines } from '../../engine/liveEngines.ts';
 
 const BEAT_MS = 20;
@@ -107,12 +107,40 @@ test('a process id that another program has by now counts for a minute at most, 
   expect(await readdir(folder)).toContain('notes.txt');
 });
 
+/** One that looks when `beat` says so, beside another that has not looked since it came. */
+async function besideOneThatWaits(): Promise<{ engines: LiveEngines; told: number[]; beat: () => void }> {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const waiting = await LiveEngines.join(folder, () => {}, (line) => lines.push(line), 1e9);
+  onTestFinished(() => waiting.leave());
+  return { ...(await joined()), beat: () => void vi.advanceTimersByTime(BEAT_MS) };
+}
+
+test('on a machine that has slept those that have not written yet are there', async () => {
+  const { engines, beat } = await besideOneThatWaits();
+  const asleep = Date.now() / 1000 - 3600;
+  for (const [i, name] of (await readdir(folder)).entries()) await utimes(path.join(folder, name), asleep + i, asleep + i);
+  beat();
+  await engines.leave();
+  expect(await readdir(folder)).toHaveLength(1);
+});
+
+test('where the folder cannot be used any more as many count as before: not each of them takes all', async () => {
+  const { engines, told, beat } = await besideOneThatWaits();
+  await rm(folder, { recursive: true });
+  await writeFile(folder, 'no folder');
+  beat();
+  await eventually(() => lines).toEqual([expect.stringContaining('among 2')]);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  expect([engines.num, told]).toEqual([2, []]);
+});
+
 test('a folder that cannot be used is one line in the log, and the engine counts alone until it can', async () => {
   await writeFile(folder, 'no folder');
   const { engines } = await joined();
   await new Promise((resolve) => setTimeout(resolve, 5 * BEAT_MS));
   expect([engines.num, lines.length]).toEqual([1, 1]);
-  expect(lines[0]).toContain('not divided');
+  expect(lines[0]).toContain('among 1');
   await rm(folder);
   const other = await joined();
   await eventually(() => [engines.num, other.engines.num]).toEqual([2, 2]);

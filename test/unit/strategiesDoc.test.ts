@@ -42,6 +42,7 @@ test('tables and charts are those of the results', () => {
   expect(text).toContain('| store, int8 | 1 | 100.0% | 100 | 100 | 1/20.0 | 1/20.0 |');
   expect(text).toContain('| all | 3 | 100.0% | 110 (100–200) | 200 | 1/18.2 | 1/10.0 |');
   expect(text).toContain('The cache took 255 MB of memory at most.');
+  expect(text).toContain("no disk is read here, and elsewhere the time for a file's 27.0 MB comes on top");
   expect(text).toContain('| 1, one for all | 7.00 M | 682 | 1280 | 2.00 (1.00–3.00) | 1000 |');
   const files = Object.keys(charts);
   expect(files).toEqual(['strategies-time.svg', 'strategies-throughput.svg', 'strategies-memory.svg']);

@@ -172,19 +172,23 @@ export class DiskTier {
     }
   }
 
-  /** Takes note of what other processes have written and removed, the folder itself for one, and removes what dead ones have left half written, and what earlier versions wrote. */
+  /**
+   * Takes note of what other processes have written and removed, the folder itself for one, and removes what dead ones have left half written,
+   * what earlier versions wrote, and what two have written at once for files that begin alike: one is enough, and nobody would find the other.
+   */
   async #look(): Promise<void> {
     await makeFolders(this.folder, 0o700);
     const names = new Set(await readdir(this.folder));
     for (const entry of [...this.#byKey.values()]) if (!names.has(fileName(entry))) this.#forget(entry);
-    const unknown = [...names].filter((name) => !this.#byKey.has(parseName(name)?.key ?? ''));
-    await Promise.all(unknown.map(async (name) => {
+    for (const entry of this.#byKey.values()) names.delete(fileName(entry));
+    await Promise.all([...names].map(async (name) => {
       const file = path.join(this.folder, name);
       const info = await stat(file).catch(() => null);
       if (!info?.isFile()) return;
       const parsed = parseName(name);
       if (parsed) this.#add({ ...parsed, bytes: info.size, lastUse: info.mtimeMs });
-      else if (FORMER_NAME.test(name) || (TEMPORARY.test(name) && Date.now() - info.mtimeMs > STALE_MS)) await rm(file, { force: true }).catch(() => {});
+      const isSecond = parsed !== null && fileName(this.#byKey.get(parsed.key)!) !== name;
+      if (isSecond || FORMER_NAME.test(name) || (TEMPORARY.test(name) && Date.now() - info.mtimeMs > STALE_MS)) await rm(file, { force: true }).catch(() => {});
     }));
   }
 

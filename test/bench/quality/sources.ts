@@ -26,7 +26,7 @@ interface Source {
   readonly hash: string;
 }
 
-const npm = (language: QualityLanguage, name: string, version: string, repository: string, under: readonly string[], hash: string): Source => ({ registry: 'npm', name, version, repository, licence: 'MIT', language, under: under.map((part) => `package/${part}`), hash });
+const npm = (language: QualityLanguage, name: string, version: string, repository: string, under: readonly string[], hash: string, licence = 'MIT'): Source => ({ registry: 'npm', name, version, repository, licence, language, under: under.map((part) => `package/${part}`), hash });
 const pypi = (name: string, version: string, repository: string, licence: string, under: readonly string[], hash: string): Source => ({ registry: 'pypi', name, version, repository, licence, language: 'python', under, hash });
 
 /** Python's wheels hold the sources as they are, and fetching one runs no code of it. */
@@ -47,6 +47,24 @@ export const SOURCES: readonly Source[] = [
   pypi('httpx', '0.28.1', 'encode/httpx', 'BSD-3-Clause', ['httpx'], 'd909fcccc110f8c7faf814ca82a9a4d816bc5a6dbfea25d6591d6985b8ba59ad'),
   pypi('attrs', '25.1.0', 'python-attrs/attrs', 'MIT', ['attr', 'attrs'], 'c75a69e28a550a7e93789579c22aa26b0f5b83b75dc4e08fe092980051e1090a'),
   pypi('click', '8.1.8', 'pallets/click', 'BSD-3-Clause', ['click'], '63c132bbbed01578a06712a2d1f497bb62d9c1c0d329b7903a866228027263b2'),
+];
+
+/** What weights and limits of the product are fitted on (fit.ts): projects that are neither measured nor trained on. */
+export const FITTED_ON: readonly Source[] = [
+  npm('typescript', 'rxjs', '7.8.2', 'ReactiveX/rxjs', ['src'], 'dhKf903U/PQZY6boNNtAGdWbG85WAbjT/1xYoZIC7FAY0yWapOBQVsVrDl58W86//e1VpMNBtRV4MaXfdMySFA==', 'Apache-2.0'),
+  npm('typescript', 'redux', '5.0.1', 'reduxjs/redux', ['src'], 'M9/ELqF6fy8FwmkpnF0S3YKOqMyoWJ4+CS5Efg2ct3oY9daQvd/Pc71FpGZsVsbl3Cpb+IIcjBDUnnyBdQbq4w=='),
+  npm('typescript', '@reduxjs/toolkit', '2.14.0', 'reduxjs/redux-toolkit', ['src'], 'm/PxMwRe0xLL6XUsAgy0YjInklHcfi9uMwFhJk+QINqjxqPvyc89T5cMjszA5bDmTE0gwGc7zr9LRO4gL+mhaw=='),
+  npm('typescript', 'zod', '4.6.7', 'colinhacks/zod', ['src/v4'], 'g8W2D2kU6a8untc053fX1uVBKzM7yqAxW/3zwk83+6RyF2+SKOuV+c0wBDhUwzV1PaGapmZH+rmcUzPf+3CGwg=='),
+  npm('javascript', 'express', '5.3.0', 'expressjs/express', ['lib'], 'qCqy1xSoaugxOD4IVHb1ZWdkvCF2W3aE2okKouWj8VwJ+ztskSiXoBnCSJqfKT+cVPJhuJqe9YLbY425+Zh00g=='),
+  npm('javascript', 'webpack', '5.112.2', 'webpack/webpack', ['lib'], 'B2tp1LI9D8GVpPDqprdt12ukTkXXahj9MzqSWJq4faSPgOUM7CdZaGAB6HrL/8E6UwbBpdj4vzWDbKoFnVoU6g=='),
+  npm('javascript', 'undici', '7.30.2', 'nodejs/undici', ['lib'], 'mLyPQnHwUxaM/rideoK/+KL8DaAJLRl4aBCfmX444aCSLnIaomqPLtNRe2jdCYcsk5wZzXrDIQC8ZeYNRAYyIA=='),
+  npm('javascript', 'knex', '3.3.0', 'knex/knex', ['lib'], 'LgWl031hNuLv9Lhxdd9093zULa2aNcoP04Bk29e5NidgRcEr/T0rAr2WYi4BhjTiCDoQiRU56meUE5rppLKZzQ=='),
+  pypi('requests', '2.34.2', 'psf/requests', 'Apache-2.0', ['requests'], '2a0d60c172f83ac6ab31e4554906c0f3b3588d37b5cb939b1c061f4907e278e0'),
+  pypi('flask', '3.1.3', 'pallets/flask', 'BSD-3-Clause', ['flask'], 'f4bcbefc124291925f1a26446da31a5178f9483862233b23c0c96a20701f670c'),
+  pypi('rich', '15.0.0', 'Textualize/rich', 'MIT', ['rich'], '33bd4ef74232fb73fe9279a257718407f169c09b78a87ad3d296f548e27de0bb'),
+  pypi('werkzeug', '3.1.9', 'pallets/werkzeug', 'BSD-3-Clause', ['werkzeug'], '6392e50c78460ba618e5b21f08a71f59c99ce99cdc6cf6e3dd7e6ccca8754fab'),
+  pypi('pydantic', '2.14.4', 'pydantic/pydantic', 'MIT', ['pydantic'], '653a2ad9f6d8858529c77c72717d0ea991d6c6837fe683246b2f4b2bbfc3fadc'),
+  pypi('starlette', '1.10.0', 'encode/starlette', 'BSD-3-Clause', ['starlette'], '478c0ab3b4ced6e82719849c118fa406f0278a3499c1a898cd15cd31bdc38ce4'),
 ];
 
 export interface QualityText extends SourceFile {
@@ -73,8 +91,8 @@ export function checkHash({ name, version, registry, hash }: Pick<Source, 'name'
 }
 
 /** All texts of the sources, fetched into `folder` where they are not there yet. @throws Error with one sentence for the user. */
-export function qualityTexts(folder: string, onProgress: (line: string) => void): QualityText[] {
-  return SOURCES.flatMap((source) => {
+export function qualityTexts(folder: string, onProgress: (line: string) => void, sources: readonly Source[] = SOURCES): QualityText[] {
+  return sources.flatMap((source) => {
     const unpacked = path.join(folder, `${source.name.replace('/', '-')}-${source.version}`);
     if (!existsSync(unpacked)) {
       onProgress(`fetching ${source.name} ${source.version} (${source.licence}) from ${source.registry === 'npm' ? 'npm' : 'PyPI'}`);

@@ -82,9 +82,7 @@ class Scene {
     const revisits: Revisit[] = [];
     for (let i = 0; i < numRevisits; i++) {
       if (i % anewEvery === 0) {
-        const other = bench.tokens(fileTokens);
-        anew.push((await this.#ask(other)).ms);
-        bench.engine.evict(other);
+        anew.push((await this.#ask(bench.tokens(fileTokens))).ms);
         log(`read anew: ${short(anew.at(-1)! / 1000)} s`);
       }
       const file = files[Math.floor(numFiles * bench.random() ** SKEW)]!;

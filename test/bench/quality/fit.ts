@@ -1,0 +1,126 @@
+/**
+ * What a manifest says of copying and of confidence (model/kvasir.json), fitted to a model: `npx node test/bench/quality/fit.ts MODEL
+ * [--n 150] [--lines 0.08,0.1,0.12,0.15] [--words 0.45]`, after `npm run build`. On projects that are neither measured nor trained on.
+ *
+ * The weights of copying are those that make what stood at the cursors likeliest, token by token, with the model's int8 probabilities.
+ * Then rests and lines are written through the engine as shipped, with these weights and each limit of confidence.
+ */
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
+import { prepareComplete } from '../../../engine/tasks/complete.ts';
+import { answerRoom } from '../../../engine/tasks/preparedRequest.ts';
+import { completionPrompt } from '../../../engine/text/completionPrompt.ts';
+import type { CopyPrior, CopyWeights } from '../../../engine/text/copyPrior.ts';
+import { Layout } from '../../../engine/text/layout.ts';
+import type { Manifest } from '../../../engine/text/manifest.ts';
+import { ModelText } from '../../../engine/text/modelText.ts';
+import { SourceDocument } from '../../../engine/text/sourceDocument.ts';
+import { Grammars } from '../../../engine/text/syntaxGrammars.ts';
+import { ThreadTransport } from '../../../src/client/threadTransport.ts';
+import { table } from '../spread.ts';
+import { type CopyCase, copyLoss, fitCopy } from './copyFit.ts';
+import { QualityEngine } from './engine.ts';
+import { samplesOf } from './samples.ts';
+import { mean, scoreHole } from './scores.ts';
+import { FITTED_ON, qualityTexts } from './sources.ts';
+
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { n: { type: 'string', default: '150' }, lines: { type: 'string', default: '0.08,0.1,0.12,0.15' }, words: { type: 'string', default: '0.45' } } });
+const modelDir = path.resolve(positionals[0] ?? 'model');
+const folder = path.resolve('.cache/bench/quality');
+const cacheDir = path.resolve('.cache/bench/imported');
+/** Tokens of a line that are looked at. */
+const MOST_TOKENS = 24;
+
+const texts = qualityTexts(folder, (line) => console.error(line), FITTED_ON);
+const { holes } = await samplesOf(new Grammars(path.resolve('dist/grammars')), texts, { n: Number(values.n), groups: ['rest', 'line'], seed: 2, beside: 5 });
+const manifest = JSON.parse(readFileSync(path.join(modelDir, 'kvasir.json'), 'utf8')) as Manifest;
+
+const cases = await copyCases();
+const before = manifest.completion.copy;
+const copying = cases.filter(({ longest }) => longest > 0);
+const fitted = fitCopy(copying, before);
+const copy: CopyWeights = { share: 1, others: before.others, ...rounded(fitted) };
+console.log(`${cases.length} tokens at ${holes.length} cursors, ${copying.length} with something to copy. Nats a token: ${loss(null)} without, ${loss(before)} with the manifest's weights, ${loss(copy)} with ${JSON.stringify(copy)}`);
+
+const rows: string[][] = [];
+for (const line of values.lines.split(',').map(Number)) for (const words of values.words.split(',').map(Number)) rows.push([String(line), String(words), ...(await written({ line, words }))]);
+console.log(table(['line', 'words', 'rests exact', 'shown', 'exact of shown', 'first word of shown', 'lines exact', 'shown', 'exact of shown', 'first word of shown', 'kept per shown'], rows));
+
+/** Of each token that stood at a cursor and is not said again for the sake of healing. */
+async function copyCases(): Promise<CopyCase[]> {
+  const subject = await KvSubject.open('fitted', modelDir, cacheDir, 0);
+  const text = await ModelText.load(modelDir);
+  // So that a weight tells how long the longest match was: n / (n + 1).
+  Object.assign(text.manifest.completion.copy, { share: 1, doubt: 0, match: 1, agreement: 0, confidence: 0 });
+  const layout = new Layout(text, { contextTokens: subject.model.config.contextTokens, numParameters: subject.model.parameters });
+  const cases: CopyCase[] = [];
+  try {
+    for (const [i, { path: file, text: content, offset, taken, beside }] of holes.entries()) {
+      const copyFrom = beside.map((other) => new SourceDocument(other.path, other.path, other.text));
+      const document = new SourceDocument(file, file, content);
+      const { promptIds, prior, sampling } = prepareComplete(layout, document, { offset, copyFrom, unsure: true });
+      const { opening } = completionPrompt(layout, document, offset, { answerTokens: answerRoom(sampling.maxTokens, layout.contextTokens) });
+      const { ids: said, ends } = text.tokenizer.encodeWithOffsets(opening + taken);
+      const ids = said.slice(0, MOST_TOKENS);
+      const copies = prior!();
+      const context = await subject.compute(promptIds.slice(0, -1));
+      const follows = await subject.follow(context, context.slots, [promptIds.at(-1)!, ...ids.slice(0, -1)]);
+      let answered = '';
+      for (const [k, id] of ids.entries()) {
+        const next = copies.next();
+        // Which tokens may come is limited until the opening is said.
+        if ((ends[k - 1] ?? 0) >= opening.length) cases.push(caseOf(follows[k]!, next, id));
+        answered += text.tokenizer.decode([id]);
+        copies.push(id, answered);
+      }
+      if ((i + 1) % 200 === 0) console.error(`${i + 1} of ${holes.length} cursors`);
+    }
+  } finally {
+    await subject.dispose();
+  }
+  return cases;
+}
+
+function caseOf(logprobs: Float64Array, next: ReturnType<CopyPrior['next']>, id: number): CopyCase {
+  const model = Math.exp(logprobs[id]!);
+  const likeliest = Math.exp(logprobs.reduce((most, one) => Math.max(most, one), -Infinity));
+  if (!next) return { model, likeliest, copied: 0, agreement: 0, longest: 0 };
+  const weight = next.weight(0);
+  const at = next.tokenIds.indexOf(id);
+  return { model, likeliest, copied: at < 0 ? 0 : next.shares[at]!, agreement: next.shares[0]!, longest: Math.round(weight / (1 - weight)) };
+}
+
+function loss(weights: CopyWeights | null): string {
+  const alone = cases.filter((one) => !copying.includes(one)).reduce((sum, { model }) => sum - Math.log(model), 0);
+  const rest = weights ? copying.length * copyLoss(copying, weights) : copying.reduce((sum, { model }) => sum - Math.log(model), 0);
+  return ((alone + rest) / cases.length).toFixed(3);
+}
+
+function rounded<T extends object>(weights: T): T {
+  return Object.fromEntries(Object.entries(weights).filter(([name]) => name !== 'share' && name !== 'others').map(([name, value]) => [name, Number((value as number).toFixed(2))])) as T;
+}
+
+/** What is shown with these limits, through the engine as shipped. */
+async function written(confidence: Manifest['completion']['confidence']): Promise<string[]> {
+  const dir = path.join(folder, 'model-fitted');
+  rmSync(dir, { recursive: true, force: true });
+  mkdirSync(dir, { recursive: true });
+  for (const name of readdirSync(modelDir)) if (/\.(json|safetensors)$/.test(name) && name !== 'kvasir.json') copyFileSync(path.join(modelDir, name), path.join(dir, name));
+  writeFileSync(path.join(dir, 'kvasir.json'), JSON.stringify({ ...manifest, completion: { ...manifest.completion, copy, confidence } }));
+  const engine = await QualityEngine.open({ createTransport: (t) => new ThreadTransport(path.resolve('dist/worker.js'), t, (text) => process.stderr.write(text)), modelDir: dir, cacheDir, threads: 0 });
+  try {
+    const scored = [];
+    for (const hole of holes) scored.push({ kind: hole.kind, ...scoreHole(hole, (await engine.complete(hole.path, hole.text, hole.offset, hole.beside)).text) });
+    return [...shares(scored.filter(({ kind }) => kind === 'rest')), ...shares(scored.filter(({ kind }) => kind === 'line')), mean(scored.filter(({ shown }) => shown).map(({ kept }) => kept)).toFixed(1)];
+  } finally {
+    await engine.dispose();
+  }
+}
+
+function shares(scored: readonly ReturnType<typeof scoreHole>[]): string[] {
+  const shown = scored.filter((one) => one.shown);
+  const percent = (some: readonly boolean[]): string => `${(100 * mean(some.map(Number))).toFixed(1)}%`;
+  return [percent(scored.map(({ exact }) => exact)), percent(scored.map((one) => one.shown)), percent(shown.map(({ exact }) => exact)), percent(shown.map(({ firstWord }) => firstWord))];
+}
