@@ -3,14 +3,14 @@ from answers import make_turns
 from codeinfo import info
 from controls import EOT, IME, IMS
 from questions import SEL_Q
-from talk import SYSTEM, TALK
+from talk import AFTER, SYSTEM, TALK
 from views import chat_view
 
 
 def chat(enc, r, d, T, names):
     """One document of about T tokens, or None. `names` are definitions of other files, to ask for what is not there."""
     x = r.random()
-    doc = small_talk(enc, r, d, T) if x < 0.012 else selection(enc, r, d, T) if x < 0.15 else about_file(enc, r, d, T, names)
+    doc = small_talk(enc, r, d, T) if x < 0.04 else selection(enc, r, d, T) if x < 0.15 else about_file(enc, r, d, T, names)
     return doc if doc and sum(len(i) for i, _ in doc) <= T + 1 else None
 
 
@@ -18,6 +18,9 @@ def about_file(enc, r, d, T, names):
     """The file, then questions about it."""
     x = chat_view(d, r, T)
     turns = x and make_turns(x[1], r, names, r.randint(1, 3) if T <= 600 else r.randint(2, 5))
+    if turns and r.random() < 0.08:
+        q, a = r.choices(AFTER, [6, 3, 2, 1])[0]
+        turns = [*turns, (r.choice(q), r.choice(a))]
     return [(enc.head(d["path"]) + enc.ids(x[0]), 4), *turns_of(enc, r, turns)] if turns else None
 
 

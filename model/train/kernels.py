@@ -1,8 +1,8 @@
 """Attention and the loss of the head: kernels of our own where the processor multiplies bfloat16 tiles (AMX), the framework's elsewhere.
 
-kernels.cpp is compiled when it is first used, with g++, and kept in the folder for temporary files.
+kernels.cpp is compiled when it is first used, with g++, and kept in the user's own folder for caches: nobody else can put another one there.
 """
-import ctypes, hashlib, os, subprocess, tempfile
+import ctypes, hashlib, os, subprocess
 import torch
 import torch.nn.functional as F
 
@@ -14,9 +14,11 @@ ROWS = 512
 def load():
     """The compiled kernels, or None where the processor or the compiler is not there."""
     src = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels.cpp")
+    folder = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "kvasir-train")
     with open(src, "rb") as f:
-        name = os.path.join(tempfile.gettempdir(), f"kvasir-kernels-{hashlib.sha256(f.read()).hexdigest()[:16]}.so")
+        name = os.path.join(folder, f"kernels-{hashlib.sha256(f.read()).hexdigest()[:16]}.so")
     try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
         if not os.path.exists(name):
             subprocess.run(["g++", *FLAGS, src, "-o", f"{name}.{os.getpid()}"], check=True)
             os.replace(f"{name}.{os.getpid()}", name)

@@ -11,7 +11,7 @@ LANGS = ("ts", "py")
 
 
 def build(src, tokf, out, files=120, middles=250):
-    """Fix the items: beginnings of files (those of evaluate.py) and completions in the product's layout, with fixed seeds."""
+    """Fix the items: beginnings of files and completions in the product's layout, with fixed seeds."""
     from tokenizers import Tokenizer
     from controls import PAD, short_path
     from layouts import Encoder, completion
