@@ -11,7 +11,7 @@ import { isUsed, numRows, type TreeNode } from './prefixTree.ts';
 import { isSketched } from '../laneIds.ts';
 import type { Lossy } from './lossyRows.ts';
 import { SPILLED_TOKENS } from './sparseRoom.ts';
-import { keptBlocks, plainBlock, runOf, type StoredBlock, type StoredRun } from './storedBlocks.ts';
+import { keptBlocks, plainBlock, type StoredBlock } from './storedBlocks.ts';
 
 /** What there was no room in, or no way to: memory for sketches, or the disk. */
 export type Lack = 'memory' | SpillFailure;
@@ -46,13 +46,10 @@ export class HeldRuns {
     const spilled = this.#hasRoom(rows.numTokens, parent) ? this.#toDisk(() => [plainBlock(rows)], parent) : null;
     if (!spilled) return null;
     if (growsWith(parent, tokenIds)) {
-      const all = runOf([...parent.stored!.blocks, ...spilled.blocks]);
-      store.replace(parent.stored, all);
-      tree.extendStored(parent, tokenIds, all, lossy);
+      tree.extendStored(parent, tokenIds, store.replace(parent.stored, [...parent.stored!.blocks, ...spilled]), lossy);
       return parent;
     }
-    store.replace(null, spilled);
-    const node = tree.insertStored(parent, tokenIds, spilled, lossy);
+    const node = tree.insertStored(parent, tokenIds, store.add(spilled), lossy);
     node.storedRefs = 1;
     return node;
   }
@@ -68,13 +65,12 @@ export class HeldRuns {
     const kept = (): StoredBlock[] => keptBlocks(window.shape, window.read(slots!), window.positionsOf(slots!), node.tokenIds.length);
     const spilled = this.#toDisk(() => node.stored?.blocks ?? (pruned ? kept() : fromWindow()), node);
     if (!spilled) return false;
-    store.replace(node.stored, spilled);
-    node.stored = spilled;
+    node.stored = store.replace(node.stored, spilled);
     return true;
   }
 
   /** As the store's `spill`; where the disk has no room, runs there that nobody uses go first. This one stays. */
-  #toDisk(blocks: () => Iterable<StoredBlock>, node: TreeNode): StoredRun | null {
+  #toDisk(blocks: () => Iterable<StoredBlock>, node: TreeNode): StoredBlock[] | null {
     const { store, tree } = this.#memory;
     return this.#memory.keeping([node], () => {
       for (;;) {
