@@ -1,5 +1,5 @@
 /** The disk tier: what is written is found again by whoever has the same tokens, under a cap, privately, and nothing broken is used. */
-import { copyFile, mkdtemp, readdir, readFile, rename, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, rmdir, stat, truncate, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -224,6 +224,21 @@ test('what was written of a file goes together, whoever has written it and with 
   await write(ROOT, other.with(599, 1), 'src/a.ts');
   await (await openTier()).removeFile('src/b.ts');
   expect(await readdir(folder)).toHaveLength(3);
+});
+
+test('what cannot be removed keeps nothing else there, and is reported', async () => {
+  const { all } = segments(5, 600);
+  for (const remove of [(disk: DiskTier) => disk.removeFile(PATH), (disk: DiskTier) => disk.clear()]) {
+    const disk = await openTier();
+    for (const segment of [...all, segments(5000, 100).all[0]!]) await disk.write(segment, [CONTENT], PATH);
+    // A folder in the place of a file cannot be removed as one.
+    const stuck = path.join(folder, nameOf(all[1]!));
+    await rm(stuck);
+    await mkdir(stuck);
+    await expect(remove(disk)).rejects.toThrow(nameOf(all[1]!));
+    expect(await readdir(folder)).toEqual([nameOf(all[1]!)]);
+    await rmdir(stuck);
+  }
 });
 
 test('names tell neither a path nor which segments are of one file', async () => {
