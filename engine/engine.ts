@@ -295,9 +295,9 @@ export class Engine {
     return (await this.#snapshots?.save(this.#contexts(blocks), quietMs)) ?? false;
   }
 
-  /** Removes from the disk what is there of files with this path, or everything, of all models. */
-  async forgetDisk(path?: string): Promise<void> {
-    await this.#snapshots?.forget(path);
+  /** Removes from the disk what is there of files with this path, or everything but of files with the `kept` paths, of all models. */
+  async forgetDisk(path?: string, kept: readonly string[] = []): Promise<void> {
+    await this.#snapshots?.forget(path, kept);
   }
 
   /** Drops what no sequence uses: everything, but for what is `pinned`, or what begins with a prefix and goes on, pinned or not. */

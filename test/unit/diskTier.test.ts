@@ -226,6 +226,21 @@ test('what was written of a file goes together, whoever has written it and with 
   expect(await readdir(folder)).toHaveLength(3);
 });
 
+test('clearing leaves what was written of files that are to be kept, with what that goes on from, whoever wrote it', async () => {
+  const disk = await openTier();
+  const { ids, all } = segments(5, 600);
+  for (const segment of all.slice(0, 2)) await disk.write(segment, [CONTENT], 'src/b.ts');
+  await disk.write(all[2]!, [CONTENT], PATH);
+  await disk.write(segments(5000, 100).all[0]!, [CONTENT], 'src/b.ts');
+  const other = await openTier();
+  await disk.write(segments(9000, 100).all[0]!, [CONTENT], 'src/b.ts');
+  await other.clear([PATH, 'src/c.ts']);
+  expect(other.find(ROOT, ids)).toEqual(all);
+  expect([(await readdir(folder)).length, other.numSegments, other.bytes]).toEqual([3, 3, 3 * FILE_BYTES]);
+  await other.clear();
+  expect([await readdir(folder), other.numSegments, other.bytes]).toEqual([[], 0, 0]);
+});
+
 test('what cannot be removed keeps nothing else there, and is reported', async () => {
   const { all } = segments(5, 600);
   for (const remove of [(disk: DiskTier) => disk.removeFile(PATH), (disk: DiskTier) => disk.clear()]) {

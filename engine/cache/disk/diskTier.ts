@@ -162,17 +162,21 @@ export class DiskTier {
     await this.remove([...this.#byKey.values()].filter(({ key, owner }) => owner === ownerOf(key, filePath)));
   }
 
-  /** Removes everything. @throws an error of the file system, the first, having removed what can be. */
-  async clear(): Promise<void> {
-    this.#byParent.clear();
-    this.#byKey.clear();
-    this.bytes = 0;
-    await makeFolders(this.folder, 0o700);
+  /** Removes everything but what was written of files with the `kept` paths, and what that goes on from. @throws an error of the file system, the first, having removed what can be. */
+  async clear(kept: readonly string[] = []): Promise<void> {
+    await this.#look();
+    const staying = new Set<Entry>();
+    for (const { key, owner } of this.#byKey.values()) {
+      if (!kept.some((filePath) => owner === ownerOf(key, filePath))) continue;
+      for (let entry = this.#byKey.get(key); entry && !staying.has(entry); entry = this.#byKey.get(entry.parent)) staying.add(entry);
+    }
+    for (const entry of [...this.#byKey.values()]) if (!staying.has(entry)) this.#forget(entry);
+    const namesStaying = new Set(Array.from(staying, fileName));
     const names = await readdir(this.folder);
     const filesOf = (isOne: (name: string) => boolean): string[] => names.filter(isOne).map((name) => path.join(this.folder, name));
     // Of a process that is alive it cannot be removed, nor must it.
     await removeEach(filesOf((name) => SPILL_NAME.test(name))).catch(() => {});
-    await removeEach(filesOf((name) => parseName(name) !== null || FORMER_NAME.test(name) || TEMPORARY.test(name)));
+    await removeEach(filesOf((name) => (parseName(name) !== null && !namesStaying.has(name)) || FORMER_NAME.test(name) || TEMPORARY.test(name)));
   }
 
   /**
