@@ -55,6 +55,8 @@ export class KvCache {
   readonly sparse: SparseLeases;
   /** The ceiling as users know it: with what is kept for others than this cache. */
   toldBytes: number;
+  /** How many windows share the memory of which that is this one's part. */
+  numWindows: () => number = () => 1;
   readonly #clock: () => number;
   readonly #leases = new Set<Lease>();
   readonly #pins: Pins;

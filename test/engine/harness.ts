@@ -27,7 +27,7 @@ export function kernelShare({ compression = null, spillFile = null }: Partial<En
   return Math.max(codingBytes(compression), spillFile && canSketch(shape) ? sketchingBytes(shape) : 0, kernelBytes());
 }
 
-/** `slots`: the ceiling in window slots, beside what is kept free for the codecs' kernels and for one more sketch. */
+/** `slots`: the ceiling in window slots, beside what is kept free for the codecs' kernels. */
 export function harness(options: Partial<Omit<EngineOptions, 'maxBytes'>> & { slots: number; shape?: KvShape }): Harness {
   const { slots, shape = fakeShape(), ...rest } = options;
   const window = new KvWindow(shape, 0);
