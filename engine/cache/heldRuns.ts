@@ -41,9 +41,9 @@ export class HeldRuns {
 
   /** Adds rows behind a path that is held, to be held, too: as a run or to the last one. Null when there is no room for them. `lossy`: of them. */
   add(parent: TreeNode, tokenIds: number[], rows: KvRows, lossy: Lossy): TreeNode | null {
-    const { store, tree } = this.#memory;
+    const { store, tree, window } = this.#memory;
     this.lack = null;
-    const spilled = this.#hasRoom(rows.numTokens, parent) ? this.#toDisk(() => [plainBlock(rows)], parent) : null;
+    const spilled = this.#hasRoom(sketchBytes(window.shape, rows.numTokens), parent) ? this.#toDisk(() => [plainBlock(rows)], parent) : null;
     if (!spilled) return null;
     if (growsWith(parent, tokenIds)) {
       tree.extendStored(parent, tokenIds, store.replace(parent.stored, [...parent.stored!.blocks, ...spilled]), lossy);
@@ -57,7 +57,7 @@ export class HeldRuns {
   #spill(node: TreeNode): boolean {
     const { store, window } = this.#memory;
     if (node.stored?.blocks.every(({ sketch }) => sketch)) return true;
-    if (!this.#hasRoom(numRows(node), node)) return false;
+    if (!this.#hasRoom(this.#bytesSketched(node), node)) return false;
     const { slots, pruned } = node;
     const fromWindow = function* (): Generator<StoredBlock> {
       for (let at = 0; at < slots!.length; at += SPILLED_TOKENS) yield plainBlock(window.read(slots!.subarray(at, at + SPILLED_TOKENS)));
@@ -85,10 +85,17 @@ export class HeldRuns {
     });
   }
 
-  /** Room for a sketch of so many rows, and for a block on its way out. */
-  #hasRoom(numRows: number, node: TreeNode): boolean {
-    const { store, window } = this.#memory;
-    const fits = this.#memory.makeRoomInStore(sketchBytes(window.shape, numRows) + SPILLED_TOKENS * store.bytesPerToken, node);
+  /** That a run takes in memory when its rows are out of it, at most: of each block a sketch, and positions where rows are missing. */
+  #bytesSketched(node: TreeNode): number {
+    const { shape } = this.#memory.window;
+    const n = numRows(node);
+    const numBlocks = node.stored?.blocks.length ?? Math.ceil(n / SPILLED_TOKENS);
+    return sketchBytes(shape, n) + (numBlocks - 1) * sketchBytes(shape, 0) + (node.pruned ? n * Int32Array.BYTES_PER_ELEMENT : 0);
+  }
+
+  /** Room for so many bytes of a run, and for a block on its way out. */
+  #hasRoom(bytes: number, node: TreeNode): boolean {
+    const fits = this.#memory.makeRoomInStore(bytes + SPILLED_TOKENS * this.#memory.store.bytesPerToken, node);
     if (!fits) this.lack = 'memory';
     return fits;
   }

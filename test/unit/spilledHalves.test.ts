@@ -101,6 +101,29 @@ test('a ceiling under which there is no room for what a lease holds is refused',
   cache.checkIntegrity();
 });
 
+test('a long run that leaves the window for the disk has room for the sketch of each of its blocks, others gone for it', () => {
+  const n = 64 * BLOCK;
+  const file = new SpillFile(mkdtempSync(path.join(tmpdir(), 'kvasir-halves-')), 1e8, () => {});
+  onTestFinished(() => file.close());
+  const window = new KvWindow(SHAPE, 0);
+  const cache = new KvCache({ window, maxBytes: 4096 * kvBytesPerToken(SHAPE), softSlots: n, clock: () => 1, spillFile: file });
+  const lease = cache.open();
+  const ids = Array.from({ length: n }, (_, i) => i);
+  const slots = cache.allocate(n)!;
+  window.write(slots, randomRows(SHAPE, n, 2), 0, 0);
+  cache.append(lease, slots);
+  cache.commit(lease, ids);
+  // The store is full, of what nobody needs.
+  const others = Array.from({ length: n }, (_, i) => 10_000 + i);
+  expect(cache.runs.takeStored(others, 0, plainBlocks(SHAPE, randomRows(SHAPE, n, 3)), 'idle')).toBe(n);
+  cache.setMaxBytes(cache.windowBytes + cache.storeBytes);
+  const sparse = cache.open('chat', { sparse: n });
+  expect(cache.advance(sparse, ids, n)).toBe(n);
+  cache.checkIntegrity();
+  expect(cache.describe(others).tokens).toBeLessThan(n);
+  for (const each of [sparse, lease]) cache.release(each);
+});
+
 test('a part of what is coded leaves memory as rows, and the block goes with the last part', () => {
   const { cache, file } = spilled();
   cache.evict();
