@@ -4,7 +4,7 @@ import { PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 /** The model's words at the places below; `completion.test.ts` compares such texts with the command line's. */
-const GHOST = 'return this.entries.get(id);';
+const GHOST = 'return this.entries.has(id);';
 const METHOD = '\n  /** Whether there is any of an article. */\n  has(id: string): boolean {\n    ';
 
 /** The sample with `text` behind `anchor`; the cursor goes behind `text`. */
@@ -132,13 +132,13 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await expect.poll(() => list.innerText(), { timeout: PATIENCE }).toContain('entries');
     // By itself the model would write "ities"; the list decides. Its own part is drawn apart from the rest.
     const drawn = async () => (await window.page.locator('.editor-instance .view-line').allInnerTexts()).join('\n').replaceAll('\u00a0', ' ');
-    await expect.poll(drawn, { timeout: PATIENCE }).toContain('return this.entries.get(id);');
+    await expect.poll(drawn, { timeout: PATIENCE }).toContain('return this.entries.has(id);');
     await window.screenshot('with-list');
     await window.press('Tab');
     await list.waitFor({ state: 'detached' });
     await ghost('.get(id);');
     await window.press('Tab');
-    await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('return this.entries.get(id);');
+    await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('return this.entries.has(id);');
   });
 
   test('a bracket that the editor closed by itself is not there twice, be the completion typed through or asked for inside', async () => {
