@@ -68,14 +68,14 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await window.runCommand('Kvasir: Trigger Completion');
     await ghost(GHOST);
     await window.type('return this.');
-    await ghost('entries.get(id);');
+    await ghost('entries.has(id);');
     await window.screenshot('typed-through');
     // VS Code trims what it shows by itself and asks only after a pause of its own.
     await window.page.waitForTimeout(1500);
     expect(await explanation()).toContain('typed as suggested');
     await open('src/body.ts', { line: BODY.line, column: BODY.column + 'return this.'.length });
     for (let i = 0; i < 5; i++) await window.press('Backspace');
-    await ghost('this.entries.get(id);');
+    await ghost('this.entries.has(id);');
     await window.page.waitForTimeout(1500);
     expect(await explanation()).toMatch(/typed as suggested|a past completion/);
   });
@@ -136,7 +136,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await window.screenshot('with-list');
     await window.press('Tab');
     await list.waitFor({ state: 'detached' });
-    await ghost('.get(id);');
+    await ghost('.has(id);');
     await window.press('Tab');
     await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('return this.entries.has(id);');
   });
@@ -147,8 +147,8 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await open('src/closed.ts', BODY);
     await window.runCommand('Kvasir: Trigger Completion');
     await ghost(GHOST);
-    await window.type('return this.entries.get(');
-    await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('return this.entries.get()');
+    await window.type('return this.entries.has(');
+    await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('return this.entries.has()');
     await ghost('id;');
     await window.screenshot('closed-bracket');
     await window.press('Tab');
