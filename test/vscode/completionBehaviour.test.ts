@@ -200,7 +200,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
     expect(await explanation()).toContain('completions are snoozed');
     await window.runCommand('Kvasir: End Snooze');
     await open('src/off.ts', { line: BODY.line, column: BODY.column + 1 });
-    await window.type('eturn this.ent');
+    await window.type('eturn this.');
     await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe('');
   });
 
