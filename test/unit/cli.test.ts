@@ -203,6 +203,7 @@ describe('the program', () => {
     [['generate', '--prompt', 'x', '--codec', 'auto', '--precision', 'float32'], '--codec auto: rows in float32 are not compressed'],
     [['complete', '--file', 'x', '--line', '1', '--column', '1', '--codec', 'int4'], "Unknown option '--codec'"],
     [['chat', '--message', 'x', '--threads', '4097'], '--threads 4097: this machine has '],
+    [['inspect', 'model', '--model', 'model'], 'inspect: one model folder is looked at'],
     [['chat', 'What is this?'], 'unexpected argument "What is this?"; a question goes with --message'],
   ])('wrong usage is status 2 and one line: %j', (args, message) => {
     const { status, stdout, stderr } = run(...args);
@@ -213,11 +214,20 @@ describe('the program', () => {
 
   test('what fails is status 1 and one line that says what, where and what to do', () => {
     const [gguf, binary] = [join(temporary, 'x.gguf'), join(temporary, 'binary')];
+    const [hub, snapshot] = [join(temporary, 'models--Q--X'), join(temporary, 'models--Q--X', 'snapshots', 'abc')];
+    mkdirSync(snapshot, { recursive: true });
+    writeFileSync(join(snapshot, 'config.json'), '{}');
+    const [cacheOnly, unfinished] = [join(temporary, 'models--Q--Y'), join(temporary, 'models--Q--Y', 'snapshots', 'abc')];
+    mkdirSync(unfinished, { recursive: true });
     for (const file of [gguf, binary]) writeFileSync(file, 'GGUF\0');
     for (const [args, message] of [
       [['inspect', 'test/fixtures/bad/cfg_no_hidden_size'], 'config.json: hidden_size'],
       [['inspect', 'test/fixtures/unsupported/gemma3-config-only'], 'gemma3_text'],
       [['inspect', 'Qwen/Qwen3-0.6B'], '`hf download Qwen/Qwen3-0.6B` fetches it'],
+      [['inspect', hub], `models--Q--X is a repository of the Hugging Face cache; the model in it is the folder ${snapshot}.`],
+      [['inspect', join(hub, 'snapshots')], `the model in it is the folder ${snapshot}.`],
+      [['inspect', cacheOnly], 'config.json is missing in '],
+      [['inspect', '--model', 'nowhere'], 'there is no such folder.'],
       [['inspect', gguf], 'GGUF is not supported'],
       [['inspect', 'nowhere'], 'The model folder nowhere cannot be opened: there is no such folder.'],
       [['inspect', join('docs', 'performance.md', 'model')], 'cannot be opened: there is no such folder.'],
@@ -249,6 +259,9 @@ describe('the program', () => {
     expect(stdout).toContain('--max-tokens');
     expect(stdout).not.toContain('kvasir chat');
     expect(run('help', 'complete')).toMatchObject({ status: 0, stdout });
+    // Each option on a line, with a word on it.
+    expect(stdout).toMatch(/^ {2}--keep DIR +\w+/m);
+    for (const line of stdout.split('Options:\n')[1]!.split('\n').slice(0, -2)) expect(line).toMatch(/^ {2}--[\w-]+( [\w,]+)? {2,}\w.{10,}$/);
     for (const again of ['help', '--help', '-h']) expect(run('help', again)).toMatchObject({ status: 0, stdout: run('help').stdout });
     expect(run('help', 'nonsense')).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('unknown command "nonsense"') });
     expect(spawnSync(process.execPath, [cli, '--version'], { encoding: 'utf8' }).stdout).toBe(`${JSON.parse(readFileSync('package.json', 'utf8')).version}\n`);
@@ -272,6 +285,7 @@ describe('the program', () => {
     expect(model).toMatchObject({ type: 'model', name: 'kvasir-starter', cache: { longestContext: 2048 } });
     expect(model.cache.codecs).toHaveLength(10);
     const { stdout } = run('inspect', 'model');
+    expect(run('inspect', '--model', 'model').stdout.split('\n').slice(0, 5)).toEqual(stdout.split('\n').slice(0, 5));
     for (const { codec, bytesPerToken, compression } of model.cache.codecs) expect(stdout).toMatch(new RegExp(`^${codec} +${bytesPerToken.toFixed(0)} +${compression.toFixed(2)}x +[\\d,]+$`, 'm'));
     expect(stdout).toContain('The longest context in it has 2,048 tokens');
     // Of those that it lists it says which one can have.
