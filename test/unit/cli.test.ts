@@ -7,10 +7,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type CacheReach, cacheReach } from '../../engine/cacheReach.ts';
 import { defaultCacheDir } from '../../engine/cli/client.ts';
 import { offsetAt } from '../../engine/cli/complete.ts';
-import { pickCursor } from '../../engine/cli/demo.ts';
+import { nothing, pickCursor } from '../../engine/cli/demo.ts';
 import { wrap } from '../../engine/cli/lanes.ts';
 import { asksForHelp, KEPT_BYTES, loadOptionsOf, parseCommandLine, texts } from '../../engine/cli/options.ts';
-import { bytes, table } from '../../engine/cli/output.ts';
+import { bytes, folderFooter, showProgress, table } from '../../engine/cli/output.ts';
 import { LeftOut, sourceFiles } from '../../engine/cli/folder.ts';
 import { remedyFor, withRemedy } from '../../engine/cli/remedy.ts';
 import { isSecret, SECRETS } from '../../engine/cli/secrets.ts';
@@ -61,6 +61,25 @@ describe('parts', () => {
   test('sizes and tables read well', () => {
     expect([0, 999, 1000, 1_234_567, 2e9].map(bytes)).toEqual(['0 B', '999 B', '1.0 kB', '1.2 MB', '2.0 GB']);
     expect(table([['a', 'bb'], ['ccc', 'd']])).toBe('a    bb\nccc   d');
+  });
+
+  test('progress is one line on a terminal, written over and gone at the end; elsewhere there is none', () => {
+    const written: string[] = [];
+    const write = (text: string | Uint8Array) => written.push(String(text)) > 0;
+    for (const isTTY of [false, true]) for (const numDone of [1, 2]) showProgress(numDone, 2, 'files', { isTTY, write });
+    expect(written).toEqual(['\r\x1b[2K1 of 2 files', '\r\x1b[2K']);
+  });
+
+  test('under a folder stands what was read of it, and how long that took', () => {
+    const done = (promptTokens: number) => ({ usage: { promptTokens } }) as Parameters<typeof folderFooter>[1];
+    expect(folderFooter(80, done(79_035), 44_950)).toBe('80 files, 79,035 tokens, in 45 s');
+    expect(folderFooter(1, done(0), 94)).toBe('1 file in 0.1 s');
+  });
+
+  test('in the place of a text that there is not the demo says why', () => {
+    expect(nothing({ diagnostics: ['x'], heldBack: true })).toBe('(nothing offered: the model is not sure enough of what comes here)');
+    expect(nothing({ diagnostics: ['a', 'the model gave no answer'] })).toBe('(nothing: the model gave no answer)');
+    expect(nothing({ diagnostics: [] })).toBe('(nothing)');
   });
 
   test('the cache folder follows the system', () => {
@@ -379,7 +398,9 @@ describe('the program', () => {
     }
     for (const [path, content] of [['empty.ts', '\n'], ['binary.ts', 'a\0b'], ['notes.txt', 'x']] as const) writeFileSync(join(folder, path), content);
     const lineOf = (path: string) => expect.stringMatching(`^- ${path}: .`);
-    expect(run('summarize', folder, '--max-tokens', '4').stdout.trimEnd().split('\n')).toEqual([lineOf('a/x.ts'), lineOf('b/a/x.ts'), 'note: left out: 1 file not source code, 1 binary, 1 empty']);
+    const summary = run('summarize', folder, '--max-tokens', '4');
+    expect(summary.stderr).toMatch(/^2 files, [\d,]+ tokens, in [\d.]+ s\n$/);
+    expect(summary.stdout.trimEnd().split('\n')).toEqual([lineOf('a/x.ts'), lineOf('b/a/x.ts'), 'note: left out: 1 file not source code, 1 binary, 1 empty']);
     rmSync(join(folder, 'a'), { recursive: true });
     rmSync(join(folder, 'b'), { recursive: true });
     const { status, stderr } = run('summarize', folder);
@@ -471,6 +492,8 @@ describe('the program', () => {
     const messages = lines(run(...place, '--n', '5', '--json').stdout);
     const ends = messages.filter((m) => m.type === 'done');
     expect(ends.map((m) => m.id)).toEqual(['complete', 'complete-1', 'complete-2', 'complete-3', 'complete-4']);
+    // What the others were given by each other is nothing that was known before.
+    expect(ends[0].usage.cachedTokens).toBe(0);
     expect(messages.at(-1).tokens.promptComputed).toBeLessThanOrEqual(ends[0].usage.promptTokens + 5);
     const texts = new Set(ends.map((m) => m.text).filter((text) => text !== ''));
     expect(texts.size).toBeGreaterThan(1);
