@@ -11,7 +11,7 @@ export function offsetAt(text: string, line: number, column: number): number {
   let start = 0;
   for (let l = 1; l < line; l++) {
     const end = text.indexOf('\n', start);
-    if (end < 0) throw new RequestError('badRequest', `--line ${line}: the file has ${l} lines`);
+    if (end < 0) throw new RequestError('badRequest', `--line ${line}: the last line of the file is ${l}`);
     start = end + 1;
   }
   let end = text.indexOf('\n', start);

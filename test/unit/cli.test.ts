@@ -26,7 +26,7 @@ describe('parts', () => {
     expect(offsetAt('ab\r\ncd', 1, 3)).toBe(2);
     expect(offsetAt('ab\r\ncd', 2, 1)).toBe(4);
     expect(() => offsetAt('ab\r\ncd', 1, 4)).toThrow('--column 4: line 1 has 2 characters');
-    expect(() => offsetAt('ab', 2, 1)).toThrow('--line 2: the file has 1 lines');
+    expect(() => offsetAt('ab', 2, 1)).toThrow('--line 2: the last line of the file is 1');
   });
 
   test('a definition is its own lines, up to what closes it', () => {
