@@ -88,10 +88,10 @@ export const HELP = `kvasir: a code assistant's engine on the command line
 
 Model: --model DIR (default: the built-in one), --precision int8|int4|float32, --threads N, --context TOKENS,
        --max-bytes BYTES of KV cache, --cache-dir DIR for imported models, --keep DIR: what is computed of files stays
-       there (1 GB at most) and is found by the next run; as private as the files (of 64 tokens or more; a completion keeps
-       what it has read before the cursor, by segments of 256; nothing of .env files and keys), --reuse-shifted: after an
-       edit, what the unchanged text behind it had computed is taken over until idle time has computed it anew (an
-       approximation).
+       there (1 GB at most) and is found by the next run with the same --max-bytes; as private as the files (of 64 tokens
+       or more; a completion keeps what it has read before the cursor, by segments of 256; nothing of .env files and
+       keys), --reuse-shifted: after an edit, what the unchanged text behind it had computed is taken over until idle time
+       has computed it anew (an approximation).
 Store (chat, generate): --codec ${CACHE_CODECS.join('|')}: what nobody has used for a minute is
        kept in fewer bits, with kvzip fewer rows too, where the model bears it; auto: once three quarters of the memory
        are taken, 4 bits after five minutes, 3 after half an hour, or after ten minutes if nine tenths are taken.
