@@ -78,13 +78,24 @@ export function codedBlock(codec: KvCodec, encoded: Uint8Array, numTokens: numbe
  * until the last of its parts is gone (see KvStore): decoded, or with a sketch each, they would take more than it does.
  */
 export function partOf(shape: KvShape, block: StoredBlock, from: number, to: number): StoredBlock {
-  const rows = (): KvRows => sliceRows(shape, block.rows(), from, to);
-  if (!block.codec && !block.sketch) return plainBlock(rows());
-  const { numTokens: n, codec, sketch } = block;
   const numTokens = to - from;
-  // What all parts of a block have together is what it has.
-  const bytes = Math.round((block.bytes * to) / n) - Math.round((block.bytes * from) / n);
-  return { numTokens, numRows: numTokens, positions: null, bytes, codec, encoded: null, ...(sketch && { sketch }), part: { of: wholeOf(block), from: (block.part?.from ?? 0) + from }, rows };
+  if (!block.codec && !block.sketch) return plainBlock(sliceRows(shape, block.rows(), from, to));
+  const { codec, sketch } = block;
+  const of = wholeOf(block);
+  const start = (block.part?.from ?? 0) + from;
+  const bytesBefore = (token: number): number => Math.round((of.bytes * token) / of.numTokens);
+  return {
+    numTokens,
+    numRows: numTokens,
+    positions: null,
+    // What all parts of a block have together is what it has.
+    bytes: bytesBefore(start + numTokens) - bytesBefore(start),
+    codec,
+    encoded: null,
+    ...(sketch && { sketch }),
+    part: { of, from: start },
+    rows: () => sliceRows(shape, of.rows(), start, start + numTokens),
+  };
 }
 
 /** What a block is a part of; itself, unless it was cut. */

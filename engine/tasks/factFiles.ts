@@ -72,8 +72,8 @@ function answerOfFiles(question: FactQuestion, documents: readonly SourceDocumen
   return answers.map(([path, answer = '']) => withPath(quoted(path), answer)).join('\n\n');
 }
 
-function answerOf(question: FactQuestion, { lf, path }: SourceDocument, facts: Facts | undefined): string | undefined {
-  if (question.kind === 'lines') return WORDS[question.language].lines(lf === '' ? 0 : lf.replace(/\n$/, '').split('\n').length);
+function answerOf(question: FactQuestion, { lf, path, numWrittenLines }: SourceDocument, facts: Facts | undefined): string | undefined {
+  if (question.kind === 'lines') return WORDS[question.language].lines(numWrittenLines);
   const why: Nothing | undefined = lf.trim() === '' ? 'empty' : facts?.blank ? 'comments' : undefined;
   if (why === undefined) return facts && factAnswer(question, facts, lf, path);
   const { kind, language } = question;

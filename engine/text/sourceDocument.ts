@@ -81,7 +81,7 @@ export class SourceDocument {
 
   /** As they are told of: the empty one behind a final line break, which editors number, is nothing that could be read or left out. */
   get numWrittenLines(): number {
-    return this.lf.endsWith('\n') ? this.numLines - 1 : this.numLines;
+    return this.lf === '' || this.lf.endsWith('\n') ? this.numLines - 1 : this.numLines;
   }
 
   /** Offset in `lf` of a line's start, or the text's end after the last line. */

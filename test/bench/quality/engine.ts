@@ -6,6 +6,7 @@
 import { copyFileSync, existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { ModelInfo, Task } from '../../../engine/protocol.ts';
+import type { Manifest } from '../../../engine/text/manifest.ts';
 import { EngineClient } from '../../../src/client/engineClient.ts';
 import type { Transport } from '../../../src/client/transport.ts';
 import type { Translate } from '../../../src/translate.ts';
@@ -131,8 +132,13 @@ export function layoutsOf(modelDir: string): { shipped: PromptLayout; other: Pro
   return { shipped, other: manifest.fileBlock === 'fileSeparator' ? (shipped === 'tail' ? 'blockAndTail' : 'tail') : undefined };
 }
 
-/** The same model with another layout in its manifest, in a folder of its own: the files are links where the file system has them. */
+/** The same model with another layout in its manifest, in a folder of its own. */
 export function withLayout(modelDir: string, layout: PromptLayout, folder: string): string {
+  return withCompletion(modelDir, { layout }, folder);
+}
+
+/** The same model with these of its manifest's rules for completions, in a folder of its own: the files are links where the file system has them. */
+export function withCompletion(modelDir: string, completion: Partial<Manifest['completion']>, folder: string): string {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   for (const entry of readdirSync(modelDir, { withFileTypes: true })) {
@@ -145,11 +151,11 @@ export function withLayout(modelDir: string, layout: PromptLayout, folder: strin
     }
   }
   const manifest = manifestOf(modelDir);
-  writeFileSync(path.join(folder, 'kvasir.json'), JSON.stringify({ ...manifest, completion: { ...manifest.completion, layout } }));
+  writeFileSync(path.join(folder, 'kvasir.json'), JSON.stringify({ ...manifest, completion: { ...manifest.completion, ...completion } }));
   return folder;
 }
 
-function manifestOf(modelDir: string): { fileBlock?: string; completion?: { layout?: PromptLayout } } {
+export function manifestOf(modelDir: string): { fileBlock?: Manifest['fileBlock']; completion?: Partial<Manifest['completion']> } {
   const file = path.join(modelDir, 'kvasir.json');
   return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
 }

@@ -5,7 +5,6 @@
  * The weights of copying are those that make what stood at the cursors likeliest, token by token, with the model's int8 probabilities.
  * Then rests and lines are written through the engine as shipped, with these weights and each limit of confidence.
  */
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
@@ -21,7 +20,7 @@ import { Grammars } from '../../../engine/text/syntaxGrammars.ts';
 import { ThreadTransport } from '../../../src/client/threadTransport.ts';
 import { table } from '../spread.ts';
 import { type CopyCase, copyLoss, fitCopy } from './copyFit.ts';
-import { QualityEngine } from './engine.ts';
+import { manifestOf, QualityEngine, withCompletion } from './engine.ts';
 import { samplesOf } from './samples.ts';
 import { mean, scoreHole } from './scores.ts';
 import { FITTED_ON, qualityTexts } from './sources.ts';
@@ -35,11 +34,12 @@ const MOST_TOKENS = 24;
 
 const texts = qualityTexts(folder, (line) => console.error(line), FITTED_ON);
 const { holes } = await samplesOf(new Grammars(path.resolve('dist/grammars')), texts, { n: Number(values.n), groups: ['rest', 'line'], seed: 2, beside: 5 });
-const manifest = JSON.parse(readFileSync(path.join(modelDir, 'kvasir.json'), 'utf8')) as Manifest;
+const before = manifestOf(modelDir).completion?.copy;
+if (!before) throw new Error(`${modelDir}: its kvasir.json says nothing of copying, so there is nothing to begin from.`);
 
 const cases = await copyCases();
-const before = manifest.completion.copy;
 const copying = cases.filter(({ longest }) => longest > 0);
+const others = cases.filter(({ longest }) => longest === 0);
 const fitted = fitCopy(copying, before);
 const copy: CopyWeights = { share: 1, others: before.others, ...rounded(fitted) };
 console.log(`${cases.length} tokens at ${holes.length} cursors, ${copying.length} with something to copy. Nats a token: ${loss(null)} without, ${loss(before)} with the manifest's weights, ${loss(copy)} with ${JSON.stringify(copy)}`);
@@ -93,9 +93,8 @@ function caseOf(logprobs: Float64Array, next: ReturnType<CopyPrior['next']>, id:
 }
 
 function loss(weights: CopyWeights | null): string {
-  const alone = cases.filter((one) => !copying.includes(one)).reduce((sum, { model }) => sum - Math.log(model), 0);
-  const rest = weights ? copying.length * copyLoss(copying, weights) : copying.reduce((sum, { model }) => sum - Math.log(model), 0);
-  return ((alone + rest) / cases.length).toFixed(3);
+  const alone = (some: readonly CopyCase[]): number => some.reduce((sum, { model }) => sum - Math.log(model), 0);
+  return ((alone(others) + (weights ? copying.length * copyLoss(copying, weights) : alone(copying))) / cases.length).toFixed(3);
 }
 
 function rounded<T extends object>(weights: T): T {
@@ -104,11 +103,7 @@ function rounded<T extends object>(weights: T): T {
 
 /** What is shown with these limits, through the engine as shipped. */
 async function written(confidence: Manifest['completion']['confidence']): Promise<string[]> {
-  const dir = path.join(folder, 'model-fitted');
-  rmSync(dir, { recursive: true, force: true });
-  mkdirSync(dir, { recursive: true });
-  for (const name of readdirSync(modelDir)) if (/\.(json|safetensors)$/.test(name) && name !== 'kvasir.json') copyFileSync(path.join(modelDir, name), path.join(dir, name));
-  writeFileSync(path.join(dir, 'kvasir.json'), JSON.stringify({ ...manifest, completion: { ...manifest.completion, copy, confidence } }));
+  const dir = withCompletion(modelDir, { copy, confidence }, path.join(folder, 'model-fitted'));
   const engine = await QualityEngine.open({ createTransport: (t) => new ThreadTransport(path.resolve('dist/worker.js'), t, (text) => process.stderr.write(text)), modelDir: dir, cacheDir, threads: 0 });
   try {
     const scored = [];
