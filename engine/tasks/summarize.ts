@@ -24,7 +24,7 @@ export interface SummarizeRange {
 export function prepareSummarize(layout: Layout, doc: SourceDocument, range?: SummarizeRange, sampling?: SamplingParams): PreparedRequest {
   const { options, defaults } = asked(layout, doc, range);
   const prepared = prepareAnswer(layout, options, defaults, sampling);
-  return layout.text.manifest.chat.facts ? { ...prepared, shape: withoutDenial(prepared.shape, [{ path: doc.path, text: doc.lf, startLine: 1 }]) } : prepared;
+  return layout.text.manifest.chat.facts ? { ...prepared, shape: withoutDenial(prepared.shape, [{ path: doc.path, language: doc.language, text: doc.lf, startLine: 1 }], options.messages.at(-1)?.content) } : prepared;
 }
 
 /** What `prepareSummarize` would make of it; throws what that throws. */

@@ -58,7 +58,7 @@ describe('a file without code', () => {
   });
 
   it.each([
-    'What is this file for?', 'Summarize this file', 'Explain the code', 'explain', 'What does it do?', 'What is in a.ts?', 'Are there any bugs?', 'Which functions are unused?', 'Is anything wrong here?',
+    'What is this file for?', 'What does this define?', 'What does this import?', 'Summarize this file', 'Explain the code', 'explain', 'What does it do?', 'What is in a.ts?', 'Are there any bugs?', 'Which functions are unused?', 'Is anything wrong here?',
     'Write a docstring for this file.', 'Give me a summary of the file.',
   ])('there is nothing to answer from: %s', (question) => expect(empty(question)).toBe('`src/a.ts` is empty: there is nothing in it to answer from.'));
   it.each(['Para que serve este arquivo?', 'Resuma o arquivo', 'explique', 'O que há aqui?', 'O que tem em a.ts?', 'Quais funções estão erradas?', 'Faça um resumo deste arquivo'])('não há: %s', (question) => expect(empty(question)).toBe('`src/a.ts` está vazio: não há nele de onde tirar uma resposta.'));
