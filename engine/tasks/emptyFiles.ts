@@ -4,7 +4,7 @@
  */
 import type { ChatMessage, Snippet } from '../protocol.ts';
 import type { SourceDocument } from '../text/sourceDocument.ts';
-import type { QuestionLanguage } from './factPatterns.ts';
+import type { QuestionLanguage } from './factKinds.ts';
 import { names } from './factQuestion.ts';
 import { WORDS } from './factWords.ts';
 
