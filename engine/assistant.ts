@@ -215,10 +215,11 @@ export class Assistant {
     if (file.tokenIds.length) model.engine.evict(file.tokenIds);
   }
 
-  /** Everything, but in memory for what is pinned. */
+  /** Everything but what is pinned, in memory and on the disk, unless that is to go, too. */
   #clear(pinned = false): void {
+    const kept = pinned ? [] : this.#documents.all().filter(({ docId }) => this.#files.isPinned(docId));
     this.#model?.engine.evict([], { pinned });
-    void this.#model?.engine.forgetDisk();
+    void this.#model?.engine.forgetDisk(undefined, kept.map((document) => document.path));
     if (pinned) this.#files.forgetClosed();
   }
 

@@ -1,7 +1,7 @@
 /** PURE: how far a budget for the KV cache reaches with a model: tokens of one context in the window, tokens of others in the store. */
 import { scratchRows } from './batch.ts';
 import { codecNamed, type CodecName, FORMATS } from './cache/codecs/registry.ts';
-import { Ceiling, type Reserve } from './cache/ceiling.ts';
+import { Ceiling } from './cache/ceiling.ts';
 import { type Compression, compressionOf } from './cache/compression.ts';
 import { H2O, KEPT_CODEC, keptBytesPerToken, KVZIP, type PruningName } from './cache/keptRows.ts';
 import { canSketch } from './cache/keySketch.ts';
@@ -53,14 +53,14 @@ export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: 
   const besideBytes = Snapshots.bufferBytes(shape) + kernelBytes;
   const workBytes = scratchRows(prefillTokens) * scratchBytes + besideBytes;
   const slotBytes = kvBytesPerToken(shape);
-  const ceilingBeside = (bytes: number, reserve: Reserve): Ceiling => new Ceiling({ maxBytes: Math.max(0, rowBytes - besideBytes - bytes), bytesPerSlot: slotBytes, softSlots: 2 * config.contextTokens, reserve });
-  const ceiling = ceilingBeside(0, codingReserve(null, shape, spills));
+  const ceilingBeside = (bytes: number, reserve: number): Ceiling => new Ceiling({ maxBytes: Math.max(0, rowBytes - besideBytes - bytes), bytesPerSlot: slotBytes, softSlots: 2 * config.contextTokens, reserve });
+  const ceiling = ceilingBeside(0, 0);
   const windowTokens = ceiling.maxSlots;
   const longestContext = Math.min(windowTokens, config.contextTokens);
   const rope = new RopeTable(config.rope, headSize);
   const reach = (codec: CodecName | PruningName, bytesPerToken: number, compression: Compression | null): CodecReach => {
     const moreKernelBytes = Math.max(0, codingBytes(compression) - kernelBytes);
-    const left = Math.max(0, ceilingBeside(moreKernelBytes, codingReserve(compression, shape, spills)).bytesBeside(longestContext));
+    const left = Math.max(0, ceilingBeside(moreKernelBytes, codingReserve(compression, shape)).bytesBeside(longestContext));
     return { codec, bytesPerToken, compression: (numLayers * kvHeads * headSize * 2 * 2) / bytesPerToken, storedTokens: Math.floor(left / bytesPerToken) };
   };
   const kept = codecNamed(KEPT_CODEC, shape, rope);

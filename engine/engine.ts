@@ -40,6 +40,8 @@ export interface EngineOptions {
   window: KvWindow;
   /** Ceiling of window, store, the prefill lane's scratch, the disk tier's buffers and the codecs' kernels. */
   maxBytes: number;
+  /** How many windows share the memory that it is a part of; one when left out. */
+  numWindows?: () => number;
   /** What the ceiling may come to under the same settings: the lane limit goes by it (see divideCeiling). `maxBytes` when left out. */
   mostBytes?: number;
   /** Of the scratch; without it every token takes the window lane. */
@@ -132,6 +134,7 @@ export class Engine {
     this.#cache = new KvCache({ window, maxBytes: this.#divide(options.maxBytes), softSlots, clock: this.#clock, compression: options.compression, spillFile: options.spillFile, ranks: { ...ALL_POLICIES, ...options.policies }.sketch, biased: options.biased, staleMs: options.pruning?.idleMs });
     this.#cache.sparse.room.prefillTokens = this.#mostPrefill;
     this.#cache.toldBytes = options.maxBytes;
+    if (options.numWindows) this.#cache.numWindows = options.numWindows;
     this.#snapshots = options.snapshots ? new Snapshots(options.snapshots, this.#cache, this.#clock) : null;
     this.#pruning = options.pruning ? new Pruning(options.pruning, { cache: this.#cache, runner: this.#runner, shape: window.shape, maxContext: this.#maxContext, clock: this.#clock }) : null;
     this.#onReady = options.onReady ?? (() => {});
@@ -295,9 +298,9 @@ export class Engine {
     return (await this.#snapshots?.save(this.#contexts(blocks), quietMs)) ?? false;
   }
 
-  /** Removes from the disk what is there of files with this path, or everything, of all models. */
-  async forgetDisk(path?: string): Promise<void> {
-    await this.#snapshots?.forget(path);
+  /** Removes from the disk what is there of files with this path, or everything but of files with the `kept` paths, of all models. */
+  async forgetDisk(path?: string, kept: readonly string[] = []): Promise<void> {
+    await this.#snapshots?.forget(path, kept);
   }
 
   /** Drops what no sequence uses: everything, but for what is `pinned`, or what begins with a prefix and goes on, pinned or not. */

@@ -106,7 +106,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
     const makeEngine = () => {
       spillFile?.close();
       if (options.disk && disk && kv === 'int8') spillFile = new SpillFile(options.disk.dir, options.disk.maxBytes, hooks.log);
-      return new Engine({ runner, stepCosts, window, maxBytes: budget.ceiling, mostBytes: budget.most, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken, reuseShifted, compression, pruning, snapshots, spillFile, biased: new Set(imported.biased), onReady });
+      return new Engine({ runner, stepCosts, window, maxBytes: budget.ceiling, numWindows: numEngines, mostBytes: budget.most, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken, reuseShifted, compression, pruning, snapshots, spillFile, biased: new Set(imported.biased), onReady });
     };
     const model = {
       info: {

@@ -5,7 +5,7 @@
  * Shared by the weights' side and the text side.
  */
 import { constants } from 'node:fs';
-import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
+import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { RequestError } from './errors.ts';
 
@@ -35,6 +35,19 @@ export function isMissing(error: unknown): boolean {
 function hubName(dir: string): string | undefined {
   const [repository, folder] = dir.split(path.sep).slice(-3);
   return folder === 'snapshots' ? /^models--(?:[^/]+?--)?(.+)$/.exec(repository ?? '')?.[1] : undefined;
+}
+
+/** Of a repository in the Hugging Face cache, or of its folder of snapshots, the newest with a config.json; null for any other folder. */
+export async function newestSnapshot(dir: string): Promise<string | null> {
+  const snapshots = path.basename(path.resolve(dir)) === 'snapshots' ? dir : path.join(dir, 'snapshots');
+  let newest: { folder: string; mtimeMs: number } | null = null;
+  for (const name of await readdir(snapshots).catch(() => [])) {
+    const folder = path.join(snapshots, name);
+    if ((await stat(path.join(folder, 'config.json')).catch(() => null)) === null) continue;
+    const { mtimeMs } = await stat(folder);
+    if (newest === null || mtimeMs > newest.mtimeMs) newest = { folder, mtimeMs };
+  }
+  return newest?.folder ?? null;
 }
 
 export interface OpenFile {

@@ -132,6 +132,7 @@ export class Requests {
   }
 
   #begin(asker: Asker, prepared: PreparedRequest, priority: Priority, model: LoadedModel): void {
+    if (prepared.unread) return this.#answer(asker, prepared.unread, performance.now());
     const { requestId } = asker;
     const live = this.#open(asker, { ...prepared, withAlternatives: prepared.sampling.topLogprobs > 0 });
     this.#run(live, requestId, prepared, priority, model).then(
@@ -247,6 +248,10 @@ export class Requests {
       try {
         const document = this.#documents.get(docId);
         const prepared = prepareSummarize(model.layout, document, undefined, sampling);
+        if (prepared.unread) {
+          notes.push(prepared.unread.text);
+          return undefined;
+        }
         let raw = '';
         let cut: string | undefined;
         const outcome = await this.#run(live, `${requestId}/${index}`, prepared, priority, model, (text) => {

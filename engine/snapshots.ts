@@ -128,9 +128,9 @@ export class Snapshots {
     return this.#inTurn(() => this.#save(contexts, quietMs));
   }
 
-  /** Removes what the disk has of files with this path, or everything, of all models. */
-  forget(path?: string): Promise<void> {
-    return this.#inTurn(() => this.#forget(path));
+  /** Removes what the disk has of files with this path, or everything but of files with the `kept` paths, of all models. */
+  forget(path?: string, kept: readonly string[] = []): Promise<void> {
+    return this.#inTurn(() => this.#forget(path, kept));
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -169,10 +169,10 @@ export class Snapshots {
     return null;
   }
 
-  async #forget(path?: string): Promise<void> {
+  async #forget(path: string | undefined, kept: readonly string[]): Promise<void> {
     this.#saved = new WeakMap();
     try {
-      await (path === undefined ? this.disk.clear() : this.disk.removeFile(path));
+      await (path === undefined ? this.disk.clear(kept) : this.disk.removeFile(path));
     } catch (error) {
       this.#log(`What is kept in ${this.disk.folder} cannot be removed: ${(error as Error).message}`);
     }

@@ -324,7 +324,7 @@ export class StepBuilder {
     if (lease.sparse && lease.tail.length + most > this.#cache.sparse.room.slotsWith(0)) {
       const { lack } = lease.sparse;
       const isMemory = lack === null || lack === 'memory';
-      this.#end(sequence, isMemory && sequence.numGenerated > 0 ? 'length' : lacking(lack ?? 'memory', this.#cache.toldBytes));
+      this.#end(sequence, isMemory && sequence.numGenerated > 0 ? 'length' : lacking(lack ?? 'memory', this.#cache));
       return false;
     }
     for (; running.has(sequence); ) {

@@ -116,32 +116,18 @@ export class CachedRuns {
     }
   }
 
-  /** The runs of a prefix, up to one whose rows are lost, and whether rows of them may go; those are cut into pieces, for what is pruned is of use only as a whole. */
+  /** The runs of a prefix, and whether rows of them may go; those are cut into pieces, for what is pruned is of use only as a whole. */
   *#pieces(tokenIds: readonly number[], from: number): Generator<[TreeNode, boolean]> {
     for (const [found, length] of lengths(this.#memory.tree.match(tokenIds))) {
       if (!mayPrune(found, length, from)) {
         yield [found, false];
         continue;
       }
-      const whole = this.#beginning(found, length);
-      if (!whole) return;
-      if (whole.startIndex < from) {
-        const before = this.#beginning(whole, from - whole.startIndex);
-        if (!before) return;
-        yield [before, false];
-      }
+      const whole = this.#memory.beginning(found, length);
       // What is left of it after each cut keeps its identity.
-      for (const size of pieceLengths(whole.tokenIds.length)) {
-        const piece = this.#beginning(whole, size);
-        if (!piece) return;
-        yield [piece, true];
-      }
+      if (whole.startIndex < from) yield [this.#memory.beginning(whole, from - whole.startIndex), false];
+      for (const size of pieceLengths(whole.tokenIds.length)) yield [this.#memory.beginning(whole, size), true];
     }
-  }
-
-  /** A run's first tokens as one of their own; null where rows of it are lost. */
-  #beginning(node: TreeNode, length: number): TreeNode | null {
-    return length < node.tokenIds.length ? this.#memory.split(node, length) : node;
   }
 
   /**
@@ -161,8 +147,7 @@ export class CachedRuns {
       return from === block.numTokens ? [] : [plainBlock(sliceRows(window.shape, block.rows(), from, block.numTokens))];
     });
     const last = match.nodes.at(-1) ?? tree.root;
-    const parent = match.nodes.length > 0 ? this.#beginning(last, match.lastLength) : last;
-    if (!parent) return 0;
+    const parent = match.nodes.length > 0 ? this.#memory.beginning(last, match.lastLength) : last;
     const node = this.#memory.insertStored(parent, tokenIds.slice(match.numTokens, end), rest);
     if (!node) return 0;
     node.tag = tag;

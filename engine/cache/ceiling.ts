@@ -6,12 +6,6 @@ import { PAGE_SLOTS } from './window.ts';
 
 export const roundUp = (n: number, step: number): number => Math.ceil(n / step) * step;
 
-/** Bytes that nothing may take for long: `most` where the ceiling has two pages of the window beside them, less where it has not, but `least`. */
-export interface Reserve {
-  readonly most: number;
-  readonly least: number;
-}
-
 export class Ceiling {
   maxBytes: number;
   /** Bytes that the window leaves to the store. */
@@ -19,10 +13,10 @@ export class Ceiling {
   /** Of a row in the window. */
   readonly bytesPerSlot: number;
   readonly #softSlots: number;
-  readonly #reserve: Reserve;
+  readonly #reserve: number;
 
-  /** `softSlots`: up to which the window grows before others leave it. */
-  constructor({ maxBytes, bytesPerSlot, softSlots, reserve }: { maxBytes: number; bytesPerSlot: number; softSlots: number; reserve: Reserve }) {
+  /** `softSlots`: up to which the window grows before others leave it. `reserve`: bytes that nothing may take for long, fewer where the ceiling has no two pages of the window beside them. */
+  constructor({ maxBytes, bytesPerSlot, softSlots, reserve }: { maxBytes: number; bytesPerSlot: number; softSlots: number; reserve: number }) {
     this.maxBytes = maxBytes;
     this.bytesPerSlot = bytesPerSlot;
     this.#softSlots = softSlots;
@@ -36,9 +30,8 @@ export class Ceiling {
 
   /** The same, were this the ceiling. */
   limitWith(maxBytes: number): number {
-    const { most, least } = this.#reserve;
     // A page is given back of a window of two: of a smaller one none.
-    return maxBytes - Math.max(least, Math.min(most, maxBytes - 2 * PAGE_SLOTS * this.bytesPerSlot));
+    return maxBytes - Math.max(0, Math.min(this.#reserve, maxBytes - 2 * PAGE_SLOTS * this.bytesPerSlot));
   }
 
   /** The largest P, with an empty store. */

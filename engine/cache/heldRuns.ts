@@ -11,7 +11,7 @@ import { isUsed, numRows, type TreeNode } from './prefixTree.ts';
 import { isSketched } from '../laneIds.ts';
 import type { Lossy } from './lossyRows.ts';
 import { SPILLED_TOKENS } from './sparseRoom.ts';
-import { keptBlocks, plainBlock, runOf, type StoredBlock, type StoredRun } from './storedBlocks.ts';
+import { keptBlocks, plainBlock, type StoredBlock } from './storedBlocks.ts';
 
 /** What there was no room in, or no way to: memory for sketches, or the disk. */
 export type Lack = 'memory' | SpillFailure;
@@ -41,18 +41,15 @@ export class HeldRuns {
 
   /** Adds rows behind a path that is held, to be held, too: as a run or to the last one. Null when there is no room for them. `lossy`: of them. */
   add(parent: TreeNode, tokenIds: number[], rows: KvRows, lossy: Lossy): TreeNode | null {
-    const { store, tree } = this.#memory;
+    const { store, tree, window } = this.#memory;
     this.lack = null;
-    const spilled = this.#hasRoom(rows.numTokens, parent) ? this.#toDisk(() => [plainBlock(rows)], parent) : null;
+    const spilled = this.#hasRoom(sketchBytes(window.shape, rows.numTokens), parent) ? this.#toDisk(() => [plainBlock(rows)], parent) : null;
     if (!spilled) return null;
     if (growsWith(parent, tokenIds)) {
-      const all = runOf([...parent.stored!.blocks, ...spilled.blocks]);
-      store.replace(parent.stored, all);
-      tree.extendStored(parent, tokenIds, all, lossy);
+      tree.extendStored(parent, tokenIds, store.replace(parent.stored, [...parent.stored!.blocks, ...spilled]), lossy);
       return parent;
     }
-    store.replace(null, spilled);
-    const node = tree.insertStored(parent, tokenIds, spilled, lossy);
+    const node = tree.insertStored(parent, tokenIds, store.add(spilled), lossy);
     node.storedRefs = 1;
     return node;
   }
@@ -60,7 +57,7 @@ export class HeldRuns {
   #spill(node: TreeNode): boolean {
     const { store, window } = this.#memory;
     if (node.stored?.blocks.every(({ sketch }) => sketch)) return true;
-    if (!this.#hasRoom(numRows(node), node)) return false;
+    if (!this.#hasRoom(this.#bytesSketched(node), node)) return false;
     const { slots, pruned } = node;
     const fromWindow = function* (): Generator<StoredBlock> {
       for (let at = 0; at < slots!.length; at += SPILLED_TOKENS) yield plainBlock(window.read(slots!.subarray(at, at + SPILLED_TOKENS)));
@@ -68,13 +65,12 @@ export class HeldRuns {
     const kept = (): StoredBlock[] => keptBlocks(window.shape, window.read(slots!), window.positionsOf(slots!), node.tokenIds.length);
     const spilled = this.#toDisk(() => node.stored?.blocks ?? (pruned ? kept() : fromWindow()), node);
     if (!spilled) return false;
-    store.replace(node.stored, spilled);
-    node.stored = spilled;
+    node.stored = store.replace(node.stored, spilled);
     return true;
   }
 
   /** As the store's `spill`; where the disk has no room, runs there that nobody uses go first. This one stays. */
-  #toDisk(blocks: () => Iterable<StoredBlock>, node: TreeNode): StoredRun | null {
+  #toDisk(blocks: () => Iterable<StoredBlock>, node: TreeNode): StoredBlock[] | null {
     const { store, tree } = this.#memory;
     return this.#memory.keeping([node], () => {
       for (;;) {
@@ -89,10 +85,17 @@ export class HeldRuns {
     });
   }
 
-  /** Room for a sketch of so many rows, and for a block on its way out. */
-  #hasRoom(numRows: number, node: TreeNode): boolean {
-    const { store, window } = this.#memory;
-    const fits = this.#memory.makeRoomInStore(sketchBytes(window.shape, numRows) + SPILLED_TOKENS * store.bytesPerToken, node);
+  /** That a run takes in memory when its rows are out of it, at most: of each block a sketch, and positions where rows are missing. */
+  #bytesSketched(node: TreeNode): number {
+    const { shape } = this.#memory.window;
+    const n = numRows(node);
+    const numBlocks = node.stored?.blocks.length ?? Math.ceil(n / SPILLED_TOKENS);
+    return sketchBytes(shape, n) + (numBlocks - 1) * sketchBytes(shape, 0) + (node.pruned ? n * Int32Array.BYTES_PER_ELEMENT : 0);
+  }
+
+  /** Room for so many bytes of a run, and for a block on its way out. */
+  #hasRoom(bytes: number, node: TreeNode): boolean {
+    const fits = this.#memory.makeRoomInStore(bytes + SPILLED_TOKENS * this.#memory.store.bytesPerToken, node);
     if (!fits) this.lack = 'memory';
     return fits;
   }

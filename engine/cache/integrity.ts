@@ -4,6 +4,7 @@ import { arraysOf } from './kvRows.ts';
 import { type Lease, numLeased, ownSlots } from './lease.ts';
 import { codecsOf, lossyWithin } from './lossyRows.ts';
 import { endIndex, numRows, pathTo, type TreeNode } from './prefixTree.ts';
+import { type StoredBlock, wholeOf } from './storedBlocks.ts';
 
 function check(holds: boolean, message: string): asserts holds {
   if (!holds) throw new Error(`KV cache: ${message}`);
@@ -62,7 +63,7 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
   }
   hold(inFlight, 'the batch');
 
-  let storeBytes = 0;
+  const stored = new Set<StoredBlock>();
   let evictable = 0;
   let numRuns = 0;
   let numTokens = 0;
@@ -84,11 +85,12 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
     const at = `the run at ${node.startIndex}`;
     let row = 0;
     for (const block of node.stored?.blocks ?? []) {
-      storeBytes += (block.positions?.byteLength ?? 0) + ((block.sketch ?? block.encoded)?.byteLength ?? arraysOf(block.rows()).reduce((bytes, { byteLength }) => bytes + byteLength, 0));
+      stored.add(wholeOf(block));
       if (block.codec && !block.codec.lossless) {
         const codecs = codecsOf(lossyWithin(node.lossy, row, row + block.numRows));
-        check(codecs.length === 1 && codecs[0] === block.codec.name, `${at} says of rows that are coded with ${block.codec.name} that they have been through ${codecs.join() || 'nothing'}`);
-        check(block.sketch !== undefined || block.encoded!.length < block.numRows * store.bytesPerToken, `${at} has a block that its codec has made larger`);
+        // A part may have none but those that its codec keeps as they were.
+        check((codecs.length === 1 && codecs[0] === block.codec.name) || (codecs.length === 0 && block.part !== undefined), `${at} says of rows that are coded with ${block.codec.name} that they have been through ${codecs.join() || 'nothing'}`);
+        check(!block.encoded || block.encoded.length < block.numRows * store.bytesPerToken, `${at} has a block that its codec has made larger`);
       }
       row += block.numRows;
     }
@@ -97,6 +99,8 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
   check(holder.size === memory.numHeld, `${memory.numHeld} slots are held, ${holder.size} have a holder`);
   check(evictable === memory.numEvictable, `${memory.numEvictable} slots count as evictable, ${evictable} are`);
   check(numRuns === memory.tree.numRuns && numTokens === memory.tree.numTokens, `the tree counts ${memory.tree.numTokens} tokens in ${memory.tree.numRuns} runs, there are ${numTokens} in ${numRuns}`);
+  let storeBytes = 0;
+  for (const { positions, sketch, encoded, rows } of stored) storeBytes += (positions?.byteLength ?? 0) + ((sketch ?? encoded)?.byteLength ?? arraysOf(rows()).reduce((bytes, { byteLength }) => bytes + byteLength, 0));
   check(storeBytes === store.bytes, `store bytes ${store.bytes}, allocated ${storeBytes}`);
 
   // The runner's own arrays are not in reach here: they are what the shape says.

@@ -64,9 +64,10 @@ export function sketchKeys(shape: SketchShape, { keys, keyScales, numTokens: n }
   return sketch;
 }
 
-/** A block's sketch and its number of tokens. */
+/** A block's number of tokens, the sketch that they are in, and from which of its tokens on; from the first when left out. */
 export interface SketchedBlock {
   readonly sketch: Uint8Array;
+  readonly from?: number;
   readonly numTokens: number;
 }
 
@@ -80,7 +81,7 @@ export function sketchedAttention(shape: SketchShape, blocks: readonly SketchedB
   const numHeads = numLayers * kvHeads;
   const most = new Float32Array(blocks.length);
   // One head at a time: unpacked, all of them take half as much again as the sketches.
-  const heads = blocks.map(({ numTokens }): SketchedHead => ({ mean: new Float32Array(headSize), factors: new Float32Array(numTokens), codesAt: 0 }));
+  const heads = blocks.map(({ numTokens }): SketchedHead => ({ mean: new Float32Array(headSize), factors: new Float32Array(numTokens), codesAt: 0, stride: 0 }));
   const scores = blocks.map(({ numTokens }) => new Float32Array(numTokens));
   const table = new Float32Array((headSize / 4) * 256);
   const powers = new Float64Array(blocks.length);
@@ -124,15 +125,16 @@ function fillTable(table: Float32Array, query: Float32Array): void {
   }
 }
 
-/** Of a block's sketch one head, unpacked but for its codes: mean [headSize], factors [n]; codes from byte `codesAt` on. */
+/** Of a block's sketch one head, unpacked but for its codes: mean [headSize], factors [n]; codes from byte `codesAt` on, the next four channels' after `stride`. */
 interface SketchedHead {
   readonly mean: Float32Array;
   readonly factors: Float32Array;
   codesAt: number;
+  stride: number;
 }
 
 /** Fills in a block's scores [n] in one head, and returns the largest. */
-function scoreBlock(codes: Uint8Array, { mean, factors, codesAt }: SketchedHead, query: Float32Array, table: Float32Array, scores: Float32Array): number {
+function scoreBlock(codes: Uint8Array, { mean, factors, codesAt, stride }: SketchedHead, query: Float32Array, table: Float32Array, scores: Float32Array): number {
   const headSize = query.length;
   const n = scores.length;
   let base = 0;
@@ -141,10 +143,10 @@ function scoreBlock(codes: Uint8Array, { mean, factors, codesAt }: SketchedHead,
   let at = codesAt;
   let t = 0;
   // Four at a time, as sums are read and written most.
-  for (; t + 1024 <= table.length; t += 1024, at += 4 * n) {
-    for (let i = 0; i < n; i++) scores[i]! += table[t + codes[at + i]!]! + table[t + 256 + codes[at + n + i]!]! + (table[t + 512 + codes[at + 2 * n + i]!]! + table[t + 768 + codes[at + 3 * n + i]!]!);
+  for (; t + 1024 <= table.length; t += 1024, at += 4 * stride) {
+    for (let i = 0; i < n; i++) scores[i]! += table[t + codes[at + i]!]! + table[t + 256 + codes[at + stride + i]!]! + (table[t + 512 + codes[at + 2 * stride + i]!]! + table[t + 768 + codes[at + 3 * stride + i]!]!);
   }
-  for (; t < table.length; t += 256, at += n) for (let i = 0; i < n; i++) scores[i]! += table[t + codes[at + i]!]!;
+  for (; t < table.length; t += 256, at += stride) for (let i = 0; i < n; i++) scores[i]! += table[t + codes[at + i]!]!;
   let top = Number.NEGATIVE_INFINITY;
   for (let i = 0; i < n; i++) {
     const score = base + factors[i]! * scores[i]!;
@@ -154,14 +156,17 @@ function scoreBlock(codes: Uint8Array, { mean, factors, codesAt }: SketchedHead,
   return top;
 }
 
-function unpack({ numLayers, kvHeads, headSize }: SketchShape, { sketch, numTokens: n }: SketchedBlock, h: number, head: SketchedHead): void {
+function unpack({ numLayers, kvHeads, headSize }: SketchShape, { sketch, from = 0, numTokens }: SketchedBlock, h: number, head: SketchedHead): void {
   const numHeads = numLayers * kvHeads;
+  // Of the sketch: see sketchBytes.
+  const n = (sketch.length / numHeads - 2 * headSize) / (2 + headSize / 4);
   halfValues ??= Float32Array.from({ length: 2 ** 16 }, (_, half) => halfValue(half));
   const values = halfValues;
   const halves = new Uint16Array(sketch.buffer, sketch.byteOffset, numHeads * (headSize + n));
   for (let d = 0; d < headSize; d++) head.mean[d] = values[halves[h * headSize + d]!]!;
-  for (let i = 0; i < n; i++) head.factors[i] = values[halves[numHeads * headSize + h * n + i]!]!;
-  head.codesAt = halves.byteLength + h * (headSize / 4) * n;
+  for (let i = 0; i < numTokens; i++) head.factors[i] = values[halves[numHeads * headSize + h * n + from + i]!]!;
+  head.codesAt = halves.byteLength + h * (headSize / 4) * n + from;
+  head.stride = n;
 }
 
 /** Of all bit patterns. */

@@ -55,6 +55,8 @@ export class KvCache {
   readonly sparse: SparseLeases;
   /** The ceiling as users know it: with what is kept for others than this cache. */
   toldBytes: number;
+  /** How many windows share the memory of which that is this one's part. */
+  numWindows: () => number = () => 1;
   readonly #clock: () => number;
   readonly #leases = new Set<Lease>();
   readonly #pins: Pins;
@@ -204,14 +206,7 @@ export class KvCache {
       lease.numKnown = Math.min(lease.numKnown, start - lease.numPruned);
       const child = match.nodes[0]!;
       const length = match.nodes.length > 1 ? child.tokenIds.length : match.lastLength;
-      const node = length < child.tokenIds.length ? this.#memory.split(child, length) : child;
-      if (!node) {
-        lease.failure = this.#memory.lost.lossOf(child);
-        // It has gone, and its place is free, unless another lease has it.
-        if (!lease.failure) continue;
-        this.#memory.free(slots);
-        break;
-      }
+      const node = this.#memory.beginning(child, length);
       this.#memory.reference(node);
       const mine = slots.slice(0, length);
       if (node.slots) this.#memory.free(mine);
@@ -252,7 +247,7 @@ export class KvCache {
     return this.#memory.excess(maxBytes);
   }
 
-  /** Sets the ceiling and keeps it at once: demotes and drops unreferenced runs, shrinks the window. Slots move. */
+  /** Sets the ceiling and keeps it at once: demotes and drops unreferenced runs, shrinks the window. Slots move. Throws where sparse leases hold more. */
   setMaxBytes(maxBytes: number): void {
     this.#memory.setMaxBytes(maxBytes, [...this.#tails()]);
   }

@@ -12,7 +12,6 @@ import type { Compression } from './compression.ts';
 import { type Eviction, type EvictionOrder, evictionOrder } from './eviction/eviction.ts';
 import type { PruningName } from './keptRows.ts';
 import { type Match, numRows, pathTo, PrefixTree, type TreeNode } from './prefixTree.ts';
-import { canSketch } from './keySketch.ts';
 import { LostRuns } from './lostRuns.ts';
 import { SlotPlaces, type Tail } from './slotPlaces.ts';
 import { SlotAllocator } from './slots.ts';
@@ -65,9 +64,9 @@ export class KvMemory {
     this.tree = new PrefixTree(this.store);
     const drop = (node: TreeNode): void => this.drop(node);
     this.lost = new LostRuns({ tree: this.tree, store: this.store, log: spillFile?.log ?? (() => {}), drop });
-    this.#storeRoom = new StoreRoom({ tree: this.tree, store: this.store, order: () => this.order(), drop, split: (node, at) => this.lost.split(node, at) });
+    this.#storeRoom = new StoreRoom({ tree: this.tree, store: this.store, order: () => this.order(), drop, split: (node, at) => this.split(node, at) });
     this.places = new SlotPlaces(window, this.#slots, this.tree);
-    this.ceiling = new Ceiling({ maxBytes, bytesPerSlot: kvBytesPerToken(window.shape), softSlots, reserve: codingReserve(compression, window.shape, spillFile !== null && canSketch(window.shape)) });
+    this.ceiling = new Ceiling({ maxBytes, bytesPerSlot: kvBytesPerToken(window.shape), softSlots, reserve: codingReserve(compression, window.shape) });
     const demoted = (node: TreeNode): void => this.#demoted(node);
     this.#windowRoom = new WindowRoom({ window, store: this.store, tree: this.tree, ceiling: this.ceiling, slots: this.#slots, places: this.places, storeRoom: this.#storeRoom, order: () => this.order(), drop, demoted });
     this.#staleRuns = new StaleRuns({ window, store: this.store, tree: this.tree, ceiling: this.ceiling, storeRoom: this.#storeRoom, windowRoom: this.#windowRoom, clock, staleMs, order: () => this.order(), demoted });
@@ -190,24 +189,19 @@ export class KvMemory {
     return node.slots ? this.window.read(node.slots.subarray(from, to)) : this.lost.reading(node, () => this.store.read(node.stored!, from, to));
   }
 
-  /** The runs of a match, which is not empty, the last one cut where it ends, or left out where that would take rows that are lost. */
+  /** The runs of a match, which is not empty, the last one cut where it ends. */
   runsOf({ nodes, lastLength }: Match): TreeNode[] {
-    const [last, before] = [nodes.at(-1)!, nodes.slice(0, -1)];
-    const upper = lastLength < last.tokenIds.length ? this.split(last, lastLength) : last;
-    return upper ? [...before, upper] : before;
+    return [...nodes.slice(0, -1), this.beginning(nodes.at(-1)!, lastLength)];
   }
 
-  /**
-   * Cuts a run after `at` tokens; returns the new upper part. Null, and nothing is cut, where that would take rows that are lost.
-   * Halves of a block that is compressed or out of memory take more than it did: they have what is kept free for that, until others have gone for it.
-   */
-  split(node: TreeNode, at: number): TreeNode | null {
-    const before = this.store.bytes;
-    const halve = (): TreeNode | null => this.lost.reading(node, () => this.lost.split(node, at));
-    // Of rows that the window has, too, a copy that cannot be read is gone with the first attempt.
-    const upper = halve() ?? (node.slots && !node.stored ? halve() : null);
-    if (upper && this.store.bytes > before) this.keeping(pathTo(upper), () => this.#storeRoom.make(this.#windowRoom.storeMost, null));
-    return upper;
+  /** A run's first tokens as one of their own: itself, or else it is cut behind them. */
+  beginning(node: TreeNode, length: number): TreeNode {
+    return length < node.tokenIds.length ? this.split(node, length) : node;
+  }
+
+  /** Cuts a run after `at` tokens; returns the new upper part. No byte more is taken, and nothing read. */
+  split(node: TreeNode, at: number): TreeNode {
+    return this.lost.split(node, at);
   }
 
   /**
@@ -269,11 +263,11 @@ export class KvMemory {
     return this.numReferenced - this.ceiling.slotsWith(maxBytes);
   }
 
-  /** Sets the ceiling, having kept it: the one before holds meanwhile. The caller has seen to it that `excess` is at most 0. `tails`: see SlotPlaces. */
+  /** Sets the ceiling, having kept it: the one before holds meanwhile. The caller has seen to it that `excess` is at most 0, and that no sparse lease holds what has no room then. `tails`: see SlotPlaces. */
   setMaxBytes(maxBytes: number, tails: readonly Tail[]): void {
     const limit = this.ceiling.limitWith(maxBytes);
     this.#windowRoom.shrinkTo(this.ceiling.slotsWith(maxBytes), limit, tails);
-    this.#storeRoom.make(Math.max(0, limit - this.window.bytes), null);
+    if (!this.#storeRoom.make(Math.max(0, limit - this.window.bytes), null)) throw new Error('The store shrinks below what leases hold.');
     this.ceiling.maxBytes = maxBytes;
   }
 

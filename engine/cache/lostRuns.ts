@@ -33,11 +33,6 @@ export class LostRuns {
     return this.#losses.has(node);
   }
 
-  /** Why stored rows of a run are lost that has not gone yet. */
-  lossOf(node: TreeNode): LostRows | null {
-    return this.#losses.get(node) ?? null;
-  }
-
   /** What `read` makes of a run; null where its stored rows are lost. */
   reading<T>(node: TreeNode, read: () => T): T | null {
     try {

@@ -41,11 +41,8 @@ export function evictPrefix(memory: KvMemory, prefix: readonly number[], pinned:
       const length = commonLength(child, prefix, at, prefix.length);
       if (length === child.tokenIds.length) follow(child, at + length);
       else if (at + length < prefix.length) continue;
-      else if (!child.pruned) {
-        // One whose rows are lost goes as a whole.
-        const upper = memory.split(child, length);
-        if (upper) dropBelow(upper);
-      } else {
+      else if (!child.pruned) dropBelow(memory.split(child, length));
+      else {
         // It cannot be cut: what the prefix has of it goes, too.
         dropBelow(child);
         dropLeaf(child);

@@ -111,7 +111,6 @@ export class PrefixTree {
   split(node: TreeNode, at: number): TreeNode {
     if (node.pruned) throw new Error('A pruned run cannot be split.');
     const parent = node.parent!;
-    // First: a block that is to be read back may be lost, and then nothing has been changed.
     const halves = node.stored && this.#store.split(node.stored, at);
     const upper = newNode(parent, node.tokenIds.slice(0, at), node.startIndex);
     upper.refCount = node.refCount;

@@ -177,7 +177,7 @@ export class SparseLeases {
     if (!isDue) return;
     lease.sparse!.isDue = false;
     if (queries.length > 0) {
-      const sketched = this.#blocks(lease).flatMap(({ block }) => (block.sketch ? [{ block, sketch: block.sketch, numTokens: block.numRows }] : []));
+      const sketched = this.#blocks(lease).flatMap(({ block }) => (block.sketch ? [{ block, sketch: block.sketch, from: block.part?.from ?? 0, numTokens: block.numRows }] : []));
       const attention = this.#attention(sketched, queries);
       lease.sparse!.attention = new Map(sketched.map(({ block }, i) => [block, attention[i]!]));
       queries.length = 0;

@@ -6,10 +6,10 @@
 import type { RunPlace } from './codecs/codecFormat.ts';
 import type { KvCodec } from './codecs/kvCodec.ts';
 import type { SpillFailure, SpillFile } from './disk/spillFile.ts';
-import { copyTokens, joinRows, type KvRows, type KvShape, newKvRows, rowsFromBytes, rowsToBytes, sliceRows } from './kvRows.ts';
+import { copyTokens, joinRows, type KvRows, type KvShape, newKvRows, rowsFromBytes, rowsToBytes } from './kvRows.ts';
 import { sketchKeys } from './keySketch.ts';
 import { joinLossy, type Lossy } from './lossyRows.ts';
-import { BLOCK_TOKENS, codedBlock, exactBytesPerToken, keptBlocks, plainBlock, runOf, type StoredBlock, type StoredRun } from './storedBlocks.ts';
+import { BLOCK_TOKENS, codedBlock, exactBytesPerToken, keptBlocks, partOf, plainBlock, runOf, type StoredBlock, type StoredRun, wholeOf } from './storedBlocks.ts';
 import { type BlockRange, nextToCode, toCode } from './toCode.ts';
 import type { KvWindow } from './window.ts';
 
@@ -24,6 +24,8 @@ export class KvStore {
   readonly #spillFile: SpillFile | null;
   /** Bytes in memory of all stored runs. */
   bytes = 0;
+  /** How many runs have each block, or a part of it. */
+  readonly #uses = new Map<StoredBlock, number>();
   /** Of what has not been compressed; of a row whose position is stored with it. */
   readonly bytesPerToken: number;
   readonly bytesPerKeptRow: number;
@@ -60,11 +62,10 @@ export class KvStore {
     return { blocks, lossy: joinLossy(lossy, coded) };
   }
 
-  /** Takes blocks over that are not the store's yet. */
+  /** A run of these blocks. They are the store's from now on, until it is dropped. */
   add(blocks: readonly StoredBlock[]): StoredRun {
-    const run = runOf(blocks);
-    this.bytes += run.bytes;
-    return run;
+    this.#exchange([], blocks);
+    return runOf(blocks);
   }
 
   /** The same of a run of so many tokens that has fewer rows. */
@@ -93,11 +94,7 @@ export class KvStore {
     return rows;
   }
 
-  /**
-   * The first `at` tokens and the rest; `run` is void afterwards. The two halves of a compressed block keep the rows that it has
-   * now, uncompressed; those of one that is out of memory are where it is, and have a sketch each. What either takes beyond
-   * what the block took is kept free (see codingReserve).
-   */
+  /** The first `at` tokens and the rest; `run` is void afterwards. They take no more than it did, and nothing is read for them (see partOf). */
   split(run: StoredRun, at: number): [StoredRun, StoredRun] {
     const upper: StoredBlock[] = [];
     const lower: StoredBlock[] = [];
@@ -107,34 +104,13 @@ export class KvStore {
       if (cut === block.numTokens) upper.push(block);
       else if (cut === 0) lower.push(block);
       else {
-        const [first, second] = this.#halves(block, cut);
-        upper.push(first);
-        lower.push(second);
+        upper.push(partOf(this.#shape, block, 0, cut));
+        lower.push(partOf(this.#shape, block, cut, block.numTokens));
       }
       start += block.numTokens;
     }
-    const runs = [runOf(upper), runOf(lower)] as [StoredRun, StoredRun];
-    this.bytes += runs[0].bytes + runs[1].bytes - run.bytes;
-    return runs;
-  }
-
-  #halves(block: StoredBlock, cut: number): [StoredBlock, StoredBlock] {
-    const rows = block.rows();
-    const [first, second] = [sliceRows(this.#shape, rows, 0, cut), sliceRows(this.#shape, rows, cut, block.numTokens)];
-    return block.sketch ? this.#spilledHalves(block, cut, sketchKeys(this.#shape, first), sketchKeys(this.#shape, second)) : [plainBlock(first), plainBlock(second)];
-  }
-
-  /** They are read where the block is, and are not written again: no disk can refuse that. What is there goes with the last of them. */
-  #spilledHalves(block: StoredBlock, cut: number, ...sketches: [Uint8Array, Uint8Array]): [StoredBlock, StoredBlock] {
-    let numLeft = 2;
-    const free = (): void => {
-      if (--numLeft === 0) block.free!();
-    };
-    const half = (from: number, to: number, sketch: Uint8Array): StoredBlock => {
-      const numTokens = to - from;
-      return { numTokens, numRows: numTokens, positions: null, codec: null, encoded: null, sketch, bytes: sketch.length, rows: () => sliceRows(this.#shape, block.rows(), from, to), free };
-    };
-    return [half(0, cut, sketches[0]), half(cut, block.numTokens, sketches[1])];
+    this.#exchange(run.blocks, [...upper, ...lower]);
+    return [runOf(upper), runOf(lower)];
   }
 
   /** A run with its next blocks as one of `codec` (see nextToCode), and which of its rows are lossy then; null: it has none. `run` is void afterwards. */
@@ -142,9 +118,8 @@ export class KvStore {
     const range = nextToCode(this.#shape, run, codec, place, lossy);
     if (!range) return null;
     const coded = this.#coded(run.blocks, range, codec, place);
-    const compressed = runOf([...run.blocks.slice(0, range.first), coded.block, ...run.blocks.slice(range.end)]);
-    this.bytes += compressed.bytes - run.bytes;
-    return { run: compressed, lossy: joinLossy(lossy, [coded.lossy]) };
+    const compressed = [...run.blocks.slice(0, range.first), coded.block, ...run.blocks.slice(range.end)];
+    return { run: this.replace(run, compressed), lossy: joinLossy(lossy, [coded.lossy]) };
   }
 
   /** These blocks of a run as one of `codec`, and what it says of the run's rows. */
@@ -166,7 +141,7 @@ export class KvStore {
   }
 
   /** Blocks that are out of memory in the place of these, taken one by one, but for a sketch of the keys; null where the disk has no room. */
-  spill(blocks: Iterable<StoredBlock>): StoredRun | null {
+  spill(blocks: Iterable<StoredBlock>): StoredBlock[] | null {
     const spilled: StoredBlock[] = [];
     const mine: StoredBlock[] = [];
     for (const block of blocks) {
@@ -178,7 +153,7 @@ export class KvStore {
       if (next !== block) mine.push(next);
       spilled.push(next);
     }
-    return runOf(spilled);
+    return spilled;
   }
 
   /** Why `spill` has given null last. */
@@ -186,18 +161,20 @@ export class KvStore {
     return this.#spillFile?.failure ?? null;
   }
 
-  /** One run in the place of another. */
-  replace(run: StoredRun | null, by: StoredRun): void {
-    this.bytes += by.bytes - (run?.bytes ?? 0);
+  /** A run of these blocks in the place of another, some of which they may be. */
+  replace(run: StoredRun | null, by: readonly StoredBlock[]): StoredRun {
+    this.#exchange(run?.blocks ?? [], by);
+    return runOf(by);
   }
 
-  #spilled({ numTokens, numRows, positions, codec, ...block }: StoredBlock): StoredBlock | null {
+  #spilled({ numTokens, numRows, positions, codec, encoded, ...block }: StoredBlock): StoredBlock | null {
     const [shape, file] = [this.#shape, this.#spillFile!];
     const rows = block.rows();
-    const piece = file.put(block.encoded ?? rowsToBytes(rows));
+    const piece = file.put(encoded ?? rowsToBytes(rows));
     if (!piece) return null;
     const sketch = sketchKeys(shape, rows);
-    const read = (): KvRows => (codec ? codec.decode(file.read(piece)).rows : rowsFromBytes(shape, numRows, file.read(piece)));
+    // A part of what is coded leaves as rows.
+    const read = (): KvRows => (encoded ? codec!.decode(file.read(piece)).rows : rowsFromBytes(shape, numRows, file.read(piece)));
     return { numTokens, numRows, positions, codec, encoded: null, sketch, bytes: sketch.length + (positions?.byteLength ?? 0), rows: read, free: () => file.free(piece) };
   }
 
@@ -212,7 +189,40 @@ export class KvStore {
   }
 
   drop(run: StoredRun): void {
-    for (const block of run.blocks) block.free?.();
-    this.bytes -= run.bytes;
+    this.#exchange(run.blocks, []);
+  }
+
+  /** Blocks go and others come, of which some may be the same. */
+  #exchange(going: readonly StoredBlock[], coming: readonly StoredBlock[]): void {
+    let more = 0;
+    for (const whole of coming.map(wholeOf)) {
+      const numUses = this.#uses.get(whole) ?? 0;
+      if (numUses === 0) more += whole.bytes;
+      this.#uses.set(whole, numUses + 1);
+    }
+    for (const whole of going.map(wholeOf)) {
+      const numLeft = this.#uses.get(whole)! - 1;
+      if (numLeft > 0) this.#uses.set(whole, numLeft);
+      else {
+        this.#uses.delete(whole);
+        more -= whole.bytes;
+        whole.free?.();
+      }
+    }
+    this.bytes += more;
+  }
+
+  /** Bytes that are free when these runs have been dropped: those of a block that was cut go with its last part. */
+  bytesOf(runs: Iterable<StoredRun>): number {
+    const numGoing = new Map<StoredBlock, number>();
+    let bytes = 0;
+    for (const { blocks } of runs) {
+      for (const whole of blocks.map(wholeOf)) {
+        const n = (numGoing.get(whole) ?? 0) + 1;
+        numGoing.set(whole, n);
+        if (n === this.#uses.get(whole)) bytes += whole.bytes;
+      }
+    }
+    return bytes;
   }
 }

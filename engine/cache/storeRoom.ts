@@ -17,7 +17,7 @@ export interface StoreRoomOptions {
   readonly order: () => EvictionOrder;
   /** Lets an unused run go with all below it. */
   readonly drop: (node: TreeNode) => void;
-  /** Cuts a run after so many tokens where no block has to be cut; returns the new upper part. */
+  /** Cuts a run after so many tokens; returns the new upper part. */
   readonly split: (node: TreeNode, at: number) => TreeNode;
 }
 
@@ -44,9 +44,9 @@ export class StoreRoom {
     if (this.#store.bytes <= limit) return true;
     if (limit < 0) return false;
     const order = known ?? this.#order();
-    let left = this.#store.bytes;
-    for (const node of this.#tree.nodes()) if (node.stored && (isCopy(node) || (mayDrop(node) && (!before || order(node, before) < 0)))) left -= node.stored.bytes;
-    if (left > limit) return false;
+    const mayGo = (node: TreeNode): boolean => isCopy(node) || (mayDrop(node) && (!before || order(node, before) < 0));
+    const going = Array.from(this.#tree.nodes()).flatMap((node) => (node.stored && mayGo(node) ? [node.stored] : []));
+    if (this.#store.bytes - this.#store.bytesOf(going) > limit) return false;
 
     // Exact ones first: what has been coded takes more when it comes back from the window, and is not coded again.
     for (const isCoded of [false, true]) {
@@ -73,7 +73,7 @@ export class StoreRoom {
   cut(node: TreeNode, length: number): TreeNode | null {
     const at = node.tokenIds.length - length;
     if (at <= 0 || node.pruned) return null;
-    // A stored block goes as a whole, its halves might take more than it does: compressed, or with a sketch each.
+    // A stored block goes as a whole: a part of it might free nothing.
     const whole = node.stored ? this.#store.wholeBlocks(node.stored, at) : at;
     return whole > 0 ? this.#split(node, whole) : null;
   }

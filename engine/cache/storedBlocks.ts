@@ -1,6 +1,6 @@
 /**
  * PURE: what stored runs are made of: blocks of some tokens each, which say how their rows are read and what they take. Blocks keep a
- * split cheap: it copies at most one. What rows have been through is not a block's to say, it is the run's (lossyRows.ts).
+ * split cheap: it copies at most one, and one that is coded or out of memory not even then: its parts share it. What rows have been through is not a block's to say, it is the run's (lossyRows.ts).
  */
 import type { KvCodec } from './codecs/kvCodec.ts';
 import { arraysOf, type KvRows, type KvShape, newKvRows, sliceRows } from './kvRows.ts';
@@ -15,13 +15,16 @@ export interface StoredBlock {
   readonly numRows: number;
   /** Of the rows, in their context, where not all of them are there; otherwise null: they stand side by side. */
   readonly positions: Int32Array | null;
+  /** In memory; of a part its share of them. */
   readonly bytes: number;
   /** What its rows are coded with; null: they are as the window had them. */
   readonly codec: KvCodec | null;
-  /** Encoded by `codec`; null where that is null. */
+  /** Encoded by `codec`; null where that is null, in a part, and out of memory. */
   readonly encoded: Uint8Array | null;
   /** Of its keys (see keySketch), where that is all of it that is in memory. */
   readonly sketch?: Uint8Array;
+  /** Of a block that was cut, and stays whole: which, and from which of its tokens on. */
+  readonly part?: { readonly of: StoredBlock; readonly from: number };
   /** Gives back what it has elsewhere. */
   free?(): void;
   /** Its rows, decoded where need be; not to be changed. */
@@ -68,6 +71,25 @@ function bytesOf(rows: KvRows): number {
 export function codedBlock(codec: KvCodec, encoded: Uint8Array, numTokens: number, positions: Int32Array | null = null): StoredBlock {
   const rows = (): KvRows => codec.decode(encoded).rows;
   return { numTokens, numRows: positions?.length ?? numTokens, positions, bytes: encoded.length + (positions?.byteLength ?? 0), codec, encoded, rows };
+}
+
+/**
+ * Tokens [from, to) of a block of which all rows are there. Rows as they are are copied; what is coded, or out of memory, stays as it is
+ * until the last of its parts is gone (see KvStore): decoded, or with a sketch each, they would take more than it does.
+ */
+export function partOf(shape: KvShape, block: StoredBlock, from: number, to: number): StoredBlock {
+  const rows = (): KvRows => sliceRows(shape, block.rows(), from, to);
+  if (!block.codec && !block.sketch) return plainBlock(rows());
+  const { numTokens: n, codec, sketch } = block;
+  const numTokens = to - from;
+  // What all parts of a block have together is what it has.
+  const bytes = Math.round((block.bytes * to) / n) - Math.round((block.bytes * from) / n);
+  return { numTokens, numRows: numTokens, positions: null, bytes, codec, encoded: null, ...(sketch && { sketch }), part: { of: wholeOf(block), from: (block.part?.from ?? 0) + from }, rows };
+}
+
+/** What a block is a part of; itself, unless it was cut. */
+export function wholeOf(block: StoredBlock): StoredBlock {
+  return block.part?.of ?? block;
 }
 
 export function runOf(blocks: readonly StoredBlock[]): StoredRun {

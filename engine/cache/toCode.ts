@@ -2,18 +2,13 @@
  * PURE: which blocks of a run one of a lossy codec may take the place of, what the run takes then, and what is kept free for that.
  * The same for a run that the store has and for one on its way there (KvStore.compress, KvStore.codedFrom).
  */
-import type { Reserve } from './ceiling.ts';
 import type { RunPlace } from './codecs/codecFormat.ts';
 import type { KvCodec } from './codecs/kvCodec.ts';
 import type { Compression } from './compression.ts';
-import { sketchBytes } from './keySketch.ts';
 import type { KvShape } from './kvRows.ts';
 import { isExact, type Lossy } from './lossyRows.ts';
 import { BLOCK_TOKENS, exactBytesPerToken, type StoredRun } from './storedBlocks.ts';
 import { PAGE_SLOTS } from './window.ts';
-
-/** Somewhere in a long context, where a codec keeps the fewest tokens exactly. */
-const MIDDLE = 1 << 20;
 
 /** Blocks [first, end) of a run, that is rows [from, to) of it. */
 export interface BlockRange {
@@ -68,21 +63,9 @@ function plainSizes(numRows: number): Sized[] {
 }
 
 /**
- * Bytes that are kept free: where blocks of all rows are compressed for a page of the window that is coded before it is given back, which
- * takes no more than its rows, whatever contexts begin and end in it; and for what splitting a block may take beyond what it took. `least`:
- * for splitting alone, where there is no page to be given back. `spills`: there are blocks of which a sketch is in memory; halves have one each.
+ * Bytes that are kept free where blocks of all rows are compressed, for a page of the window that is coded before it is given back: it
+ * takes no more than its rows, whatever contexts begin and end in it. Where the ceiling has no two pages beside them, fewer are (see Ceiling).
  */
-export function codingReserve(compression: Compression | null, shape: KvShape, spills = false): Reserve {
-  const codecs = compression?.only === null ? compression.rungs.map(({ codec }) => codec) : [];
-  const least = Math.max(spills ? sketchBytes(shape, 0) : 0, ...codecs.map((codec) => uncodedBytes(shape, codec)));
-  return { most: codecs.length > 0 ? Math.max(PAGE_SLOTS * exactBytesPerToken(shape), least) : least, least };
-}
-
-/** The most that the rows of a block take beyond what it takes coded. */
-function uncodedBytes(shape: KvShape, codec: KvCodec): number {
-  const rowBytes = exactBytesPerToken(shape);
-  let most = 0;
-  // The last of the store's blocks that it takes the place of may reach beyond it.
-  for (let n = 1; n < codec.format.blockTokens + BLOCK_TOKENS; n++) most = Math.max(most, n * rowBytes - codec.encodedBytes(n, { startIndex: MIDDLE }));
-  return most;
+export function codingReserve(compression: Compression | null, shape: KvShape): number {
+  return compression?.only === null ? PAGE_SLOTS * exactBytesPerToken(shape) : 0;
 }

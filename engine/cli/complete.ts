@@ -1,6 +1,7 @@
 /** `kvasir complete`: what the editor shows as ghost text at a position when it is asked for by hand. */
 import { RequestError } from '../errors.ts';
 import { candidateSampling, type Task } from '../protocol.ts';
+import type { Done } from './client.ts';
 import { type CommandLine, number, required, samplingOf, texts, UsageError } from './options.ts';
 import { doneLine, log, printJson, statsLine } from './output.ts';
 import { runTask, withClient } from './session.ts';
@@ -10,7 +11,7 @@ export function offsetAt(text: string, line: number, column: number): number {
   let start = 0;
   for (let l = 1; l < line; l++) {
     const end = text.indexOf('\n', start);
-    if (end < 0) throw new RequestError('badRequest', `--line ${line}: the file has ${l} lines`);
+    if (end < 0) throw new RequestError('badRequest', `--line ${line}: the last line of the file is ${l}`);
     start = end + 1;
   }
   let end = text.indexOf('\n', start);
@@ -36,9 +37,7 @@ export async function complete(line: CommandLine): Promise<number> {
     for (const other of texts(line, 'beside')) copyFrom.push((await client.openFile(other)).docId);
     // Asked for by hand, as the editor's Trigger Completion is.
     const task = { kind: 'complete', docId, offset: offsetAt(text, row, column), copyFrom, unsure: true } as const satisfies Task;
-    // All at once: one prompt, computed once, and one step decodes a token of each.
-    const others = Array.from({ length: n - 1 }, (_, i) => client.generate(task, { id: `complete-${i + 1}`, sampling: candidateSampling(i + 1, sampling) }));
-    for (const other of others) other.catch(() => undefined);
+    let others: Promise<Done>[] = [];
     const seen = new Set(['']);
     const printOthers = async (first: string) => {
       seen.add(first);
@@ -49,7 +48,11 @@ export async function complete(line: CommandLine): Promise<number> {
         seen.add(done.text);
       }
     };
-    await runTask(line, client, task, { id: 'complete', sampling }, printOthers);
+    const first = runTask(line, client, task, { id: 'complete', sampling }, { beforeFooter: printOthers });
+    // All at once: one prompt, computed once, and one step decodes a token of each. Behind the first, so that its figures tell what was known before.
+    others = Array.from({ length: n - 1 }, (_, i) => client.generate(task, { id: `complete-${i + 1}`, sampling: candidateSampling(i + 1, sampling) }));
+    for (const other of others) other.catch(() => undefined);
+    await first;
     if (n > 1) log(`${seen.size - 1} different of ${n} candidates`);
     if (line.json) printJson(statsLine(await client.stats()));
     return 0;

@@ -56,12 +56,15 @@ export async function demo(line: CommandLine): Promise<number> {
 
     say(`  question: ${QUESTION}\n`);
     const lanes = new Lanes(NAMES);
-    const ask = (lane: number, task: Parameters<typeof client.generate>[0]) =>
-      client.generate(task, {
+    const ask = async (lane: number, task: Parameters<typeof client.generate>[0]) => {
+      const done = await client.generate(task, {
         id: NAMES[lane]!,
         ...(line.json ? { sampling: { logprobs: true } } : {}),
         onChunk: (chunk) => (line.json ? printJson({ type: 'chunk', id: chunk.requestId, text: chunk.text, tokenIds: chunk.tokenIds, logprobs: chunk.logprobs }) : lanes.add(lane, chunk.text)),
       });
+      if (done.text === '' && !line.json) lanes.add(lane, nothing(done));
+      return done;
+    };
     const done = await Promise.all([
       ask(0, { kind: 'complete', docId, offset: cursor.offset }),
       ask(1, { kind: 'chat', messages: [{ role: 'user', content: QUESTION }], docIds: [docId] }),
@@ -79,6 +82,11 @@ export async function demo(line: CommandLine): Promise<number> {
     for (const d of done) for (const note of d.diagnostics) say(`note: ${note}`);
     return 0;
   });
+}
+
+/** What stands in the place of a text that there is not. */
+export function nothing({ diagnostics, heldBack }: Pick<Done, 'diagnostics' | 'heldBack'>): string {
+  return heldBack ? '(nothing offered: the model is not sure enough of what comes here)' : `(nothing${diagnostics.length ? `: ${diagnostics.at(-1)}` : ''})`;
 }
 
 function row(name: string, { usage, timings }: Done): string[] {

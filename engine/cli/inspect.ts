@@ -5,11 +5,13 @@ import { inspectFolder } from '../inspection.ts';
 import { memoryReading } from '../memory.ts';
 import { mostWanted, USUAL_SHARE, wantedBytes } from '../memoryBudget.ts';
 import { CACHE_CODECS } from '../protocol.ts';
-import { type CommandLine, KEPT_BYTES, modelDirOf } from './options.ts';
+import { type CommandLine, KEPT_BYTES, modelDirOf, text, UsageError } from './options.ts';
 import { bytes, count, printJson, table } from './output.ts';
 
 export async function inspect(line: CommandLine): Promise<number> {
-  const { model, ...found } = await inspectFolder(modelDirOf(line.positionals[0]));
+  const [folder, named] = [line.positionals[0], text(line, 'model')];
+  if (folder !== undefined && named !== undefined) throw new UsageError('inspect: one model folder is looked at; give it alone or with --model');
+  const { model, ...found } = await inspectFolder(modelDirOf(folder ?? named));
   // As a load would reckon it, which has the weights in memory by then.
   const { availableBytes, ...machine } = memoryReading(0);
   const settings = { maxBytes: 0, share: USUAL_SHARE };

@@ -19,14 +19,58 @@ const SAMPLING = {
   seed: { type: 'string' }, stop: { type: 'string', multiple: true }, 'ignore-eos': { type: 'boolean' }, 'top-logprobs': { type: 'string' },
 } as const;
 
-const OPTIONS: Record<string, NonNullable<ParseArgsConfig['options']>> = {
+type Options = NonNullable<ParseArgsConfig['options']>;
+
+const COMMANDS = {
   demo: { ...MODEL, ...RECORDS, file: { type: 'string' } },
   generate: { ...MODEL, ...STORE, ...RECORDS, ...SAMPLING, prompt: { type: 'string' }, ids: { type: 'string' }, requests: { type: 'string' }, kv: { type: 'string' } },
   complete: { ...MODEL, ...RECORDS, ...SAMPLING, file: { type: 'string' }, line: { type: 'string' }, column: { type: 'string' }, beside: { type: 'string', multiple: true }, n: { type: 'string' } },
   chat: { ...MODEL, ...STORE, ...RECORDS, ...SAMPLING, file: { type: 'string', multiple: true }, message: { type: 'string' } },
   summarize: { ...MODEL, ...RECORDS, ...SAMPLING, symbol: { type: 'string' } },
   eval: { ...MODEL, text: { type: 'string' }, kv: { type: 'string' }, shifted: { type: 'boolean' } },
-  inspect: { json: { type: 'boolean' } },
+  inspect: { model: { type: 'string' }, json: { type: 'boolean' } },
+} as const satisfies Record<string, Options>;
+const OPTIONS: Record<string, Options> = COMMANDS;
+type Command = keyof typeof COMMANDS;
+type Option = { [C in Command]: keyof (typeof COMMANDS)[C] }[Command];
+
+/** Each with what its value is called, if it takes one, and what it does. */
+const DESCRIBED: Record<Option, [value: string, words: string]> = {
+  model: ['DIR', 'a model folder; the built-in model when left out'],
+  precision: ['P', 'bits of the weights: int8 (usual), int4 or float32'],
+  threads: ['N', 'processors to use; 0 is as many as are best'],
+  context: ['TOKENS', 'reads no more than this, prompt and answer together'],
+  'max-bytes': ['BYTES', 'the most memory for the KV cache; a share of what is free when left out'],
+  'cache-dir': ['DIR', 'where converted weights are kept'],
+  'reuse-shifted': ['', 'behind an edit, takes over what was computed of the text before (an approximation)'],
+  keep: ['DIR', 'keeps there what is computed of files, for later runs'],
+  json: ['', 'prints one JSON object a line'],
+  codec: ['CODEC', 'how what nobody has used for a minute is kept in memory'],
+  metrics: ['FILE', "writes the engine's figures there at the end, as Prometheus text"],
+  trace: ['FILE', "writes the engine's last steps there at the end, as a Chrome trace"],
+  'max-tokens': ['N', 'the longest answer'],
+  temperature: ['T', 'how freely words are chosen; 0 always takes the likeliest'],
+  'top-p': ['P', 'chooses among the likeliest that together have this probability'],
+  'top-k': ['K', 'chooses among this many of the likeliest; 0 is no limit'],
+  'min-p': ['P', "chooses among those with at least this share of the likeliest one's probability"],
+  'repetition-penalty': ['R', 'above 1, what was said becomes less likely'],
+  seed: ['N', 'the same choices for the same number'],
+  stop: ['TEXT', 'ends before this text; may be given again'],
+  'ignore-eos': ['', 'goes on where the model would end'],
+  'top-logprobs': ['K', 'with --json, the K likeliest tokens at each place'],
+  file: ['F', 'the source file; for chat it may be given again'],
+  line: ['L', 'of the cursor, counted from 1'],
+  column: ['C', 'of the cursor, counted from 1, as editors count'],
+  beside: ['F', 'a file that is open, too, and may be copied from; may be given again'],
+  n: ['K', 'up to K different candidates'],
+  message: ['M', 'the question; a conversation when left out'],
+  symbol: ['S', 'the function or class to summarize'],
+  prompt: ['TEXT', 'the text to go on from'],
+  ids: ['1,2,3', 'the same, as token ids'],
+  requests: ['FILE', 'many, one JSON object a line, run together'],
+  kv: ['NAMES', 'how rows are kept: int8 or float32; eval takes codecs, or all'],
+  text: ['FILE', 'the text to measure on'],
+  shifted: ['', 'measures what --reuse-shifted costs'],
 };
 
 export const HELP = `kvasir: a code assistant's engine on the command line
@@ -40,14 +84,14 @@ export const HELP = `kvasir: a code assistant's engine on the command line
   kvasir eval --text FILE [--kv int8]                       what compression costs, against float32
   kvasir eval --text FILE --kv (all | int4-kivi,fp8,...)    what it costs to keep it compressed: next tokens, lines, answers
   kvasir eval --text FILE --shifted                         what --reuse-shifted costs behind edits of the file
-  kvasir inspect [DIR]                                      what a model folder is, or why it cannot run
+  kvasir inspect [DIR | --model DIR]                        what a model folder is, or why it cannot run
 
 Model: --model DIR (default: the built-in one), --precision int8|int4|float32, --threads N, --context TOKENS,
        --max-bytes BYTES of KV cache, --cache-dir DIR for imported models, --keep DIR: what is computed of files stays
-       there (1 GB at most) and is found by the next run; as private as the files (of 64 tokens or more; a completion keeps
-       what it has read before the cursor, by segments of 256; nothing of .env files and keys), --reuse-shifted: after an
-       edit, what the unchanged text behind it had computed is taken over until idle time has computed it anew (an
-       approximation).
+       there (1 GB at most) and is found by the next run with the same --max-bytes; as private as the files (of 64 tokens
+       or more; a completion keeps what it has read before the cursor, by segments of 256; nothing of .env files and
+       keys), --reuse-shifted: after an edit, what the unchanged text behind it had computed is taken over until idle time
+       has computed it anew (an approximation).
 Store (chat, generate): --codec ${CACHE_CODECS.join('|')}: what nobody has used for a minute is
        kept in fewer bits, with kvzip fewer rows too, where the model bears it; auto: once three quarters of the memory
        are taken, 4 bits after five minutes, 3 after half an hour, or after ten minutes if nine tenths are taken.
@@ -62,8 +106,9 @@ At the end: --metrics FILE writes the engine's figures as Prometheus text, --tra
 export function helpOf(command: string): string {
   // A line that is indented deeper goes on from the one above.
   const own = HELP.split(/\n(?! {4})/).filter((lines) => new RegExp(`^  kvasir ${command}\\b`).test(lines));
-  const options = Object.entries(OPTIONS[command]!).map(([name, { type }]) => (type === 'string' ? `--${name} …` : `--${name}`));
-  return `${own.join('\n')}\n\nOptions: ${options.join(', ')}\n(what each does: kvasir help)\n`;
+  const options = Object.keys(OPTIONS[command]!).map((name) => [name, ...DESCRIBED[name as Option]] as const);
+  const lines = options.map(([name, value, words]) => `  ${`--${name} ${value}`.padEnd(24)}  ${words}`);
+  return `${own.join('\n')}\n\nOptions:\n${lines.join('\n')}\n(more on them: kvasir help)\n`;
 }
 
 export interface CommandLine {

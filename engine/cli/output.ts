@@ -41,6 +41,17 @@ export function table(rows: string[][]): string {
   return rows.map((r) => r.map((cell, c) => (c ? cell.padStart(widths[c]!) : cell.padEnd(widths[c]!))).join('  ')).join('\n');
 }
 
+/** Shows how far something is, in one line that is written over, until all is done; nothing where that is no terminal: a file or a log would have a line for each. */
+export function showProgress(numDone: number, numTotal: number, what: string, out: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr): void {
+  if (out.isTTY) out.write(`\r\x1b[2K${numDone < numTotal ? `${numDone} of ${numTotal} ${what}` : ''}`);
+}
+
+/** "80 files, 79,035 tokens, in 45 s" */
+export function folderFooter(numFiles: number, { usage }: Done, ms: number): string {
+  const tokens = usage.promptTokens > 0 ? `, ${count(usage.promptTokens)} tokens,` : '';
+  return `${count(numFiles)} ${numFiles === 1 ? 'file' : 'files'}${tokens} in ${(ms / 1000).toFixed(ms < 9950 ? 1 : 0)} s`;
+}
+
 /** "8,112 of 8,164 tokens reused · first token 61 ms · 44 tok/s" */
 export function footer(done: Done): string {
   const { usage, timings } = done;

@@ -1,7 +1,7 @@
 /** One command's stay in the engine: load, do the work, close, whatever happens. */
 import { rename, rm, stat, writeFile } from 'node:fs/promises';
 import { RequestError } from '../errors.ts';
-import { type Chunk, Client, type GenerateOptions } from './client.ts';
+import { type Chunk, Client, type Done, type GenerateOptions } from './client.ts';
 import { makeFolders } from '../makeFolders.ts';
 import { checkTextFile, FileError, whyNot } from './files.ts';
 import { type CommandLine, loadOptionsOf, samplingOf, text, texts } from './options.ts';
@@ -92,8 +92,15 @@ async function writing(file: string, write: () => Promise<void>): Promise<void> 
   }
 }
 
-/** Runs one task and prints it: streamed text, or JSON lines. Returns the text. @param beforeFooter prints what else stands above the footer. */
-export async function runTask(line: CommandLine, client: Client, task: Task, options: GenerateOptions & { id: string }, beforeFooter?: (text: string) => Promise<void>): Promise<string> {
+interface Ending {
+  /** Prints what else stands above the footer. */
+  beforeFooter?: (text: string) => Promise<void>;
+  /** The footer, where it is not the usual one. */
+  footerOf?: ((done: Done) => string) | undefined;
+}
+
+/** Runs one task and prints it: streamed text, or JSON lines. Returns the text. */
+export async function runTask(line: CommandLine, client: Client, task: Task, options: GenerateOptions & { id: string }, { beforeFooter, footerOf = footer }: Ending = {}): Promise<string> {
   const onChunk = (chunk: Chunk) => {
     if (line.json) printJson({ type: 'chunk', id: options.id, text: chunk.text, tokenIds: chunk.tokenIds, logprobs: chunk.logprobs });
     else process.stdout.write(chunk.text);
@@ -109,6 +116,6 @@ export async function runTask(line: CommandLine, client: Client, task: Task, opt
     for (const note of [...done.diagnostics, ...(done.finishReason === 'abort' ? ['stopped'] : [])]) (withNotes ? process.stdout : process.stderr).write(`note: ${note}\n`);
   }
   await beforeFooter?.(done.text);
-  if (!line.json) log(footer(done));
+  if (!line.json) log(footerOf(done));
   return done.text;
 }

@@ -3,11 +3,11 @@ import { stat } from 'node:fs/promises';
 import { basename, join, resolve, sep } from 'node:path';
 import { RequestError } from '../errors.ts';
 import type { Task } from '../protocol.ts';
-import type { Client } from './client.ts';
+import type { Client, Done } from './client.ts';
 import { FileError } from './files.ts';
 import { LeftOut, sourceFiles } from './folder.ts';
 import { type CommandLine, samplingOf, text, UsageError } from './options.ts';
-import { log, print, printJson, statsLine } from './output.ts';
+import { folderFooter, log, print, printJson, showProgress, statsLine } from './output.ts';
 import { runTask, withClient } from './session.ts';
 
 export async function summarize(line: CommandLine): Promise<number> {
@@ -21,7 +21,10 @@ export async function summarize(line: CommandLine): Promise<number> {
   return withClient(line, async (client) => {
     const leftOut = new LeftOut();
     const task = info.isDirectory() ? await folderTask(client, path, leftOut) : await fileTask(client, path, symbol);
-    await runTask(line, client, task, { id: 'summarize', sampling: samplingOf(line), onParts: (numDone, numTotal) => log(`${numDone} of ${numTotal} files`) });
+    const started = performance.now();
+    const onParts = line.json ? undefined : (numDone: number, numTotal: number) => showProgress(numDone, numTotal, 'files');
+    const footerOf = task.kind === 'summarizeFolder' ? (done: Done) => folderFooter(task.docIds.length, done, performance.now() - started) : undefined;
+    await runTask(line, client, task, { id: 'summarize', sampling: samplingOf(line), onParts }, { footerOf });
     // With the summaries, as what qualifies them.
     if (leftOut.toString()) (line.json ? log : print)(`note: left out: ${leftOut}`);
     if (line.json) printJson(statsLine(await client.stats()));

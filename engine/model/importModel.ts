@@ -10,7 +10,7 @@ import type { KvPrecision, Precision } from '../protocol.ts';
 import { convertWeights, isTied } from './convertWeights.ts';
 import { type ModelConfig, parseConfig } from './hfConfig.ts';
 import { cacheEntry, removeEntries } from './importCache.ts';
-import { ModelFolder, invalid, parseJsonObject } from '../modelFolder.ts';
+import { ModelFolder, invalid, newestSnapshot, parseJsonObject } from '../modelFolder.ts';
 import { keyBiasLayers, largeKeyBiasLayers } from './keyBias.ts';
 import { loadOnnxruntime } from './onnxSession.ts';
 import { productForm } from './productForm.ts';
@@ -104,11 +104,18 @@ interface OpenModel {
   readonly tokenizerText: string;
 }
 
+/** Why a folder without config.json is no model: where it is a repository of the Hugging Face cache, the model is further down. */
+async function withoutConfig(modelDir: string): Promise<string> {
+  const snapshot = await newestSnapshot(modelDir);
+  if (snapshot !== null) return `${modelDir} is a repository of the Hugging Face cache; the model in it is the folder ${snapshot}.`;
+  return `config.json is missing in ${modelDir}; a model is a folder with config.json, safetensors weights and tokenizer.json.`;
+}
+
 /** Reads all but the tensors; close `weights`. */
 async function openModel(modelDir: string): Promise<OpenModel> {
   const folder = await ModelFolder.open(modelDir);
   const config = await folder.readJson('config.json');
-  if (!config) throw invalid(`config.json is missing in ${modelDir}; a model is a folder with config.json, safetensors weights and tokenizer.json.`);
+  if (!config) throw invalid(await withoutConfig(modelDir));
   const generation = await folder.readJson('generation_config.json');
   const parsed = parseConfig(config.value, generation?.value ?? null);
   const tokenizerText = await folder.readText('tokenizer.json');

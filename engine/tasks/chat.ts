@@ -11,6 +11,7 @@ import { knownGreeting } from './greeting.ts';
 import { prefillRanges } from './prefillRanges.ts';
 import { type PreparedRequest, type Shaped, answerRoom, samplingFor } from './preparedRequest.ts';
 import { runaway } from './repetition.ts';
+import { leansOnFiles, unreadAnswer } from './unreadFiles.ts';
 
 export interface ChatOptions {
   messages: readonly ChatMessage[];
@@ -25,7 +26,7 @@ export interface ChatOptions {
 /** Throws `badRequest` for a model that cannot chat or messages its template refuses, `contextTooLong` for a question that does not fit. */
 export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: SamplingParams): PreparedRequest {
   const options = ofTheModel(layout, asked);
-  const prepared = prepareAnswer(layout, options, chatDefaults(layout), sampling);
+  const prepared = prepareAnswer(layout, options, chatDefaults(layout), sampling, leansOnFiles(options.messages));
   if (!layout.text.manifest.chat.facts) return prepared;
   const given = [
     ...options.docs.map(({ path, language, lf: text }) => ({ path, language, text, startLine: 1 })),
@@ -50,9 +51,10 @@ function ofTheModel(layout: Layout, options: ChatOptions): ChatOptions {
   return { ...options, messages: messages.filter((_, i) => !known[i] && !known[i - 1]) };
 }
 
-/** The same for any question about a document, with a task's own sampling. */
-export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: SamplingParams, sampling?: SamplingParams): PreparedRequest {
+/** The same for any question about a document, with a task's own sampling. @param ofFiles whether it can be about nothing but the files. */
+export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: SamplingParams, sampling?: SamplingParams, ofFiles = false): PreparedRequest {
   const prompt = promptOf(layout, options, roomFor(layout, defaults, sampling));
+  const unread = ofFiles ? unreadAnswer(layout, prompt.unread) : undefined;
   return {
     promptIds: prompt.promptIds,
     blockTokens: prompt.numBlockTokens,
@@ -63,6 +65,7 @@ export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: Sa
     isProse: true,
     shape: contradicted(options.docs, lastOf(options.messages)),
     notes: prompt.notes,
+    ...(unread ? { unread } : {}),
   };
 }
 

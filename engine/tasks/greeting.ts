@@ -6,9 +6,15 @@ const GREETINGS: Readonly<Record<keyof Manifest['chat']['greetings'], RegExp>> =
   pt: /^(?:oi|olá|ola|bom dia|boa tarde|boa noite|e aí)(?:[ ,]+(?:kvasir|tudo bem))?$/i,
 };
 
+const bareOf = (message: string) => message.trim().replace(/[\s.,!?]+$/, '').replace(/\s+/g, ' ');
+
+export function isGreeting(message: string): boolean {
+  return Object.values(GREETINGS).some((greeting) => greeting.test(bareOf(message)));
+}
+
 /** The message as it is, where it says anything else or the model has no words for it. */
 export function knownGreeting(message: string, words: Manifest['chat']['greetings']): string {
-  const bare = message.trim().replace(/[\s.,!?]+$/, '').replace(/\s+/g, ' ');
+  const bare = bareOf(message);
   for (const language of Object.keys(GREETINGS) as (keyof typeof GREETINGS)[]) if (words[language] && GREETINGS[language].test(bare)) return words[language];
   return message;
 }

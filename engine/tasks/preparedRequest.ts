@@ -40,6 +40,8 @@ export interface PreparedRequest {
   shape: (rawText: string, finished: boolean) => Shaped;
   /** What the user should know of the prompt: text left out. */
   notes: string[];
+  /** Said instead, without the model: nothing of what is asked about has room in the prompt. */
+  unread?: KnownAnswer;
 }
 
 /** An answer that takes no model. */

@@ -23,7 +23,8 @@ export interface SummarizeRange {
 /** Throws `badRequest` for a range outside the text or a model that cannot summarise. */
 export function prepareSummarize(layout: Layout, doc: SourceDocument, range?: SummarizeRange, sampling?: SamplingParams): PreparedRequest {
   const { options, defaults } = asked(layout, doc, range);
-  const prepared = prepareAnswer(layout, options, defaults, sampling);
+  // A selection stands in the question.
+  const prepared = prepareAnswer(layout, options, defaults, sampling, range === undefined || !!range.label);
   return layout.text.manifest.chat.facts ? { ...prepared, shape: withoutDenial(prepared.shape, [{ path: doc.path, language: doc.language, text: doc.lf, startLine: 1 }], options.messages.at(-1)?.content) } : prepared;
 }
 

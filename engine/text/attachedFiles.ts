@@ -112,14 +112,14 @@ function lines(first: number, last: number): string {
   return first === last ? `line ${first}` : `lines ${first}-${last}`;
 }
 
-/** Lines of a text; the empty one behind a final line break counts only for a whole file, as editors number it. */
+/** Lines of a text; the empty one behind a final line break is none. */
 function numLines(text: string): number {
   return text.replace(/\n$/, '').split('\n').length;
 }
 
 function leftOut({ text, startLine }: AttachedFile, shown: string): string {
   const numShown = shown.split('\n').length - 1;
-  const total = text.split('\n').length;
+  const total = numLines(text);
   if (startLine === undefined) return t('lines {0} of {1} left out', `${numShown + 1}-${total}`, total);
   return t('lines {0}-{1} of the selection left out', startLine + numShown + 1, startLine + numLines(text));
 }

@@ -20,6 +20,8 @@ export interface ChatPrompt {
   userTexts: () => [from: number, to: number][];
   /** The open file, if any, then the attached ones. */
   parts: PartSize[];
+  /** Files of which nothing is in the prompt, where nothing is of any. */
+  unread: string[];
   notes: string[];
 }
 
@@ -88,8 +90,14 @@ export function chatPrompt(layout: Layout, options: ChatPromptOptions): ChatProm
 
   // With other instructions before it, a template may open differently than for the shared block.
   const head = blockInTemplate && block !== undefined ? [...parts.before, ...block.tokenIds.slice(block.numHeaderTokens)] : (block?.tokenIds ?? []);
+  const isEmpty = (text: string): boolean => text.trim() === '';
+  const isRead = [
+    ...(doc === undefined || isEmpty(doc.lf) ? [] : [{ path: doc.path, read: block === undefined || block.tokenIds.length > block.numHeaderTokens }]),
+    ...attached.flatMap(({ path, text }, i) => (isEmpty(text) ? [] : [{ path, read: (asked.parts[i]?.omittedTokens ?? 0) < countTokens(layout, text) }])),
+  ];
+  const unread = isRead.some(({ read }) => read) ? [] : isRead.map(({ path }) => path);
   const sizes = doc === undefined ? asked.parts : [blockSize(layout, doc, block), ...asked.parts];
-  return { promptIds: [...head, ...parts.after], numBlockTokens: head.length, userTexts, parts: sizes, notes };
+  return { promptIds: [...head, ...parts.after], numBlockTokens: head.length, userTexts, parts: sizes, unread, notes };
 }
 
 /** Tokens of the file that its block shows, and of the rest. */

@@ -101,7 +101,7 @@ export class Layout {
       numHeaderTokens: header.length,
       startLine,
       endLine,
-      omitted: describeOmitted(startLine, endLine, doc.numLines),
+      omitted: describeOmitted(startLine, endLine, doc.numWrittenLines),
       numTokensBefore: (offset) => (offset <= start ? 0 : Math.min(numTokens, encoding.numTokensBefore(offset - start)) + header.length),
     };
   }

@@ -79,6 +79,11 @@ export class SourceDocument {
     return this.lineStarts.length;
   }
 
+  /** As they are told of: the empty one behind a final line break, which editors number, is nothing that could be read or left out. */
+  get numWrittenLines(): number {
+    return this.lf.endsWith('\n') ? this.numLines - 1 : this.numLines;
+  }
+
   /** Offset in `lf` of a line's start, or the text's end after the last line. */
   lineStart(line: number): number {
     return this.lineStarts[Math.max(0, line)] ?? this.lf.length;

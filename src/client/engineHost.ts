@@ -123,7 +123,7 @@ export class EngineHost implements vscode.Disposable {
     if (cacheDiskBytes === 0) this.#removeKept();
   }
 
-  /** Everything cached, in memory and on disk; in memory what is pinned stays, unless that is to go, too. */
+  /** Everything cached, in memory and on disk; what is pinned stays, unless that is to go, too, or no engine is there that knows it. */
   clearCache({ pinned = false } = {}): void {
     const isReady = this.client.state.kind === 'ready';
     if (isReady) this.client.notify({ type: 'evict', pinned });

@@ -103,9 +103,10 @@ async function summaryOf(file: FolderFile, { client, clientId, cache, maxTokens,
       signal,
     });
     if (done.finishReason === 'abort') return undefined;
-    result.numComputed++;
-    if (!done.text) {
-      result.skipped.push({ path: file.path, reason: done.diagnostics.join('; ') });
+    // What no model has written is the reason why there is no summary.
+    if (!done.fact) result.numComputed++;
+    if (!done.text || done.fact) {
+      result.skipped.push({ path: file.path, reason: done.text || done.diagnostics.join('; ') });
       return undefined;
     }
     const summary = { text: done.text, notes: done.diagnostics };

@@ -84,6 +84,13 @@ test('maxTokens 0 computes the prompt and reports no token; from the cache it en
   expect(second.sequence.cachedTokens).toBe(30);
 });
 
+test('a limit that other windows share is said to be a part', async () => {
+  const { engine } = harness({ slots: 100, numWindows: () => 2 });
+  const large = ask(engine, tokens(120));
+  await drain(engine);
+  expect(large.message).toMatch(/120 tokens; 100 fit.*memory limit.*this window’s part: 2 windows/);
+});
+
 test('limits are errors of the one request and say what to do', async () => {
   const { engine } = harness({ slots: 100, maxContext: 150 });
   const long = ask(engine, tokens(150));

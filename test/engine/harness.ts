@@ -3,7 +3,6 @@ import { kernelBytes } from '../../engine/cache/codecs/kernels.ts';
 import { codingBytes, sketchingBytes } from '../../engine/cache/kernelRoom.ts';
 import { canSketch } from '../../engine/cache/keySketch.ts';
 import { kvBytesPerToken, type KvShape } from '../../engine/cache/kvRows.ts';
-import { codingReserve } from '../../engine/cache/toCode.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import { Engine, type EngineOptions } from '../../engine/engine.ts';
 import type { Priority, SamplingParams } from '../../engine/protocol.ts';
@@ -28,13 +27,13 @@ export function kernelShare({ compression = null, spillFile = null }: Partial<En
   return Math.max(codingBytes(compression), spillFile && canSketch(shape) ? sketchingBytes(shape) : 0, kernelBytes());
 }
 
-/** `slots`: the ceiling in window slots, beside what is kept free for the codecs' kernels and for one more sketch. */
+/** `slots`: the ceiling in window slots, beside what is kept free for the codecs' kernels. */
 export function harness(options: Partial<Omit<EngineOptions, 'maxBytes'>> & { slots: number; shape?: KvShape }): Harness {
   const { slots, shape = fakeShape(), ...rest } = options;
   const window = new KvWindow(shape, 0);
   const runner = new FakeRunner(window);
   const clock = { now: 0 };
-  const engine = new Engine({ runner, window, maxContext: 4096, tokenBudget: 32, clock: () => clock.now, ...rest, maxBytes: slots * kvBytesPerToken(shape) + kernelShare(rest, shape) + codingReserve(null, shape, Boolean(rest.spillFile) && canSketch(shape)).most });
+  const engine = new Engine({ runner, window, maxContext: 4096, tokenBudget: 32, clock: () => clock.now, ...rest, maxBytes: slots * kvBytesPerToken(shape) + kernelShare(rest, shape) });
   return { engine, runner, window, clock };
 }
 

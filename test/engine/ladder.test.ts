@@ -22,7 +22,7 @@ const KERNELS = codingBytes(AUTO);
 
 /** Kept free for what is coded, in slots. */
 function reserve(setting = 'auto'): number {
-  return Math.ceil(codingReserve(compressionOf(setting, codecNames(setting).map((name) => codecNamed(name as CodecName, SHAPE, rope(SHAPE.headSize)))), SHAPE).most / BYTES);
+  return Math.ceil(codingReserve(compressionOf(setting, codecNames(setting).map((name) => codecNamed(name as CodecName, SHAPE, rope(SHAPE.headSize)))), SHAPE) / BYTES);
 }
 
 /** The runner knows each coded row: one that is read where another stands, or that has been coded twice, is loud. */
@@ -96,7 +96,7 @@ test('a file that was coded in parts, mildly and then hard, says both', async ()
   for (const [idle, codecs] of [[0, ['int4-kivi']], [40, ['int4-kivi', 'kvquant3']]] as const) {
     clock.now += idle * MINUTE;
     const { windowBytes, storeBytes } = engine.stats();
-    engine.setMaxBytes((windowBytes + storeBytes) / 0.78 + codingReserve(AUTO, SHAPE).most + KERNELS);
+    engine.setMaxBytes((windowBytes + storeBytes) / 0.78 + codingReserve(AUTO, SHAPE) + KERNELS);
     await tidyAll(engine, [block]);
     const described = engine.describe(block);
     expect([described.tokens, described.codecs.toSorted()]).toEqual([1000, codecs]);

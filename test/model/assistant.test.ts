@@ -569,6 +569,20 @@ test('a fact of the file is read off its syntax tree; one end, no tokens, and th
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
+test('of a file that has no room it is said that it was not read, and of a folder the others are summarized', async () => {
+  const talk = inThread();
+  await talk.ask(LOAD);
+  talk.post({ type: 'documentChanged', docId: 'w', version: 1, path: 'src/wide.ts', text: `export const wide = '${'Zx9Kq'.repeat(4000)}';\n` });
+  talk.post({ type: 'documentChanged', docId: 'n', version: 1, path: 'src/narrow.ts', text: 'export const narrow = 1;\n' });
+  const notRead = 'src/wide.ts was not read: no part of it fits in the 2048 tokens that kvasir-starter reads.';
+  expect(done(await talk.generate('chat', { kind: 'chat', docIds: ['w'], messages: [{ role: 'user', content: 'What is it for?' }] }))).toMatchObject({ text: notRead, fact: true, tokenIds: [], diagnostics: ['not written by the model'] });
+  expect(done(await talk.generate('sum', { kind: 'summarize', docId: 'w' }))).toMatchObject({ text: notRead, fact: true, tokenIds: [] });
+  const folder = done(await talk.generate('folder', { kind: 'summarizeFolder', path: 'src', docIds: ['w', 'n'] }, { maxTokens: 4 }));
+  expect(folder.text).toMatch(/^- src\/narrow\.ts: .+$/);
+  expect(folder.diagnostics).toContain(notRead);
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
+});
+
 test('of an empty file it is said that it is empty, and what is asked beside it is for the model', async () => {
   const talk = inThread();
   await talk.ask(LOAD);

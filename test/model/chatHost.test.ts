@@ -145,14 +145,14 @@ test('what will not fit is said before, and is what the answer then says', async
   const other = newChat();
   other.watch(true);
   await vi.waitFor(() => expect(other.meter).not.toBeNull(), { timeout: 120_000 });
-  expect(other.meter!.notes).toEqual([expect.stringMatching(/^src\/large\.ts: lines 1-\d+, \d+-601 of 601 left out$/)]);
+  expect(other.meter!.notes).toEqual([expect.stringMatching(/^src\/large\.ts: lines 1-\d+, \d+-600 of 600 left out$/)]);
   expect(other.sizes.get('/w/src/large.ts')?.omitted).toMatch(/^[\d,]+ left out$/);
   await other.ask('What is this?');
   // The answer may have more to say of itself.
   expect(lastOf(other).notes).toEqual(expect.arrayContaining(other.meter!.notes));
   // A summary begins at the file's start, wherever the cursor is.
   other.draft = '/summarize';
-  await vi.waitFor(() => expect(other.meter!.notes).toEqual([expect.stringMatching(/^src\/large\.ts: lines \d+-601 of 601 left out$/)]), { timeout: 120_000 });
+  await vi.waitFor(() => expect(other.meter!.notes).toEqual([expect.stringMatching(/^src\/large\.ts: lines \d+-600 of 600 left out$/)]), { timeout: 120_000 });
   const { notes, label } = other.meter!;
   await other.ask('/summarize');
   expect(lastOf(other).notes).toEqual(expect.arrayContaining(notes));

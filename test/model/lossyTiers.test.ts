@@ -117,7 +117,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'kvquant3'])('built-in model, %s: ov
   expect(engine.stats().events.promotions).toBeGreaterThan(0);
   // Under a ceiling that has no room for the copies, and for two of them at a time.
   // What coding takes meanwhile is beside them.
-  engine.setMaxBytes(bytes(950) + codingReserve(compression, window.shape).most);
+  engine.setMaxBytes(bytes(950) + codingReserve(compression, window.shape));
   expect(await answers()).toEqual(expected);
   expect(engine.stats().events.preemptions).toBeGreaterThan(0);
   await runner.dispose();
@@ -143,7 +143,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'kvquant3'])('built-in model, %s: qu
 
   const clock = { now: 0 };
   const compression = { rungs: [{ codec, idleMs: 1000, fullness: 0 }], only: null };
-  const bytes = (slots: number): number => slots * kvBytesPerToken(shape) + scratchRows(PREFILL_TOKENS) * runner.prefillBytesPerToken + kernelShare({ compression }, shape) + codingReserve(compression, shape).most;
+  const bytes = (slots: number): number => slots * kvBytesPerToken(shape) + scratchRows(PREFILL_TOKENS) * runner.prefillBytesPerToken + kernelShare({ compression }, shape) + codingReserve(compression, shape);
   const engine = new Engine({ runner, window, maxContext: 2048, prefillTokens: PREFILL_TOKENS, prefillBytesPerToken: runner.prefillBytesPerToken, maxBytes: bytes(6000), clock: () => clock.now, compression });
   ask(engine, block, { prefillTokens: block.length, maxTokens: 1 });
   await drain(engine);

@@ -74,6 +74,24 @@ test('after a restart the first question about a file finds more than nine tenth
   expect(await readdir(disk.dir)).toEqual([]);
 });
 
+test('clearing leaves on the disk what is there of pinned files, another model’s, too', async () => {
+  const disk = { dir: join(folder, 'pinned'), maxBytes: 1e9 };
+  const { load, question, send, close } = talk();
+  await load({ disk, precision: 'int4' });
+  await question('a.ts');
+  // The model that is let go writes.
+  await load({ disk });
+  const pinned = (await readdir(disk.dir)).sort();
+  expect(pinned.length).toBeGreaterThan(1);
+  await question('b.ts');
+  await load({ disk });
+  expect((await readdir(disk.dir)).length).toBeGreaterThan(pinned.length);
+  send({ type: 'pin', docId: 'a.ts', pinned: true });
+  send({ type: 'evict' });
+  await close();
+  expect((await readdir(disk.dir)).sort()).toEqual(pinned);
+});
+
 test('a file that is evicted leaves nothing on the disk, also of versions that differ from their first line on and of another model’s; other files stay', async () => {
   const disk = { dir: join(folder, 'versions'), maxBytes: 1e9 };
   const { load, question, send, close } = talk();

@@ -7,10 +7,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type CacheReach, cacheReach } from '../../engine/cacheReach.ts';
 import { defaultCacheDir } from '../../engine/cli/client.ts';
 import { offsetAt } from '../../engine/cli/complete.ts';
-import { pickCursor } from '../../engine/cli/demo.ts';
+import { nothing, pickCursor } from '../../engine/cli/demo.ts';
 import { wrap } from '../../engine/cli/lanes.ts';
 import { asksForHelp, KEPT_BYTES, loadOptionsOf, parseCommandLine, texts } from '../../engine/cli/options.ts';
-import { bytes, table } from '../../engine/cli/output.ts';
+import { bytes, folderFooter, showProgress, table } from '../../engine/cli/output.ts';
 import { LeftOut, sourceFiles } from '../../engine/cli/folder.ts';
 import { remedyFor, withRemedy } from '../../engine/cli/remedy.ts';
 import { isSecret, SECRETS } from '../../engine/cli/secrets.ts';
@@ -26,7 +26,7 @@ describe('parts', () => {
     expect(offsetAt('ab\r\ncd', 1, 3)).toBe(2);
     expect(offsetAt('ab\r\ncd', 2, 1)).toBe(4);
     expect(() => offsetAt('ab\r\ncd', 1, 4)).toThrow('--column 4: line 1 has 2 characters');
-    expect(() => offsetAt('ab', 2, 1)).toThrow('--line 2: the file has 1 lines');
+    expect(() => offsetAt('ab', 2, 1)).toThrow('--line 2: the last line of the file is 1');
   });
 
   test('a definition is its own lines, up to what closes it', () => {
@@ -61,6 +61,25 @@ describe('parts', () => {
   test('sizes and tables read well', () => {
     expect([0, 999, 1000, 1_234_567, 2e9].map(bytes)).toEqual(['0 B', '999 B', '1.0 kB', '1.2 MB', '2.0 GB']);
     expect(table([['a', 'bb'], ['ccc', 'd']])).toBe('a    bb\nccc   d');
+  });
+
+  test('progress is one line on a terminal, written over and gone at the end; elsewhere there is none', () => {
+    const written: string[] = [];
+    const write = (text: string | Uint8Array) => written.push(String(text)) > 0;
+    for (const isTTY of [false, true]) for (const numDone of [1, 2]) showProgress(numDone, 2, 'files', { isTTY, write });
+    expect(written).toEqual(['\r\x1b[2K1 of 2 files', '\r\x1b[2K']);
+  });
+
+  test('under a folder stands what was read of it, and how long that took', () => {
+    const done = (promptTokens: number) => ({ usage: { promptTokens } }) as Parameters<typeof folderFooter>[1];
+    expect(folderFooter(80, done(79_035), 44_950)).toBe('80 files, 79,035 tokens, in 45 s');
+    expect(folderFooter(1, done(0), 94)).toBe('1 file in 0.1 s');
+  });
+
+  test('in the place of a text that there is not the demo says why', () => {
+    expect(nothing({ diagnostics: ['x'], heldBack: true })).toBe('(nothing offered: the model is not sure enough of what comes here)');
+    expect(nothing({ diagnostics: ['a', 'the model gave no answer'] })).toBe('(nothing: the model gave no answer)');
+    expect(nothing({ diagnostics: [] })).toBe('(nothing)');
   });
 
   test('the cache folder follows the system', () => {
@@ -203,6 +222,7 @@ describe('the program', () => {
     [['generate', '--prompt', 'x', '--codec', 'auto', '--precision', 'float32'], '--codec auto: rows in float32 are not compressed'],
     [['complete', '--file', 'x', '--line', '1', '--column', '1', '--codec', 'int4'], "Unknown option '--codec'"],
     [['chat', '--message', 'x', '--threads', '4097'], '--threads 4097: this machine has '],
+    [['inspect', 'model', '--model', 'model'], 'inspect: one model folder is looked at'],
     [['chat', 'What is this?'], 'unexpected argument "What is this?"; a question goes with --message'],
   ])('wrong usage is status 2 and one line: %j', (args, message) => {
     const { status, stdout, stderr } = run(...args);
@@ -213,11 +233,20 @@ describe('the program', () => {
 
   test('what fails is status 1 and one line that says what, where and what to do', () => {
     const [gguf, binary] = [join(temporary, 'x.gguf'), join(temporary, 'binary')];
+    const [hub, snapshot] = [join(temporary, 'models--Q--X'), join(temporary, 'models--Q--X', 'snapshots', 'abc')];
+    mkdirSync(snapshot, { recursive: true });
+    writeFileSync(join(snapshot, 'config.json'), '{}');
+    const [cacheOnly, unfinished] = [join(temporary, 'models--Q--Y'), join(temporary, 'models--Q--Y', 'snapshots', 'abc')];
+    mkdirSync(unfinished, { recursive: true });
     for (const file of [gguf, binary]) writeFileSync(file, 'GGUF\0');
     for (const [args, message] of [
       [['inspect', 'test/fixtures/bad/cfg_no_hidden_size'], 'config.json: hidden_size'],
       [['inspect', 'test/fixtures/unsupported/gemma3-config-only'], 'gemma3_text'],
       [['inspect', 'Qwen/Qwen3-0.6B'], '`hf download Qwen/Qwen3-0.6B` fetches it'],
+      [['inspect', hub], `models--Q--X is a repository of the Hugging Face cache; the model in it is the folder ${snapshot}.`],
+      [['inspect', join(hub, 'snapshots')], `the model in it is the folder ${snapshot}.`],
+      [['inspect', cacheOnly], 'config.json is missing in '],
+      [['inspect', '--model', 'nowhere'], 'there is no such folder.'],
       [['inspect', gguf], 'GGUF is not supported'],
       [['inspect', 'nowhere'], 'The model folder nowhere cannot be opened: there is no such folder.'],
       [['inspect', join('docs', 'performance.md', 'model')], 'cannot be opened: there is no such folder.'],
@@ -225,7 +254,7 @@ describe('the program', () => {
       [['eval', '--text', binary], 'is a binary file'],
       [['eval', '--text', temporary], 'is a folder; a file is needed'],
       [['generate', '--prompt', 'x', '--metrics', temporary], 'is a folder; a file is needed'],
-      [['generate', '--prompt', 'word '.repeat(900), '--max-bytes', '1000000'], 'The limit is --max-bytes: with about 3.9 MB of it a text of up to 2,048 tokens is read whole; with --keep DIR and about 2.0 MB it is answered from the parts of it that matter.'],
+      [['generate', '--prompt', 'word '.repeat(900), '--max-bytes', '1000000'], 'The limit is --max-bytes: with about 3.9 MB of it a text of up to 2,048 tokens is read whole; with --keep DIR and about 2.2 MB it is answered from the parts of it that matter.'],
       [['complete', '--file', 'no/such.ts', '--line', '1', '--column', '1'], 'no/such.ts: no such file'],
       [['demo', '--file', 'no/such.ts'], 'no/such.ts: no such file'],
       [['complete', '--file', 'package.json', '--line', '1', '--column', '1', '--beside', temporary], 'is a folder; a file is needed'],
@@ -249,6 +278,9 @@ describe('the program', () => {
     expect(stdout).toContain('--max-tokens');
     expect(stdout).not.toContain('kvasir chat');
     expect(run('help', 'complete')).toMatchObject({ status: 0, stdout });
+    // Each option on a line, with a word on it.
+    expect(stdout).toMatch(/^ {2}--keep DIR +\w+/m);
+    for (const line of stdout.split('Options:\n')[1]!.split('\n').slice(0, -2)) expect(line).toMatch(/^ {2}--[\w-]+( [\w,]+)? {2,}\w.{10,}$/);
     for (const again of ['help', '--help', '-h']) expect(run('help', again)).toMatchObject({ status: 0, stdout: run('help').stdout });
     expect(run('help', 'nonsense')).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('unknown command "nonsense"') });
     expect(spawnSync(process.execPath, [cli, '--version'], { encoding: 'utf8' }).stdout).toBe(`${JSON.parse(readFileSync('package.json', 'utf8')).version}\n`);
@@ -272,6 +304,7 @@ describe('the program', () => {
     expect(model).toMatchObject({ type: 'model', name: 'kvasir-starter', cache: { longestContext: 2048 } });
     expect(model.cache.codecs).toHaveLength(10);
     const { stdout } = run('inspect', 'model');
+    expect(run('inspect', '--model', 'model').stdout.split('\n').slice(0, 5)).toEqual(stdout.split('\n').slice(0, 5));
     for (const { codec, bytesPerToken, compression } of model.cache.codecs) expect(stdout).toMatch(new RegExp(`^${codec} +${bytesPerToken.toFixed(0)} +${compression.toFixed(2)}x +[\\d,]+$`, 'm'));
     expect(stdout).toContain('The longest context in it has 2,048 tokens');
     // Of those that it lists it says which one can have.
@@ -365,7 +398,9 @@ describe('the program', () => {
     }
     for (const [path, content] of [['empty.ts', '\n'], ['binary.ts', 'a\0b'], ['notes.txt', 'x']] as const) writeFileSync(join(folder, path), content);
     const lineOf = (path: string) => expect.stringMatching(`^- ${path}: .`);
-    expect(run('summarize', folder, '--max-tokens', '4').stdout.trimEnd().split('\n')).toEqual([lineOf('a/x.ts'), lineOf('b/a/x.ts'), 'note: left out: 1 file not source code, 1 binary, 1 empty']);
+    const summary = run('summarize', folder, '--max-tokens', '4');
+    expect(summary.stderr).toMatch(/^2 files, [\d,]+ tokens, in [\d.]+ s\n$/);
+    expect(summary.stdout.trimEnd().split('\n')).toEqual([lineOf('a/x.ts'), lineOf('b/a/x.ts'), 'note: left out: 1 file not source code, 1 binary, 1 empty']);
     rmSync(join(folder, 'a'), { recursive: true });
     rmSync(join(folder, 'b'), { recursive: true });
     const { status, stderr } = run('summarize', folder);
@@ -457,6 +492,8 @@ describe('the program', () => {
     const messages = lines(run(...place, '--n', '5', '--json').stdout);
     const ends = messages.filter((m) => m.type === 'done');
     expect(ends.map((m) => m.id)).toEqual(['complete', 'complete-1', 'complete-2', 'complete-3', 'complete-4']);
+    // What the others were given by each other is nothing that was known before.
+    expect(ends[0].usage.cachedTokens).toBe(0);
     expect(messages.at(-1).tokens.promptComputed).toBeLessThanOrEqual(ends[0].usage.promptTokens + 5);
     const texts = new Set(ends.map((m) => m.text).filter((text) => text !== ''));
     expect(texts.size).toBeGreaterThan(1);

@@ -1,5 +1,5 @@
 /** The disk tier: what is written is found again by whoever has the same tokens, under a cap, privately, and nothing broken is used. */
-import { copyFile, mkdtemp, readdir, readFile, rename, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, rmdir, stat, truncate, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -224,6 +224,36 @@ test('what was written of a file goes together, whoever has written it and with 
   await write(ROOT, other.with(599, 1), 'src/a.ts');
   await (await openTier()).removeFile('src/b.ts');
   expect(await readdir(folder)).toHaveLength(3);
+});
+
+test('clearing leaves what was written of files that are to be kept, with what that goes on from, whoever wrote it', async () => {
+  const disk = await openTier();
+  const { ids, all } = segments(5, 600);
+  for (const segment of all.slice(0, 2)) await disk.write(segment, [CONTENT], 'src/b.ts');
+  await disk.write(all[2]!, [CONTENT], PATH);
+  await disk.write(segments(5000, 100).all[0]!, [CONTENT], 'src/b.ts');
+  const other = await openTier();
+  await disk.write(segments(9000, 100).all[0]!, [CONTENT], 'src/b.ts');
+  await other.clear([PATH, 'src/c.ts']);
+  expect(other.find(ROOT, ids)).toEqual(all);
+  expect([(await readdir(folder)).length, other.numSegments, other.bytes]).toEqual([3, 3, 3 * FILE_BYTES]);
+  await other.clear();
+  expect([await readdir(folder), other.numSegments, other.bytes]).toEqual([[], 0, 0]);
+});
+
+test('what cannot be removed keeps nothing else there, and is reported', async () => {
+  const { all } = segments(5, 600);
+  for (const remove of [(disk: DiskTier) => disk.removeFile(PATH), (disk: DiskTier) => disk.clear()]) {
+    const disk = await openTier();
+    for (const segment of [...all, segments(5000, 100).all[0]!]) await disk.write(segment, [CONTENT], PATH);
+    // A folder in the place of a file cannot be removed as one.
+    const stuck = path.join(folder, nameOf(all[1]!));
+    await rm(stuck);
+    await mkdir(stuck);
+    await expect(remove(disk)).rejects.toThrow(nameOf(all[1]!));
+    expect(await readdir(folder)).toEqual([nameOf(all[1]!)]);
+    await rmdir(stuck);
+  }
 });
 
 test('names tell neither a path nor which segments are of one file', async () => {

@@ -22,7 +22,7 @@ function memory() {
 }
 
 /** `texts`: by path; null is a file that is not read. */
-function folderOf(texts: Record<string, string | null>, { cache = new SummaryCache(memory() as never, () => 'model'), fail = (_: Task) => undefined as string | Error | undefined, answer = (_: Task) => undefined as { text: string; diagnostics: string[] } | undefined, onFile = (_: AbortController) => {} } = {}) {
+function folderOf(texts: Record<string, string | null>, { cache = new SummaryCache(memory() as never, () => 'model'), fail = (_: Task) => undefined as string | Error | undefined, answer = (_: Task) => undefined as { text: string; diagnostics: string[]; fact?: true } | undefined, onFile = (_: AbortController) => {} } = {}) {
   const abort = new AbortController();
   const asked: Task[] = [];
   const clientIds = new Set<string>();
@@ -128,6 +128,16 @@ test('what should be known of a summary stands behind it, the second time, too; 
     const report = reportOf('src', result, result.notes, (name) => name);
     expect(report).toContain('- [a](<a>): So, so, so\\. *(it repeats \\*itself\\*)*\n- [b](<b>): About B\\.\n');
     expect(new MarkdownIt().render(report)).toContain('<em>(it repeats *itself*)</em>');
+  }
+});
+
+test('a file that was not read is left out with the reason, and asked about again', async () => {
+  const stored = memory();
+  const answer = (task: Task) => (task.kind === 'summarize' && task.docId === 'b' ? { text: 'b was not read.', diagnostics: ['not written by the model'], fact: true as const } : undefined);
+  for (const asked of [['a', 'b'], ['b']]) {
+    const folder = folderOf({ a: 'A', b: 'B' }, { cache: new SummaryCache(stored as never, () => 'model'), answer });
+    expect(await folder.run()).toMatchObject({ files: [{ path: 'a' }], numComputed: asked.length - 1, skipped: [{ path: 'b', reason: 'b was not read.' }] });
+    expect(folder.asked.flatMap((task) => (task.kind === 'summarize' ? [task.docId] : []))).toEqual(asked);
   }
 });
 

@@ -92,3 +92,26 @@ test('keys that are all alike, or nothing, have a sketch, too', () => {
   const shares = sketchedAttention(shape, [sketched(rows), sketched(rows)], [new Float32Array(NUM_HEADS * shape.headSize).fill(1)]);
   for (const share of shares) expect(share).toBeCloseTo(0.5, 5);
 });
+
+test('parts of a block have of its sketch what is theirs', () => {
+  const one = { ...shape, numLayers: 1, kvHeads: 1 };
+  const random = seededRandom(3);
+  const blocks = [1, 2].map((seed) => {
+    const rows = newKvRows(one, 32);
+    const { keys, keyScales } = block(seed, 32);
+    rows.keys.set(keys.subarray(0, rows.keys.length));
+    rows.keyScales.set(keyScales.subarray(0, 32));
+    return { sketch: sketchKeys(one, rows), numTokens: 32 };
+  });
+  const queries = [Float32Array.from({ length: one.headSize }, () => 0.05 * gaussian(random))];
+  const [whole, other] = sketchedAttention(one, blocks, queries);
+  for (const at of [1, 7, 16, 31]) {
+    const { sketch } = blocks[0]!;
+    const [first, rest, same] = sketchedAttention(one, [{ sketch, numTokens: at }, { sketch, from: at, numTokens: 32 - at }, blocks[1]!], queries);
+    expect(first! + rest!).toBeCloseTo(whole!, 6);
+    expect(same).toBeCloseTo(other!, 6);
+    // Alone, each is all there is.
+    const [half, apart] = sketchedAttention(one, [{ sketch, from: at, numTokens: 32 - at }, blocks[1]!], queries);
+    expect(half! / apart!).toBeCloseTo(rest! / same!, 5);
+  }
+});

@@ -5,7 +5,6 @@ import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
 import { Lru } from '../../engine/cache/eviction/lru.ts';
 import { Utility } from '../../engine/cache/eviction/utility.ts';
 import { KvCache, type KvCacheOptions } from '../../engine/cache/kvCache.ts';
-import { sketchBytes } from '../../engine/cache/keySketch.ts';
 import { type Lease, numComputed } from '../../engine/cache/lease.ts';
 import { pathTo } from '../../engine/cache/prefixTree.ts';
 import { SlotAllocator } from '../../engine/cache/slots.ts';
@@ -72,7 +71,7 @@ test.each([{ numOld: 760, left: 0 }, { numOld: 1000, left: 896 }])('what a quiet
 
 test.each([0, 100])('what a long context has set aside leaves a full window a page at a time: no byte is too many meanwhile, and less than a page is lost, with %i slots of room', (room) => {
   const spillFile = new SpillFile(tmpdir(), 1e9, () => {});
-  const maxBytes = (2048 + room) * BYTES + sketchBytes(fakeShape(), 0);
+  const maxBytes = (2048 + room) * BYTES;
   const { cache, window } = newCache(2048 + room, 2048, { spillFile, maxBytes });
   cached(cache, window, run(1024, 1));
   cached(cache, window, run(1024, 2));

@@ -17,7 +17,7 @@ export function laddered({ slots = 1536, mild = 'int4', hard = 'kvquant3', only 
   const clock = { now: 0 };
   const window = new KvWindow(SHAPE, 0);
   const compression = { rungs: [{ codec: codec(mild), idleMs: 1000, fullness: 0 }, { codec: codec(hard), idleMs: minutes(30), fullness: 0 }], only };
-  const reserve = codingReserve(compression, SHAPE).most;
+  const reserve = codingReserve(compression, SHAPE);
   const cache = new KvCache({ window, maxBytes: slots * kvBytesPerToken(SHAPE) + reserve, softSlots: 2000, clock: () => clock.now, compression });
   const run = (seed: number, n: number): number[] => Array.from({ length: n }, (_, i) => 1000 * seed + i);
   return {

@@ -66,7 +66,7 @@ function setUp(options: { model?: string; maxTokens?: number; generate?: (reques
 describe('what is listed', () => {
   it('is the built-in model, from its folder', () => {
     const { provider } = setUp();
-    expect(provider.provideLanguageModelChatInformation()).toMatchObject([{ id: 'kvasir-starter', family: 'qwen3', version: '0', maxInputTokens: 1784, maxOutputTokens: 200, capabilities: { toolCalling: false, imageInput: false } }]);
+    expect(provider.provideLanguageModelChatInformation()).toMatchObject([{ id: 'kvasir-starter', family: 'qwen3', version: '1', maxInputTokens: 1784, maxOutputTokens: 200, capabilities: { toolCalling: false, imageInput: false } }]);
   });
 
   it('follows the setting of the longest answer, within the share that the engine keeps for it', () => {

@@ -240,6 +240,8 @@ describe('a file block', () => {
     expect(block.startLine).toBeLessThanOrEqual(584);
     expect(block.endLine).toBeGreaterThan(600);
     expect(block.omitted).toBe(`lines 1-${block.startLine}, ${block.endLine + 1}-900 of 900 left out`);
+    // A final line break is no line.
+    expect(layout.fileBlock(document(`${text}\n`), { cursorOffset }).omitted).toBe(block.omitted);
     expect(block.tokenIds.length).toBeLessThanOrEqual(2048 - layout.reservedTokens);
     const shown = starter.tokenizer.decode(block.tokenIds);
     expect(shown).toContain(`engine/layout.ts\nconst value${block.startLine} =`);
@@ -312,7 +314,7 @@ describe('a chat prompt', () => {
     const other = { path: 'src/b.py', text: 'x = 1\n'.repeat(2000) };
     const { promptIds, notes } = chatPrompt(layout, { doc: document('let a;\n'), attached: [other], messages: [ask('Compare.')], answerTokens: 50 });
     expect(promptIds.length).toBeLessThanOrEqual(1998);
-    expect(notes).toEqual([expect.stringMatching(/^src\/b\.py: lines \d+-2001 of 2001 left out$/)]);
+    expect(notes).toEqual([expect.stringMatching(/^src\/b\.py: lines \d+-2000 of 2000 left out$/)]);
   });
 
   it('drops the oldest turns first and says so', () => {

@@ -19,7 +19,8 @@ beforeEach(async () => {
   folder = path.join(await mkdtemp(path.join(tmpdir(), 'kvasir-live-')), 'engines');
   lines = [];
 });
-afterEach(() => rm(path.dirname(folder), { recursive: true, force: true }));
+// Engines that are killed, or leave after it, may be writing meanwhile.
+afterEach(() => rm(path.dirname(folder), { recursive: true, force: true, maxRetries: 10, retryDelay: 20 }));
 
 /** Leaves with the test, if not before. `told`: what it was told of each change. */
 async function joined(): Promise<{ engines: LiveEngines; told: number[] }> {

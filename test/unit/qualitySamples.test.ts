@@ -12,7 +12,7 @@ import { Grammars } from '../../engine/text/syntaxGrammars.ts';
 import { heldoutFiles } from '../bench/kv/heldout.ts';
 import { HOLE_KINDS, holesOf, type QualityHole } from '../bench/quality/holes.ts';
 import { denies, namesAll, type QualityQuestion, qualityQuestions } from '../bench/quality/questions.ts';
-import { checkHash, isReadable, qualityTexts, reasonIn, SOURCES } from '../bench/quality/sources.ts';
+import { checkHash, FITTED_ON, isReadable, qualityTexts, reasonIn, SOURCES } from '../bench/quality/sources.ts';
 import { firstSentence, type QualitySummary, summariesOf, wordsOfName } from '../bench/quality/summaries.ts';
 import { partsOf, randomOf, withTree } from '../bench/quality/trees.ts';
 
@@ -28,20 +28,25 @@ describe('sources', () => {
     const corpus = JSON.parse(readFileSync('model/corpus_sources.json', 'utf8')) as { name: string; split: string }[];
     const trained = corpus.filter(({ split }) => split === 'train').map(({ name }) => name.toLowerCase());
     expect(trained.length).toBeGreaterThan(100);
-    for (const { name, repository } of SOURCES) for (const known of [name, repository, repository.split('/')[1]!]) expect(trained, known).not.toContain(known.toLowerCase());
+    for (const { name, repository } of [...SOURCES, ...FITTED_ON]) for (const known of [name, repository, repository.split('/')[1]!]) expect(trained, known).not.toContain(known.toLowerCase());
   });
 
   test('none of them can come into the next one', () => {
     const never = [readFileSync('model/train/never.py', 'utf8'), /^HELD_OUT = .*$/m.exec(readFileSync('model/train/corpus.py', 'utf8'))?.[0]].join('\n').toLowerCase();
-    for (const { name, repository, registry } of SOURCES) {
+    for (const { name, repository, registry } of [...SOURCES, ...FITTED_ON]) {
       expect(never, repository).toContain(`"${repository.toLowerCase()}"`);
       // Of Python, packages are read besides repositories.
       if (registry === 'pypi') expect(never, name).toContain(`"${name}"`);
     }
   });
 
+  test('what weights are fitted on is not measured', () => {
+    const measured = SOURCES.map(({ repository }) => repository);
+    for (const { repository } of FITTED_ON) expect(measured).not.toContain(repository);
+  });
+
   test('each is pinned by version and hash, and has a licence that its use here fits', () => {
-    for (const { registry, name, version, hash, licence } of SOURCES) {
+    for (const { registry, name, version, hash, licence } of [...SOURCES, ...FITTED_ON]) {
       expect(version, name).toMatch(/^\d+\.\d+\.\d+$/);
       expect(hash, name).toMatch(registry === 'npm' ? /^[\w+/]{86}==$/ : /^[\da-f]{64}$/);
       expect(['MIT', 'BSD-3-Clause', 'Apache-2.0'], name).toContain(licence);

@@ -1,4 +1,4 @@
-/** What is out of memory is cut within a block: its halves are where it was, and nothing takes a byte too many for a moment (see ceilingWatch). */
+/** What is out of memory, or coded, is cut within a block: its parts are where it was, and take no byte more (see ceilingWatch). */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -7,9 +7,11 @@ import { SEAL_BYTES, SpillFile } from '../../engine/cache/disk/spillFile.ts';
 import { KvCache } from '../../engine/cache/kvCache.ts';
 import { kvBytesPerToken, type KvRows, sliceRows } from '../../engine/cache/kvRows.ts';
 import { sketchBytes } from '../../engine/cache/keySketch.ts';
-import { exactBytesPerToken } from '../../engine/cache/storedBlocks.ts';
+import { KvStore } from '../../engine/cache/store.ts';
+import { exactBytesPerToken, plainBlocks } from '../../engine/cache/storedBlocks.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import { randomRows } from './codecRows.ts';
+import { codec } from './ladderedCache.ts';
 
 const SHAPE = { numLayers: 2, kvHeads: 2, headSize: 16, kv: 'int8' as const };
 const BLOCK = 32;
@@ -17,8 +19,6 @@ const N = 10 * BLOCK;
 const LONG = Array.from({ length: N }, (_, i) => i);
 const ROWS = randomRows(SHAPE, N, 1);
 const PIECE_BYTES = BLOCK * exactBytesPerToken(SHAPE) + SEAL_BYTES;
-/** What the halves of a block take in memory beyond what it took. */
-const MORE = 2 * sketchBytes(SHAPE, BLOCK / 2) - sketchBytes(SHAPE, BLOCK);
 /** Within blocks. */
 const CUTS = [9 * BLOCK + 20, 6 * BLOCK + 5, 6 * BLOCK + 2, 31];
 
@@ -69,22 +69,77 @@ test('no half is written again, a disk that is full is no matter, and what is on
   expect(file.bytes).toBe(0);
 });
 
-test('both halves have the rows that the block had, and each its own sketch', () => {
+test('the halves have the rows that the block had, and take no more than it did', () => {
   const { cache, file, compute } = spilled();
   const before = cache.storeBytes;
-  for (const [i, at] of CUTS.entries()) {
+  for (const at of CUTS) {
     compute(...beginning(at));
-    expect(cache.storeBytes - before).toBe((i + 1) * MORE);
+    expect(cache.storeBytes).toBe(before);
     expect(readBack(cache, N)).toEqual(ROWS);
   }
   expect(file.bytes).toBe(file.maxBytes);
 });
 
-test('where the ceiling has no byte more, the halves have room all the same', () => {
-  for (let spare = 0; spare <= 2 * MORE; spare += MORE / 16) {
-    const { cache, compute } = spilled();
-    cache.setMaxBytes(cache.windowBytes + cache.storeBytes + spare);
-    cache.checkIntegrity();
-    for (const at of CUTS) compute(...beginning(at));
-  }
+test('where the ceiling has no byte more, and nothing may go, it is cut as often as anybody likes', () => {
+  const { cache, compute } = spilled();
+  const lease = cache.open('chat', { sparse: N });
+  expect(cache.advance(lease, LONG, N)).toBe(N);
+  cache.setMaxBytes(cache.windowBytes + cache.storeBytes);
+  for (const at of [5 * BLOCK + 20, 3 * BLOCK + 5, 3 * BLOCK + 2, 31, 17]) compute(...beginning(at));
+  cache.release(lease);
+  cache.checkIntegrity();
+  expect(cache.describe(LONG).tokens).toBe(N);
+});
+
+test('a ceiling under which there is no room for what a lease holds is refused', () => {
+  const { cache } = spilled();
+  const lease = cache.open('chat', { sparse: N });
+  cache.advance(lease, LONG, N);
+  expect(() => cache.setMaxBytes(cache.windowBytes + cache.storeBytes - 1)).toThrow('leases hold');
+  cache.release(lease);
+  cache.setMaxBytes(cache.windowBytes + cache.storeBytes - 1);
+  cache.checkIntegrity();
+});
+
+test('a long run that leaves the window for the disk has room for the sketch of each of its blocks, others gone for it', () => {
+  const n = 64 * BLOCK;
+  const file = new SpillFile(mkdtempSync(path.join(tmpdir(), 'kvasir-halves-')), 1e8, () => {});
+  onTestFinished(() => file.close());
+  const window = new KvWindow(SHAPE, 0);
+  const cache = new KvCache({ window, maxBytes: 4096 * kvBytesPerToken(SHAPE), softSlots: n, clock: () => 1, spillFile: file });
+  const lease = cache.open();
+  const ids = Array.from({ length: n }, (_, i) => i);
+  const slots = cache.allocate(n)!;
+  window.write(slots, randomRows(SHAPE, n, 2), 0, 0);
+  cache.append(lease, slots);
+  cache.commit(lease, ids);
+  // The store is full, of what nobody needs.
+  const others = Array.from({ length: n }, (_, i) => 10_000 + i);
+  expect(cache.runs.takeStored(others, 0, plainBlocks(SHAPE, randomRows(SHAPE, n, 3)), 'idle')).toBe(n);
+  cache.setMaxBytes(cache.windowBytes + cache.storeBytes);
+  const sparse = cache.open('chat', { sparse: n });
+  expect(cache.advance(sparse, ids, n)).toBe(n);
+  cache.checkIntegrity();
+  expect(cache.describe(others).tokens).toBeLessThan(n);
+  for (const each of [sparse, lease]) cache.release(each);
+});
+
+test('a part of what is coded leaves memory as rows, and the block goes with the last part', () => {
+  const { cache, file } = spilled();
+  cache.evict();
+  const store = new KvStore(SHAPE, file);
+  const coded = store.compress(store.add(plainBlocks(SHAPE, sliceRows(SHAPE, ROWS, 0, 128))), codec('kvquant3'), { startIndex: 1000 }, [])!.run;
+  const [rows, bytes] = [store.read(coded, 0, 128), store.bytes];
+  const [upper, lower] = store.split(coded, 50);
+  const [middle, end] = store.split(lower, 30);
+  const away = store.replace(middle, store.spill(middle.blocks)!);
+  expect(store.bytes).toBe(bytes + sketchBytes(SHAPE, 30));
+  expect([upper, away, end].map((run) => store.read(run, 0, run.numTokens))).toEqual([[0, 50], [50, 80], [80, 128]].map(([from, to]) => sliceRows(SHAPE, rows, from!, to!)));
+  store.drop(upper);
+  expect(store.bytes).toBe(bytes + sketchBytes(SHAPE, 30));
+  expect([store.bytesOf([away]), store.bytesOf([away, end])]).toEqual([sketchBytes(SHAPE, 30), store.bytes]);
+  store.drop(end);
+  expect(store.bytes).toBe(sketchBytes(SHAPE, 30));
+  store.drop(away);
+  expect([store.bytes, file.bytes]).toEqual([0, 0]);
 });

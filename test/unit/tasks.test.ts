@@ -309,6 +309,35 @@ describe('an answer', () => {
     expect(general.text.tokenizer.decode(promptOf(general, ...known, last))).toContain('`parse` takes `text` (line 1).');
   });
 
+  describe('about a file of which nothing has room', () => {
+    let small: Layout;
+    beforeAll(() => {
+      small = new Layout(layout.text, { contextTokens: 64, numParameters: 0 });
+    });
+    const file = (name: string) => new SourceDocument(name, `src/${name}.ts`, `${'export const value = compute(1, 2, 3);\n'.repeat(40)}`);
+    const turn = (role: 'user' | 'assistant', content: string) => ({ role, content });
+    const unread = (of: Layout, docs: SourceDocument[], ...messages: ReturnType<typeof turn>[]) => prepareChat(of, { docs, messages }).unread?.text;
+    const question = turn('user', 'What is it for?');
+
+    it('is answered without the model', () => {
+      expect(unread(small, [file('a')], question)).toBe(`src/a.ts was not read: no part of it fits in the 64 tokens that ${layout.text.manifest.name} reads.`);
+      expect(unread(small, [file('a'), file('b')], question)).toMatch(/^src\/a\.ts, src\/b\.ts were not read: /);
+      expect(prepareSummarize(small, file('a')).unread?.text).toMatch(/^src\/a\.ts was not read: /);
+      expect(prepareSummarize(small, file('a'), { start: 0, end: 4, label: 'value' }).unread?.text).toMatch(/^src\/a\.ts was not read: /);
+    });
+
+    it('is for the model where a part of a file is read, or there is a text beside it', () => {
+      expect(unread(layout, [file('a')], question)).toBeUndefined();
+      expect(unread(small, [new SourceDocument('c', 'c.ts', 'c();\n'), file('a')], question)).toBeUndefined();
+      expect(unread(small, [new SourceDocument('e', 'e.ts', '\n')], question)).toBeUndefined();
+      expect(unread(small, [], question)).toBeUndefined();
+      expect(unread(small, [file('a')], turn('user', 'Hi!'))).toBeUndefined();
+      expect(unread(small, [file('a')], turn('user', 'Explain:\nlet a;'))).toBeUndefined();
+      expect(unread(small, [file('a')], turn('user', 'Write one.'), turn('assistant', 'a();\nb();'), question)).toBeUndefined();
+      expect(prepareSummarize(small, file('a'), { start: 0, end: 12 }).unread).toBeUndefined();
+    });
+  });
+
   it('ends with the turn', () => {
     const request = prepareChat(layout, { docs: [], messages: [{ role: 'user', content: 'Hi' }] });
     const { tokenizer } = layout.text;

@@ -46,7 +46,7 @@ editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
   test('the model is listed with its limits, and listing loads nothing', async () => {
     await editor().runCommand('Kvasir Test: List Models');
     const models = await written<Record<string, unknown>[]>(editor(), 'models.json');
-    expect(models).toEqual([{ id: 'kvasir-starter', vendor: 'kvasir', family: 'qwen3', version: '0', name: 'kvasir-starter', maxInputTokens: 2048 - 200 - 64 }]);
+    expect(models).toEqual([{ id: 'kvasir-starter', vendor: 'kvasir', family: 'qwen3', version: '1', name: 'kvasir-starter', maxInputTokens: 2048 - 200 - 64 }]);
     expect(loaded(editor())).toBe(false);
   });
 

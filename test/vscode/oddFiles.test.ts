@@ -51,7 +51,7 @@ editorSuite('odd files', FILES, (editor) => {
     await editor().type('0');
     await editor().press('Backspace');
     await expectCompletion();
-    expect(await ask()).toMatch(/^done: .*left out/s);
+    expect(await ask()).toMatch(/^done: .*was not read/s);
     await editor().goTo(1, 1);
     await editor().type('# ');
     expect(await editor().savedText('src/line.py')).toBe(`# ${LINE}`);

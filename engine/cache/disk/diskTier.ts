@@ -137,39 +137,46 @@ export class DiskTier {
     return true;
   }
 
-  /** Removes these and all that goes on from them, the last ones first: what stands on them is never found again. @throws an error of the file system. */
+  /** Removes these and all that goes on from them, the last ones first: what stands on them is never found again. @throws an error of the file system, the first, having removed what can be. */
   async remove(segments: readonly SegmentName[]): Promise<void> {
-    for (const { key } of segments.toReversed()) {
+    await removeEach(this.#forgetAll(segments).map((entry) => path.join(this.folder, fileName(entry))));
+  }
+
+  /** Forgets these and all that goes on from them; returns those that were there, the last ones first. */
+  #forgetAll(segments: readonly SegmentName[]): Entry[] {
+    return segments.flatMap(({ key }) => {
       const entry = this.#byKey.get(key);
-      if (!entry) continue;
+      if (!entry) return [];
       const next = this.#byParent.get(key) ?? [];
       this.#forget(entry);
-      await this.remove([...next]);
-      await rm(path.join(this.folder, fileName(entry)), { force: true });
-    }
+      return [...this.#forgetAll(next), entry];
+    });
   }
 
   /**
    * Removes all that was written of files with this path, whoever wrote it, when and with which model, and what goes on from it.
-   * @throws an error of the file system.
+   * @throws an error of the file system, the first, having removed what can be.
    */
   async removeFile(filePath: string): Promise<void> {
     await this.#look();
     await this.remove([...this.#byKey.values()].filter(({ key, owner }) => owner === ownerOf(key, filePath)));
   }
 
-  /** Removes everything. @throws an error of the file system. */
-  async clear(): Promise<void> {
-    this.#byParent.clear();
-    this.#byKey.clear();
-    this.bytes = 0;
-    await makeFolders(this.folder, 0o700);
-    for (const name of await readdir(this.folder)) {
-      const file = path.join(this.folder, name);
-      if (parseName(name) || FORMER_NAME.test(name) || TEMPORARY.test(name)) await rm(file, { force: true });
-      // Of a process that is alive it cannot be removed, nor must it.
-      if (SPILL_NAME.test(name)) await rm(file, { force: true }).catch(() => {});
+  /** Removes everything but what was written of files with the `kept` paths, and what that goes on from. @throws an error of the file system, the first, having removed what can be. */
+  async clear(kept: readonly string[] = []): Promise<void> {
+    await this.#look();
+    const staying = new Set<Entry>();
+    for (const { key, owner } of this.#byKey.values()) {
+      if (!kept.some((filePath) => owner === ownerOf(key, filePath))) continue;
+      for (let entry = this.#byKey.get(key); entry && !staying.has(entry); entry = this.#byKey.get(entry.parent)) staying.add(entry);
     }
+    for (const entry of [...this.#byKey.values()]) if (!staying.has(entry)) this.#forget(entry);
+    const namesStaying = new Set(Array.from(staying, fileName));
+    const names = await readdir(this.folder);
+    const filesOf = (isOne: (name: string) => boolean): string[] => names.filter(isOne).map((name) => path.join(this.folder, name));
+    // Of a process that is alive it cannot be removed, nor must it.
+    await removeEach(filesOf((name) => SPILL_NAME.test(name))).catch(() => {});
+    await removeEach(filesOf((name) => (parseName(name) !== null && !namesStaying.has(name)) || FORMER_NAME.test(name) || TEMPORARY.test(name)));
   }
 
   /**
@@ -235,4 +242,15 @@ export class DiskTier {
     else this.#byParent.delete(entry.parent);
     this.bytes -= entry.bytes;
   }
+}
+
+/** @throws an error of the file system, the first, having removed the others. */
+async function removeEach(files: readonly string[]): Promise<void> {
+  let failure: unknown = null;
+  for (const file of files) {
+    await rm(file, { force: true }).catch((error: unknown) => {
+      failure ??= error;
+    });
+  }
+  if (failure) throw failure;
 }
