@@ -5,7 +5,7 @@ import type { ChatMessage, PromptSize, SamplingParams, Snippet } from '../protoc
 import { type ChatPrompt, chatPrompt } from '../text/chatPrompt.ts';
 import type { Layout } from '../text/layout.ts';
 import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
-import { withoutDenial } from './denial.ts';
+import { placeOf, withoutDenial } from './denial.ts';
 import { askedOfFiles } from './factFiles.ts';
 import { knownGreeting } from './greeting.ts';
 import { prefillRanges } from './prefillRanges.ts';
@@ -29,10 +29,10 @@ export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: Sampl
   const prepared = prepareAnswer(layout, options, chatDefaults(layout), sampling, leansOnFiles(options.messages));
   if (!layout.text.manifest.chat.facts) return prepared;
   const given = [
-    ...options.docs.map(({ path, lf: text }) => ({ path, text, startLine: 1 })),
+    ...options.docs.map(({ path, language, lf: text }) => ({ path, language, text, startLine: 1 })),
     ...(options.snippets ?? []).map(({ path, text, startLine }) => ({ path: shortPath(path), text: lf(text), ...(startLine === undefined ? {} : { startLine }) })),
   ];
-  return { ...prepared, shape: withoutDenial(prepared.shape, given) };
+  return { ...prepared, shape: withoutDenial(prepared.shape, given, lastOf(options.messages)) };
 }
 
 /** What `prepareChat` would make of it; throws what that throws. */
@@ -63,24 +63,24 @@ export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: Sa
     sampling: samplingFor(sampling, defaults, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.chatStopIds,
     isProse: true,
-    shape: contradicted(options.docs),
+    shape: contradicted(options.docs, lastOf(options.messages)),
     notes: prompt.notes,
     ...(unread ? { unread } : {}),
   };
 }
 
 /** `shapeAnswer` with a note where the answer denies what stands in a file: small models overlook it, and say so with confidence. */
-function contradicted(docs: readonly SourceDocument[]): PreparedRequest['shape'] {
+function contradicted(docs: readonly SourceDocument[], asked: string): PreparedRequest['shape'] {
   return (rawText, finished) => {
     const shaped = shapeAnswer(rawText, finished);
     const [, denied] = (finished && /^there is no `([\w$.#]+)`(?: in\b|\.?$)/i.exec(shaped.text)) || [];
     if (denied === undefined) return shaped;
-    // Of `Store.flush` only the last part stands where it is defined.
-    const name = denied.split(/[.#]/).at(-1) as string;
-    const doc = docs.find(({ lf }) => new RegExp(`(?<![\\w$])${name.replaceAll('$', '\\$')}(?![\\w$])`).test(lf));
-    return doc && name ? { ...shaped, note: t('`{0}` does occur in {1}: the model overlooks things', name, shortPath(doc.path)) } : shaped;
+    const place = placeOf(denied, docs.map(({ path, language, lf: text }) => ({ path, language, text })), asked);
+    return place ? { ...shaped, note: t('`{0}` does occur in {1}: the model overlooks things', place.name, place.path) } : shaped;
   };
 }
+
+const lastOf = (messages: readonly ChatMessage[]): string => messages.at(-1)?.content ?? '';
 
 /** What `prepareAnswer` would make of it; throws what that throws. */
 export function measureAnswer(layout: Layout, options: ChatOptions, defaults: SamplingParams, sampling?: SamplingParams): PromptSize {

@@ -1,14 +1,16 @@
 /**
  * An answer that denies what the model was given, in the words of its training: "There is no `flush` in src/store.ts." Small models overlook
  * names, and say so with confidence. Such a sentence is held back until it is known whom it denies, and where the name does stand in what
- * was given, the line is shown in its place. Pure.
+ * was given, the line is shown in its place. Only of code, and of what is surely a name: in prose a word stands somewhere without answering anything. Pure.
  */
-import { t } from '@vscode/l10n';
+import { grammarFor } from '../text/syntaxGrammars.ts';
 import type { Shaped } from './preparedRequest.ts';
 
 /** What the model was given to read. */
 export interface GivenText {
   path: string;
+  /** The editor's name of it, where the path does not tell. */
+  language?: string | undefined;
   /** LF line ends. */
   text: string;
   /** Of its first line, from 1; undefined where that is not known. */
@@ -25,16 +27,14 @@ const DENIALS = [
 /** Longer lines are not shown. */
 const LONGEST_LINE = 140;
 
-/** `shape` without sentences that deny a name of `given`. */
-export function withoutDenial(shape: Shape, given: readonly GivenText[]): Shape {
+/** `shape` without sentences that deny a name of `given`. @param asked what the user has said */
+export function withoutDenial(shape: Shape, given: readonly GivenText[], asked = ''): Shape {
   return (rawText, finished) => {
     const shaped = shape(rawText, finished);
     const denied = deniedIn(shaped.text, finished || shaped.stop);
     if (denied === 'open') return { ...shaped, text: '' };
-    const place = denied && placeOf(denied.name, given);
-    if (!place) return shaped;
-    const { name, path } = place;
-    return { text: sentence(place, denied.pt), stop: true, note: t('`{0}` does occur in {1}: the model overlooks things', name, path) };
+    const place = denied && placeOf(denied.name, given, asked);
+    return place ? { text: sentence(place, denied.pt), stop: true } : shaped;
   };
 }
 
@@ -63,12 +63,19 @@ interface Place {
   text: string;
 }
 
-/** Of `Store.flush` only the last part stands where it is defined. */
-function placeOf(denied: string, given: readonly GivenText[]): Place | undefined {
+/** Nobody writes these of anything but a program. */
+const IDENTIFIER = /[_$\d]|\p{Ll}\p{Lu}|^\p{Lu}[\p{L}\d]*$/u;
+
+/** Where a name stands in code that was given. */
+export function placeOf(denied: string, given: readonly GivenText[], asked: string): Place | undefined {
+  // Of `Store.flush` only the last part stands where it is defined.
   const name = denied.split(/[.#]/).filter((part) => part !== '').at(-1);
   if (name === undefined) return undefined;
   const pattern = new RegExp(`(?<![\\p{L}\\p{N}_$])${name.replaceAll('$', '\\$')}(?![\\p{L}\\p{N}_$])`, 'u');
-  for (const { path, text, startLine } of given) {
+  const marked = [...asked.matchAll(/`([^`]+)`/g)].some(([, code = '']) => pattern.test(code));
+  if (!marked && !IDENTIFIER.test(name)) return undefined;
+  for (const { path, text, startLine, language } of given) {
+    if (grammarFor({ path, language }) === undefined) continue;
     const at = pattern.exec(text)?.index;
     if (at === undefined) continue;
     const row = text.slice(0, at).split('\n').length - 1;

@@ -4,7 +4,7 @@
  */
 import type { ChatMessage, Snippet } from '../protocol.ts';
 import type { SourceDocument } from '../text/sourceDocument.ts';
-import type { QuestionLanguage } from './factPatterns.ts';
+import type { QuestionLanguage } from './factKinds.ts';
 import { names } from './factQuestion.ts';
 import { WORDS } from './factWords.ts';
 
@@ -24,7 +24,7 @@ interface Wordings {
 
 const LANGUAGES: Readonly<Record<QuestionLanguage, Wordings>> = {
   en: {
-    about: /(?<!\p{L})(?:(?:this|that|the|these|those|both|my|current|open|attached)(?: \p{L}+)? (?:files?|modules?|code|scripts?|documents?|programs?)|(?:which|any|all|how many|list)(?: of)?(?: the)? (?:files?|functions?|class(?:es)?|methods?|types?|variables?|imports?|exports?|bugs?|errors?|problems?)|here|this (?:do|does|mean|work|for|about)|it (?:do|does|mean|work|for|about|define|import|export|contain|have))(?!\p{L})/iu,
+    about: /(?<!\p{L})(?:(?:this|that|the|these|those|both|my|current|open|attached)(?: \p{L}+)? (?:files?|modules?|code|scripts?|documents?|programs?)|(?:which|any|all|how many|list)(?: of)?(?: the)? (?:files?|functions?|class(?:es)?|methods?|types?|variables?|imports?|exports?|bugs?|errors?|problems?)|here|(?:this|it) (?:do|does|mean|work|for|about|define|declare|import|export|contain|have|return))(?!\p{L})/iu,
     bare: /^(?:please )?(?:(?:explain|describe|summari[sz]e|review|check)(?: (?:this|it))?|what(?: is|'s|’s) (?:this|it))(?: please)?[\s.!?]*$/iu,
     wanted: /(?<!\p{L})(?:write|create|generate|implement|add|make|build|draft|give|propose|suggest|complete|continue|fill|start|begin|put|insert|translate|convert|example|how (?:do|can|could|should|would|to))(?!\p{L})/iu,
     of: /(?<!\p{L})(?:of|for|about) (?:this|the|that|these|both|all)(?: the)? (?:files?|modules?|code|scripts?|documents?)(?!\p{L})/iu,

@@ -1,13 +1,13 @@
 /** What a file exports, all of it, one kind or one name, with the lines; of Python by the rule that says it. What the file leaves open is said to be so. Pure. */
 import type { Exported } from '../text/factExports.ts';
 import type { Definition, Facts } from '../text/facts.ts';
-import type { ExportedList, ExportKind, QuestionLanguage } from './factPatterns.ts';
-import { type ExportRule, firstOf, quoted, WORDS } from './factWords.ts';
+import type { ExportKind, ListKind, QuestionLanguage } from './factKinds.ts';
+import { inItsWords, isOfKind, isOwn } from './factListed.ts';
+import { type ExportRule, firstOf, quoted } from './factPhrases.ts';
+import { WORDS } from './factWords.ts';
 
-export const KIND_OF: Readonly<Record<ExportedList, Definition['kind']>> = { classes: 'class', functions: 'function', types: 'type' };
-
-/** @param path as the answer names the file. Undefined where a list may be short of something. */
-export function exportsAnswer(asked: ExportKind, facts: Facts, text: string, path: string, language: QuestionLanguage): string | undefined {
+/** @param lists what `exported` asks for. @param path as the answer names the file. Undefined where a list may be short of something. */
+export function exportsAnswer(asked: ExportKind, lists: readonly ListKind[], facts: Facts, text: string, path: string, language: QuestionLanguage): string | undefined {
   const { passedOn, isPython } = facts.exports;
   const words = WORDS[language];
   const own = facts.definitions.filter(isOwn);
@@ -20,33 +20,43 @@ export function exportsAnswer(asked: ExportKind, facts: Facts, text: string, pat
     const n = as === 'default' ? words.asDefault(local === undefined || local === 'default' ? undefined : quoted(local)) : quoted(name);
     return `${module === undefined ? n : words.from(n, quoted(module))}${line > 0 ? ` (${words.line} ${line})` : ''}`;
   };
-  const list = (some: readonly Exported[]): string => firstOf(some.map(item), language);
+  const listed = (some: readonly Exported[]): string => firstOf(some.map(item), language);
   const wholeSentence = whole ? [words.whole(whole.local === undefined ? undefined : quoted(whole.local), whole.kind, whole.line)] : [];
   const passes = passedOn.length ? [words.passesOn([...new Set(passedOn.map(({ module }) => module))], passedOn.map(({ line }) => line))] : [];
   if (asked === 'exported default') {
     const defaults = named.filter(({ as }) => as === 'default');
     if (isPython) return undefined;
-    return defaults.length ? words.exports(rule, undefined, defaults.length, list(defaults)) : (wholeSentence[0] ?? words.noDefaultExport(quoted(path)));
+    return defaults.length ? words.exports(rule, undefined, defaults.length, listed(defaults)) : (wholeSentence[0] ?? words.noDefaultExport(quoted(path)));
   }
   if (asked === 'exports') {
-    const first = named.length > 0 || isPython ? [words.exports(rule, undefined, named.length, list(named))] : [];
+    const first = named.length > 0 || isPython ? [words.exports(rule, undefined, named.length, listed(named))] : [];
     return first.length + wholeSentence.length + passes.length > 0 ? [...first, ...wholeSentence, ...passes].join(' ') : words.noExports(quoted(path));
   }
   if (all.length + passedOn.length === 0 && !isPython) return words.noExports(quoted(path));
-  const kindOf = ({ kind, module, local, name }: Exported): Definition['kind'] | undefined => (module === undefined ? (kind ?? own.find((each) => each.name === (local ?? name))?.kind) : undefined);
-  const listed = asked.slice('exported '.length) as ExportedList;
-  const ofKind = named.filter((each) => kindOf(each) === KIND_OF[listed]);
-  const unknown = named.filter((each) => kindOf(each) === undefined);
-  const isWhole = whole !== undefined && kindOf(whole) === KIND_OF[listed];
+  const kinds = inItsWords(lists, facts);
+  if (!kinds) return undefined;
+  const defined = ({ module, local, name }: Exported): Definition | undefined => (module === undefined ? own.find((each) => each.name === (local ?? name)) : undefined);
+  const isKnown = (each: Exported): boolean => each.module === undefined && (each.kind !== undefined || defined(each) !== undefined);
+  const is = (each: Exported, list: ListKind): boolean => {
+    const definition = defined(each);
+    if (each.module !== undefined) return false;
+    return definition ? isOfKind({ ...definition, kind: each.kind ?? definition.kind }, list) : each.kind !== undefined && each.kind === KIND_OF[list];
+  };
+  const unknown = named.filter((each) => !isKnown(each));
+  const isWhole = (list: ListKind): boolean => whole !== undefined && is(whole, list);
   return [
-    ...(isWhole && ofKind.length === 0 ? [] : [words.exports(rule, listed, ofKind.length, list(ofKind))]),
-    ...(isWhole || (whole && kindOf(whole) === undefined) ? wholeSentence : []),
-    ...(unknown.length ? [words.besides(list(unknown))] : []),
+    ...kinds.flatMap((list) => {
+      const some = named.filter((each) => is(each, list));
+      return isWhole(list) && some.length === 0 ? [] : [words.exports(rule, list, some.length, listed(some))];
+    }),
+    ...(whole && (kinds.some(isWhole) || !isKnown(whole)) ? wholeSentence : []),
+    ...(unknown.length ? [words.besides(listed(unknown))] : []),
     ...passes,
   ].join(' ');
 }
 
-const isOwn = ({ local, owner }: Definition): boolean => !local && owner === undefined;
+/** What is exported without a name can be told by what it is. */
+const KIND_OF: Readonly<Partial<Record<ListKind, Definition['kind']>>> = { classes: 'class', functions: 'function' };
 
 /** All that is exported, and by what it is; undefined where that may be short of something. */
 function exported({ exports, definitions, broken }: Facts, text: string): { all: Exported[]; rule: ExportRule } | undefined {
@@ -82,7 +92,7 @@ export function passedAnswer(name: string, facts: Facts, text: string, language:
   return answered(words.no, words.notExported(quoted(name), rule, line));
 }
 
-const answered = (word: string, sentence: string): string => `${word}: ${sentence.charAt(0).toLowerCase()}${sentence.slice(1)}`;
+export const answered = (word: string, sentence: string): string => `${word}: ${sentence.charAt(0).toLowerCase()}${sentence.slice(1)}`;
 
 /** Without a list, in Python: what does not begin with a low line. */
 function publicNames(own: readonly Definition[]): Exported[] {

@@ -9,9 +9,10 @@ import { SourceDocument, shortPath } from '../text/sourceDocument.ts';
 import { MOST_TREES } from '../text/syntaxTrees.ts';
 import { emptyAnswer } from './emptyFiles.ts';
 import { factAnswer } from './factAnswer.ts';
-import { isExport, isOfFile } from './factPatterns.ts';
+import { isExport, isOfFile } from './factKinds.ts';
 import { type AskedFact, type FactQuestion, factAsked } from './factQuestion.ts';
-import { type Nothing, quoted, WORDS } from './factWords.ts';
+import { type Nothing, quoted } from './factPhrases.ts';
+import { WORDS } from './factWords.ts';
 import type { KnownAnswer } from './preparedRequest.ts';
 
 /** The facts of more are a list that nobody reads. Beyond the trees that are kept each file would be parsed anew while nobody else gets a turn. */
@@ -78,11 +79,11 @@ function answerOf(question: FactQuestion, { lf, path, numWrittenLines }: SourceD
   if (why === undefined) return facts && factAnswer(question, facts, lf, path);
   const { kind, language } = question;
   if (mayBeElsewhere(question)) return undefined;
-  return WORDS[language].nothing(quoted(path), why, kind === 'imports' ? 'imports' : kind === 'passed' || isExport(kind) ? 'exports' : 'defines');
+  return WORDS[language].nothing(quoted(path), why, /^(?:imports|imported|source)$/.test(kind) ? 'imports' : kind === 'passed' || isExport(kind) ? 'exports' : 'defines');
 }
 
 /** Asked of a language or a library, or of anything: "explain recursion". */
-const mayBeElsewhere = ({ kind, name, dotted, ofKind }: FactQuestion): boolean => dotted === true || (kind === 'does' && ofKind === undefined && /^\p{L}+$/u.test(name) && !/\p{Ll}\p{Lu}/u.test(name));
+const mayBeElsewhere = ({ kind, name, dotted, ofKind }: FactQuestion): boolean => dotted === true || ((kind === 'does' || kind === 'is') && ofKind === undefined && /^\p{L}+$/u.test(name) && !/\p{Ll}\p{Lu}/u.test(name));
 
 /** Those that define what the question names, as it is written there or else in another case. */
 function definingFiles({ name, owner }: FactQuestion, documents: readonly SourceDocument[], factsOf: FactsOf): readonly SourceDocument[] {

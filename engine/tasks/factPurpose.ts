@@ -1,8 +1,9 @@
 /** What a definition is for, where its comment or docstring says it: the first paragraph, word for word. Pure. */
 import type { Doc } from '../text/factDocs.ts';
 import type { Definition } from '../text/facts.ts';
-import type { QuestionLanguage } from './factPatterns.ts';
-import { qualified, WORDS } from './factWords.ts';
+import type { QuestionLanguage } from './factKinds.ts';
+import { qualified } from './factPhrases.ts';
+import { WORDS } from './factWords.ts';
 
 /** More of one name are different things. */
 const MOST_COMMENTS = 3;

@@ -4,7 +4,9 @@
  */
 import type { ChatMessage, Snippet } from '../protocol.ts';
 import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
-import { AROUND, asOfOne, COMPILED, type FactKind, FIRST, isOfFile, LANGUAGES, type QuestionLanguage } from './factPatterns.ts';
+import { type FactKind, isOfFile, LANGUAGES, type ListKind, listsIn, type QuestionLanguage } from './factKinds.ts';
+import { AROUND, COMPILED, FIRST, inOurWords } from './factPatterns.ts';
+import { CONSTRUCTOR } from './factPhrases.ts';
 
 export interface FactQuestion {
   kind: FactKind;
@@ -13,6 +15,8 @@ export interface FactQuestion {
   name: string;
   /** What `name` is said to belong to. */
   owner?: string;
+  /** What `listed` and `exported` ask for. */
+  lists?: readonly ListKind[];
   /** The parameter that a type or a default value is asked of. */
   parameter?: string;
   /** It was said as one with what it belongs to, which may be something of the language. */
@@ -21,6 +25,8 @@ export interface FactQuestion {
   ofKind?: string;
   /** The name is marked as one, or no word of any language looks like it. */
   sure: boolean;
+  /** Two words, "which functions?": behind others they ask on from what was said before. */
+  short?: true;
   /** Code in the conversation has the name, too, and may be meant. */
   elsewhere?: true;
 }
@@ -45,11 +51,18 @@ export function factAsked(messages: readonly ChatMessage[], docs: readonly Sourc
   const question = factQuestion(last.content, ...documents.map(({ path }) => path));
   const earlier = messages.slice(0, -1);
   // What was said before may be meant.
-  if (!question || (earlier.length > 0 && /(?<!\p{L})(?:it|ele|ela)(?!\p{L})/iu.test(last.content))) return undefined;
+  if (!question || (earlier.length > 0 && (question.short || (/(?<!\p{L})(?:it|ele|ela)(?!\p{L})/iu.test(last.content) && !isOnlyFile(question, earlier, docs))))) return undefined;
   // So may code in the conversation: that something is not in the file is no answer then.
   const isKnown = (name: string | undefined): boolean => name !== undefined && name !== '' && earlier.some(({ content }) => content.includes('\n') && content.includes(name));
   return { question: isKnown(question.name) || isKnown(question.owner) ? { ...question, sure: false, elsewhere: true } : question, documents };
 }
+
+/** Only files import and export, and no code or other file was spoken of. */
+function isOnlyFile({ kind }: FactQuestion, earlier: readonly ChatMessage[], docs: readonly SourceDocument[]): boolean {
+  return docs.length === 1 && /^(?:imports|imported|exports)$/.test(kind) && earlier.every(({ content }) => !content.includes('```') && [...content.matchAll(FILES)].every(([file]) => docs.some(({ path }) => names(file, path))));
+}
+
+const FILES = /[\w./-]+\.(?:[cm]?[jt]sx?|pyw?|pyi)(?!\w)/gi;
 
 /** Whether a message has a file's name in it. */
 export function names(message: string, path: string): boolean {
@@ -65,7 +78,7 @@ export function factQuestion(message: string, ...paths: readonly string[]): Fact
   if (message.length > 200 || GENERAL.test(message) || TAKEN.test(message)) return undefined;
   const files = paths.flatMap((path) => [fileOf(path), path]);
   for (const language of LANGUAGES) {
-    const said = bare(paths.length > 1 ? asOfOne(message, language) : message, language, files);
+    const said = bare(inOurWords(message, language, paths.length), language, files);
     for (const [kind, pattern] of COMPILED[language]) {
       const groups = pattern.exec(said)?.groups;
       if (!groups && !pattern.test(said)) continue;
@@ -79,7 +92,7 @@ export function factQuestion(message: string, ...paths: readonly string[]): Fact
 /** "What are functions?": of any language. */
 const GENERAL = /(?<!\p{L})(?:what are|que são) \p{L}+[\s?.!]*$/iu;
 /** What one file takes from another, or others from it. */
-const TAKEN = /(?<!\p{L}|be )(?:import(?:ed)?|required?) from |(?<!\p{L})(?:importam?|importad[oa]s?|requer) d(?:[aeo]s?|este|esse) /iu;
+const TAKEN = /(?<!\p{L}|be )(?:import(?:ed)?|required?) from (?!this |here|the file)|(?<!\p{L})(?:importam?|importad[oa]s?|requer) d(?:[aeo]s?|este|esse) /iu;
 
 /** Without what is said around a question, without the files that it is about. */
 function bare(message: string, language: QuestionLanguage, files: readonly string[]): string {
@@ -92,7 +105,7 @@ function bare(message: string, language: QuestionLanguage, files: readonly strin
 }
 
 /** What no question means when it says it without marks. */
-const WORDS = /^(?:it|its|this|that|these|those|the|a|an|there|he|she|they|you|your|my|we|i|me|us|what|which|file|files|code|function|method|class|module|everything|anything|each|all|every|main part|ele|ela|isso|isto|este|esta|esse|essa|o|os|as|um|uma|aqui|arquivo|código|função|método|classe|tudo|cada|todos|todas|que|qual|é|está|são)$/iu;
+const WORDS = /^(?:it|its|this|that|these|those|the|a|an|there|he|she|they|you|your|my|we|i|me|us|what|which|file|files|code|function|method|class|module|everything|anything|each|all|every|called|named|main part|ele|ela|isso|isto|este|esta|esse|essa|o|os|as|um|uma|aqui|arquivo|código|função|método|classe|tudo|cada|todos|todas|que|qual|é|está|são|chamad[oa])$/iu;
 
 /** Nobody writes these of anything but a program. */
 const MARKED = /^[`'"]|[_$#.*\d]|\(\)$|\p{Ll}\p{Lu}/u;
@@ -103,32 +116,51 @@ const CALLED = / (?:called|named|chamad[oa])\s*$/iu;
 const COMPUTED = /^\[[\w$.]+\]$/;
 
 /** Kinds of things, which may be meant as such where something is called so. */
-const NOUNS = /^(?:class(?:es)?|functions?|types?|methods?|members?|variables?|constants?|interfaces?|parameters?|arguments?|constructors?|values|names|imports?|exports?|modules?|tests?|errors?|comments?|lines?|things?|funç(?:ão|ões)|tipos?|métodos?|membros?|variáve(?:l|is)|constantes?|parâmetros?|argumentos?|construtor(?:es)?|valor(?:es)?|nomes|módulos?|testes?|erros?|comentários?|linhas?|coisas?)$/iu;
+const NOUNS = /^(?:class(?:es)?|functions?|types?|methods?|members?|variables?|constants?|interfaces?|parameters?|arguments?|constructors?|values|names|imports?|exports?|modules?|tests?|errors?|comments?|lines?|things?|returned|imported|exported|defined|declared|wrong|new|funç(?:ão|ões)|tipos?|métodos?|membros?|variáve(?:l|is)|constantes?|parâmetros?|argumentos?|construtor(?:es)?|valor(?:es)?|nomes|módulos?|testes?|erros?|comentários?|linhas?|coisas?|retornado|importado|exportado|definido)$/iu;
 /** What has a name beside it: "is there a class Basket". */
 const NAMED_KIND = /class|interface|function|method|função|funcao|método|metodo/i;
 
 /** With a capital where no sentence begins, among words without. */
 const isCapitalised = (name: string, said: string): boolean => /^\p{Lu}[\p{L}\d]*$/u.test(name) && said.indexOf(name) > 0 && !/\p{Lu}/u.test(said.slice(1).replace(name, ''));
 
-function questionOf(kind: FactKind, language: QuestionLanguage, { name, nameKind = '', owner, parameter, parameterKind = '' }: Partial<Record<string, string>>, said: string, files: readonly string[]): FactQuestion | undefined {
-  // Two words, "which functions?", ask on from what was said before.
-  if (name === undefined && parameter === undefined) return isOfFile(kind) && said.includes(' ', said.indexOf(' ') + 1) ? { kind, language, name: '', sure: true } : undefined;
-  const [about, of, at] = [name, owner, parameter].map((part) => (part === undefined ? undefined : part.replace(/^[`'"]|[`'"]$/g, '').replace(/\(\)$/, '').replace(/^(?:\.\.\.|\*{1,2})(?=.)/, '')));
+function questionOf(kind: FactKind, language: QuestionLanguage, found: Partial<Record<string, string>>, said: string, files: readonly string[]): FactQuestion | undefined {
+  const { name, parameter, module, lists } = found;
+  if (module !== undefined) return moduleQuestion(kind, language, module);
+  if (name === undefined && parameter === undefined) {
+    const isShort = !said.includes(' ', said.indexOf(' ') + 1);
+    return isOfFile(kind) ? { kind, language, name: '', sure: true, ...(lists === undefined ? {} : { lists: listsIn(lists, language) }), ...(isShort ? { short: true as const } : {}) } : undefined;
+  }
+  return namedQuestion(kind, language, found, said, files);
+}
+
+/** A module, by any part of its path, or what is imported from one. */
+function moduleQuestion(kind: FactKind, language: QuestionLanguage, module: string): FactQuestion | undefined {
+  const name = unmarked(module);
+  return WORDS.test(name) || NOUNS.test(name) ? undefined : { kind, language, name, sure: MARKED.test(module) || /[/@:]/.test(module) };
+}
+
+/** Without the marks that say that it is a name. */
+const unmarked = (part: string): string => part.replace(/^[`'"]|[`'"]$/g, '').replace(/\(\)$/, '').replace(/^(?:\.\.\.|\*{1,2})(?=.)/, '');
+
+function namedQuestion(kind: FactKind, language: QuestionLanguage, { name, nameKind = '', owner, parameter, parameterKind = '' }: Partial<Record<string, string>>, said: string, files: readonly string[]): FactQuestion | undefined {
+  const [about, of, at] = [name, owner, parameter].map((part) => (part === undefined ? undefined : unmarked(part)));
   if ([about, of, at].some((part) => part !== undefined && !IDENTIFIER.test(part) && !COMPUTED.test(part))) return undefined;
   const marked = [name, owner, parameter].map((part) => part === undefined || MARKED.test(part));
   if (CALLED.test(nameKind)) marked[0] = true;
   // "Where is the error?", "does this file have tests?": any word, though something may be called so.
   const isKind = nameKind !== '' && !ARTICLE.test(nameKind);
-  if (!marked[0] && !isKind && ((kind === 'exists' && !DEFINED.test(said)) || (kind === 'does' && nameKind !== '') || (kind === 'where' && nameKind !== ''))) return undefined;
+  if (!marked[0] && !isKind && ((kind === 'exists' && !DEFINED.test(said)) || (/^(?:does|is|where)$/.test(kind) && nameKind !== '' && !CONSTRUCTOR.test(name ?? '')))) return undefined;
   const parts = [name, owner, parameter].filter((part) => part !== undefined);
-  if (parts.some((part) => WORDS.test(part)) || (/^(?:does|returned|exists|default|passed)$/.test(kind) && parts.some((part) => NOUNS.test(part)))) return undefined;
+  if (parts.some((part) => WORDS.test(part)) || (/^(?:does|is|returned|exists|default|passed|called|source)$/.test(kind) && parts.some((part) => NOUNS.test(part) && !(kind === 'does' && CONSTRUCTOR.test(part))))) return undefined;
   // Of what is no parameter.
   if (name === undefined && parameterKind !== '' && !ARTICLE.test(parameterKind) && !/param|argument|parâm/i.test(parameterKind)) return undefined;
   // A file's name.
   if ([about, of, at].some((part) => part !== undefined && (files.includes(part) || /\.(?:[cm]?[jt]sx?|pyw?|pyi|ipynb|json|md|vue|svelte)$/i.test(part)))) return undefined;
   // Also what a language, a library or a product is called has capitals inside and digits.
-  if ((kind === 'does' || (kind === 'exists' && !DEFINED.test(said))) && !isKind && name !== undefined && !/^[`'"]|\(\)$/.test(name)) marked[0] = false;
+  if ((kind === 'does' || kind === 'is' || (kind === 'exists' && !DEFINED.test(said))) && !isKind && name !== undefined && !/^[`'"]|\(\)$/.test(name)) marked[0] = false;
   if (kind === 'exists' && name !== undefined && isCapitalised(name, said) && (NAMED_KIND.test(nameKind) || DEFINED.test(said))) marked[0] = true;
+  // What returns something, or is imported, is no word.
+  if ((kind === 'returned' || kind === 'source') && owner === undefined) marked[0] = true;
   const path = about === undefined || COMPUTED.test(about) ? [about ?? ''] : about.split(/(?<=[^#.])[.#](?=[^.])/);
   const within = of ?? path.slice(0, -1).at(-1);
   return {

@@ -1,7 +1,8 @@
 /** What comes back from functions: the type that they declare, or else what their `return` statements say, as it is written. No type is guessed. Pure. */
 import type { Definition } from '../text/facts.ts';
-import type { QuestionLanguage } from './factPatterns.ts';
-import { brief, CONSTRUCTOR, every, joined, qualified, quoted, WORDS } from './factWords.ts';
+import type { QuestionLanguage } from './factKinds.ts';
+import { brief, CONSTRUCTOR, every, joined, qualified, quoted } from './factPhrases.ts';
+import { WORDS } from './factWords.ts';
 
 const MOST_VALUES = 3;
 /** More is cut. */
@@ -25,7 +26,7 @@ export function returnedAnswer(called: readonly Definition[], name: string, text
     if (shown.some(([written]) => written.includes('``'))) return undefined;
     const items = [...shown.map(([written, at]) => `${quoted(cut(written))} (${words.line} ${at})`), ...(more.length ? [words.moreReturned(more.length, given, more)] : [])];
     if (items.length > 0 && given.bare !== undefined && !given.generator) items.push(`${words.nothingGiven} (${words.line} ${given.bare})`);
-    return words.returned(n, given, items.length ? joined(items, language, given.generator ? words.and : words.or) : undefined, line);
+    return words.returned(n, given, items.length ? joined(items, language, given.generator ? undefined : words.or) : undefined, line);
   });
 }
 

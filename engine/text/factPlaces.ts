@@ -22,6 +22,8 @@ export interface Place {
   parent: Node | null;
   /** Where the innermost function around begins in the text. */
   functionAt?: number | undefined;
+  /** Where the class begins that `this` is of, if it surely is of one. */
+  thisAt?: number | undefined;
   /** Where the statement begins that is this node alone, with `export`, `const` or decorators before it; undefined for what is none. */
   head?: Start | undefined;
 }
@@ -35,6 +37,9 @@ interface Start {
 
 /** What may stand before a definition. */
 const STATEMENTS = /^(export_statement|lexical_declaration|variable_declaration|ambient_declaration|expression_statement|decorated_definition)$/;
+
+/** In Python `self` is a variable like others. */
+const KEEPS_THIS = /^(arrow_function|function_definition|lambda)$/;
 
 /** Each node of these types, what stands above before what stands below. */
 export function walk(tree: Tree, types: ReadonlySet<string>, visit: (node: Node, place: Place) => void): void {
@@ -66,9 +71,9 @@ export function walk(tree: Tree, types: ReadonlySet<string>, visit: (node: Node,
 function below(place: Place, type: string, node: Node | null, visited: boolean, start?: Start): Place {
   const { owner, ownerAt, local, inFunction, functionAt } = place;
   const here = { inFunction, functionAt, inBlock: place.inBlock || type === 'statement_block', broken: place.broken || type === 'ERROR', parentType: type, parent: visited ? node : null };
-  if (FUNCTIONS.test(type)) return { ...here, local: true, inFunction: true, functionAt: start?.at };
-  if (STATEMENTS.test(type)) return { ...here, local, head: place.head ?? start, ...(owner === undefined ? {} : { owner, ownerAt }) };
-  if (!node || !(CLASSES.test(type) || type === 'object')) return { ...here, local, ...(owner === undefined ? {} : { owner, ownerAt }) };
+  if (FUNCTIONS.test(type)) return { ...here, local: true, inFunction: true, functionAt: start?.at, thisAt: owner === undefined ? (KEEPS_THIS.test(type) ? place.thisAt : undefined) : ownerAt };
+  if (STATEMENTS.test(type)) return { ...here, local, thisAt: place.thisAt, head: place.head ?? start, ...(owner === undefined ? {} : { owner, ownerAt }) };
+  if (!node || !(CLASSES.test(type) || type === 'object')) return { ...here, local, thisAt: place.thisAt, ...(owner === undefined ? {} : { owner, ownerAt }) };
   const { parent } = place;
   const named = (node.childForFieldName('name') ?? parent?.childForFieldName('name') ?? parent?.childForFieldName('left') ?? parent?.childForFieldName('key'))?.text;
   const name = named?.replace(/\.prototype$/, '');

@@ -3,19 +3,15 @@
  * TypeScript, JavaScript and Python; other languages have no facts. What a tree with errors may have got wrong is marked, not guessed. Pure.
  */
 import type { Node, Tree } from 'web-tree-sitter';
+import { type Call, callAt, PYTHON_CALLS, SCRIPT_CALLS } from './factCalls.ts';
 import { Comments, type Doc, docstringOf } from './factDocs.ts';
 import { type Exports, ExportStatements } from './factExports.ts';
+import { assignedField, type Field, parameterFields } from './factFields.ts';
 import { type Import, isRequire, pythonImports, required, scriptImport } from './factImports.ts';
-import { firstCode, namesIn, oneLine, PATTERNS, present, typeText } from './factNodes.ts';
+import { firstCode, namesIn, PATTERNS, present, typeText } from './factNodes.ts';
 import { CLASSES, FUNCTIONS, type Place, walk } from './factPlaces.ts';
 import { type Returns, ReturnStatements } from './factReturns.ts';
-
-export interface Parameter {
-  /** With the dots or stars of one that takes the rest; a pattern as it stands for one that is taken apart. */
-  name: string;
-  type?: string;
-  value?: string;
-}
+import { headOf, heritageOf, type Parameter, parametersOf } from './factSignatures.ts';
 
 type DefinitionKind = 'function' | 'method' | 'accessor' | 'class' | 'type' | 'namespace' | 'value';
 
@@ -26,6 +22,13 @@ export interface Definition {
   owner?: string;
   /** Inside a function: no part of what the file defines for others. */
   local: boolean;
+  /** What the language calls it, of types. */
+  word?: 'interface' | 'enum';
+  /** By `const`, or in Python in capitals. */
+  constant?: true;
+  async?: true;
+  /** From what says what it is to where its body begins, in the text. */
+  head?: { from: number; to: number };
   /** Of its name, from 1. */
   line: number;
   /** That line, without indentation. */
@@ -50,7 +53,7 @@ export interface Definition {
   ownerAt?: number;
   /** Where the innermost function around begins. */
   functionAt?: number;
-  /** A function or a class that a variable holds. */
+  /** A function or a class that a variable or a field holds. */
   held?: true;
   /** What it is assigned to has a type of its own. */
   annotated?: true;
@@ -62,6 +65,9 @@ export interface Facts {
   reexports: Import[];
   definitions: Definition[];
   exports: Exports;
+  calls: Call[];
+  /** Of classes, besides what is defined in them as members. */
+  fields: Field[];
   /** Of variables and parameters in functions. */
   localNames: Set<string>;
   /** The tree has errors somewhere: lists of all that the file has may be short of something. */
@@ -75,10 +81,12 @@ const MEMBERS = /^(method_definition|method_signature|abstract_method_signature|
 const SCRIPT_TYPES = [
   'function_declaration', 'generator_function_declaration', 'function_signature', 'method_definition', 'method_signature', 'abstract_method_signature', 'class_declaration',
   'abstract_class_declaration', 'interface_declaration', 'type_alias_declaration', 'enum_declaration', 'variable_declarator', 'public_field_definition', 'field_definition', 'property_signature', 'pair', 'assignment_expression', 'internal_module', 'module', 'export_statement',
-  'comment', 'decorator', 'return_statement', 'yield_expression',
+  'comment', 'decorator', 'return_statement', 'yield_expression', 'augmented_assignment_expression',
 ];
 const PYTHON_TYPES = ['function_definition', 'class_definition', 'assignment', 'decorated_definition', 'comment', 'return_statement', 'yield'];
-const SCRIPT_IMPORTS = ['import_statement', 'call_expression'];
+const SCRIPT_IMPORTS = ['import_statement'];
+/** Read for other things than what they define. */
+const NO_DEFINITIONS = [...PYTHON_CALLS, 'new_expression', 'augmented_assignment_expression'];
 const PYTHON_IMPORTS = ['import_statement', 'import_from_statement', 'future_import_statement'];
 
 /** @param tree of `text`. Undefined for a grammar whose facts are not known. */
@@ -86,16 +94,19 @@ export function factsOf(tree: Tree, grammar: string, text: string): Facts | unde
   const isPython = grammar === 'python';
   if (!isPython && !SCRIPT.includes(grammar)) return undefined;
   const lines = text.split('\n');
-  const reading: Reading = { lines, comments: new Comments(lines), returns: new ReturnStatements() };
+  const reading: Reading = { text, lines, comments: new Comments(lines), returns: new ReturnStatements() };
   const exports = new ExportStatements(text, isPython);
-  const facts: Facts = { imports: [], reexports: [], definitions: [], exports: exports.found, localNames: new Set(), broken: tree.rootNode.hasError, blank: firstCode(tree.rootNode) === null };
-  const types = new Set([...(isPython ? [...PYTHON_TYPES, ...PYTHON_IMPORTS] : [...SCRIPT_TYPES, ...SCRIPT_IMPORTS]), ...exports.types]);
+  const facts: Facts = { imports: [], reexports: [], definitions: [], exports: exports.found, calls: [], fields: [], localNames: new Set(), broken: tree.rootNode.hasError, blank: firstCode(tree.rootNode) === null };
+  const types = new Set([...(isPython ? [...PYTHON_TYPES, ...PYTHON_IMPORTS, ...PYTHON_CALLS] : [...SCRIPT_TYPES, ...SCRIPT_IMPORTS, ...SCRIPT_CALLS]), ...exports.types]);
   walk(tree, types, (node, place) => {
     const { type } = node;
     if (type === 'comment' || type === 'decorator') return reading.comments.add(node);
     if (/^(return_statement|yield|yield_expression)$/.test(type)) return reading.returns.add(node, place);
+    if (SCRIPT_CALLS.includes(type) || PYTHON_CALLS.includes(type)) facts.calls.push(...[callAt(node)].filter((call) => call !== undefined));
+    if (/^(?:augmented_)?assignment(_expression)?$/.test(type)) facts.fields.push(...assignedField(node, place));
+    if (type === 'method_definition') facts.fields.push(...parameterFields(node, place));
     exports.read(node, place);
-    if (exports.types.includes(type)) return;
+    if (exports.types.includes(type) || NO_DEFINITIONS.includes(type)) return;
     if (isPython && PYTHON_IMPORTS.includes(type)) facts.imports.push(...pythonImports(node, place));
     else if (type === 'import_statement') facts.imports.push(...scriptImport(node, place));
     else if (type === 'call_expression') facts.imports.push(...required(node, place));
@@ -114,6 +125,7 @@ export function factsOf(tree: Tree, grammar: string, text: string): Facts | unde
 
 /** What a walk has come by so far. */
 interface Reading {
+  text: string;
   lines: readonly string[];
   comments: Comments;
   returns: ReturnStatements;
@@ -134,12 +146,18 @@ function definitionsAt(node: Node, place: Place, reading: Reading): Definition[]
   if (!name || name.isMissing || (node.type === 'variable_declarator' && isRequire(node.childForFieldName('value')))) return [];
   if (!PATTERNS.test(name.type)) return [definition(node, name, place, reading)].filter((found) => found !== undefined);
   if (!/^(variable_declarator|assignment)$/.test(node.type) || place.local) return [];
-  return namesIn(name).map((part) => ({ kind: 'value', name: part.text, local: false, ...whereIs(part, reading.lines), broken: isBroken(place, [name]), brokenInside: node.hasError, doc: docOf(node, place, reading) }));
+  return namesIn(name).map((part) => ({ kind: 'value', name: part.text, local: false, ...whereIs(part, reading.lines), broken: isBroken(place, [name]), brokenInside: node.hasError, ...(isConstant(node, part.text, place, reading) ? { constant: true } : {}), doc: docOf(node, place, reading) }));
 }
 
 const whereIs = (name: Node, lines: readonly string[]) => ({ line: name.startPosition.row + 1, text: (lines[name.startPosition.row] ?? '').trim() });
 
 const isBroken = ({ broken }: Place, parts: readonly (Node | null)[]): boolean => broken || parts.some((part) => part?.hasError);
+
+/** In Python a matter of custom. */
+function isConstant(node: Node, name: string, { head }: Place, { text }: Reading): boolean {
+  if (node.type === 'assignment') return /^_*[A-Z][A-Z\d_]*$/.test(name);
+  return node.type === 'variable_declarator' && head !== undefined && /^(?:export\s+)?(?:declare\s+)?const\s/.test(text.slice(head.at, head.at + 60));
+}
 
 /** A docstring goes before comments: they are about how it is written. */
 function docOf(node: Node, { head }: Place, { comments }: Reading): Doc | undefined {
@@ -156,15 +174,19 @@ function definition(node: Node, name: Node, place: Place, reading: Reading): Def
   // A type annotation without a value is where a Python name is declared; an assignment elsewhere changes what is defined already.
   const about = FUNCTIONS.test(node.type) || CLASSES.test(node.type) || !value || !(FUNCTIONS.test(value.type) || CLASSES.test(value.type)) ? node : value;
   const owner = on ?? place.owner;
+  // A part of a type without a name of its own: nothing that the file defines for others.
+  const isPart = owner === undefined && /^(property|method)_signature$/.test(node.type);
   // One of a class without a name is nobody's, and a method all the same.
-  const kind = isProperty(place) ? 'accessor' : kindOf(about, owner !== undefined || (place.local && MEMBERS.test(node.type)));
+  const kind = isProperty(place) ? 'accessor' : kindOf(about, owner !== undefined || isPart || (place.local && MEMBERS.test(node.type)));
   if (kind === 'value' && (place.local || !/^(variable_declarator|public_field_definition|field_definition|property_signature|assignment)$/.test(node.type))) return undefined;
   const parts = [name, ...['parameters', 'parameter', 'return_type'].map((field) => about.childForFieldName(field))];
-  const found: Definition = { kind, name: called, local: place.local, ...whereIs(name, reading.lines), broken: isBroken(place, parts), brokenInside: node.hasError, at: about.startIndex, doc: docOf(node, place, reading) };
+  const found: Definition = { kind, name: called, local: place.local || isPart, ...whereIs(name, reading.lines), broken: isBroken(place, parts), brokenInside: node.hasError, at: about.startIndex, head: headOf(node, about), doc: docOf(node, place, reading) };
+  if (isConstant(node, called, place, reading)) found.constant = true;
+  if (/^(interface|enum)_declaration$/.test(about.type)) found.word = about.type === 'enum_declaration' ? 'enum' : 'interface';
   if (owner !== undefined) found.owner = owner;
   if (on === undefined && place.ownerAt !== undefined) found.ownerAt = place.ownerAt;
   if (place.functionAt !== undefined) found.functionAt = place.functionAt;
-  if (about !== node && /^(variable_declarator|assignment)$/.test(node.type)) found.held = true;
+  if (about !== node && /^(variable_declarator|assignment|public_field_definition|field_definition)$/.test(node.type)) found.held = true;
   if (about !== node && node.childForFieldName('type')) found.annotated = true;
   return described(found, about, place, reading);
 }
@@ -184,6 +206,7 @@ function described(found: Definition, about: Node, place: Place, { returns: stat
   if (callable) {
     found.parameters = parametersOf(about, found.owner !== undefined);
     found.given = statements.of(about, place);
+    if (about.children.some((child) => child?.type === 'async')) found.async = true;
   }
   const returns = typeText(about.childForFieldName('return_type'));
   if (callable && returns !== undefined) found.returns = returns;
@@ -218,27 +241,3 @@ function kindOf(node: Node, isMember: boolean): DefinitionKind {
 
 /** In Python, a method that is read like a variable. */
 const isProperty = ({ parent }: Place): boolean => parent?.type === 'decorated_definition' && present(parent.namedChildren).some((child) => child.type === 'decorator' && /^@(?:[\w.]*property|[\w.]+\.(?:setter|deleter))\b/.test(child.text));
-
-function parametersOf(node: Node, isMember: boolean): Parameter[] {
-  const one = node.childForFieldName('parameter');
-  const parameters = one ? [one] : present(node.childForFieldName('parameters')?.namedChildren).filter(({ type }) => !/separator|comment/.test(type));
-  return parameters.flatMap((child, i): Parameter[] => {
-    const pattern = child.childForFieldName('pattern') ?? child.childForFieldName('name') ?? child.childForFieldName('left') ?? (child.type === 'typed_parameter' ? child.firstNamedChild : child);
-    const name = oneLine((pattern ?? child).text);
-    if (name === 'this' || (i === 0 && isMember && (name === 'self' || name === 'cls'))) return [];
-    const [type, value] = [typeText(child.childForFieldName('type')), child.childForFieldName('value') ?? child.childForFieldName('right')];
-    return [{ name, ...(type === undefined ? {} : { type }), ...(value ? { value: oneLine(value.text) } : {}) }];
-  });
-}
-
-function heritageOf(node: Node): { bases: string[]; interfaces: string[]; broken: boolean } {
-  const python = node.childForFieldName('superclasses');
-  if (python) return { bases: present(python.namedChildren).filter(({ type }) => type !== 'keyword_argument' && type !== 'comment').map(({ text }) => oneLine(text)), interfaces: [], broken: python.hasError };
-  const clauses = present(node.namedChildren).flatMap((child) => (child.type === 'class_heritage' ? present(child.namedChildren) : child.type === 'extends_type_clause' ? [child] : []));
-  const bases = clauses.filter(({ type }) => type !== 'implements_clause' && type !== 'comment').flatMap((clause) => {
-    if (clause.type === 'extends_clause') return [clause.childForFieldName('value') ?? clause];
-    return clause.type === 'extends_type_clause' ? present(clause.namedChildren) : [clause];
-  });
-  const interfaces = clauses.filter(({ type }) => type === 'implements_clause').flatMap((clause) => present(clause.namedChildren));
-  return { bases: bases.map(({ text }) => oneLine(text)), interfaces: interfaces.map(({ text }) => oneLine(text)), broken: clauses.some((clause) => clause.hasError) };
-}

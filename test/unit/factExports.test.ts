@@ -33,6 +33,11 @@ describe('TypeScript', () => {
     ['Which functions does this file export?', `This file exports the functions \`add\` (line 3), \`over\` (line 5), \`later\` (line 10), \`double\` (line 12) and \`add\` as the default (line 16). ${OPEN}`],
     ['which classes are exported', `This file exports the class \`Basket\` (line 2). ${OPEN}`],
     ['which types does it export?', `This file exports the types \`Row\` (line 7), \`Rows\` (line 8) and \`Mode\` (line 9). ${OPEN}`],
+    ['which variables are exported?', `This file exports the variables \`first\` (line 3), \`second\` (line 3), \`add\` (line 3), \`double\` (line 12) and \`add\` as the default (line 16). ${OPEN}`],
+    ['which enums are exported?', `This file exports the enum \`Mode\` (line 9). ${OPEN}`],
+    ['Which classes and interfaces does this file export?', `This file exports the class \`Basket\` (line 2). This file exports the interface \`Row\` (line 7). ${OPEN}`],
+    ["what's exported?", `This file exports ${ALL}. It passes on all exports of \`./others\` (line 13).`],
+    ['Quais variáveis são exportadas?', 'Este arquivo exporta as variáveis `first` (linha 3), `second` (linha 3), `add` (linha 3), `double` (linha 12) e `add` como padrão (linha 16). Exporta também `read` (linha 12), `tools` de `./tools` (linha 14) e `y` de `./x` (linha 15), sem dizer o que é. Repassa tudo o que exporta `./others` (linha 13).'],
     ['What is the default export?', 'This file exports `add` as the default (line 16).'],
     ['Quais classes este arquivo exporta?', 'Este arquivo exporta a classe `Basket` (linha 2). Exporta também `read` (linha 12), `tools` de `./tools` (linha 14) e `y` de `./x` (linha 15), sem dizer o que é. Repassa tudo o que exporta `./others` (linha 13).'],
     ['Qual é a exportação padrão?', 'Este arquivo exporta `add` como padrão (linha 16).'],
@@ -153,9 +158,9 @@ const App = 1;
 
 describe('the question', () => {
   it.each([
-    ['Which functions does a.ts export?', 'exported functions'], ['what are the exports of this file?', 'exports'], ['What exports are there?', 'exports'], ['What can be imported from this file?', 'exports'],
-    ['which of its functions are exported?', 'exported functions'], ['list the exported classes', 'exported classes'], ['what is the default export of this file', 'exported default'], ['please tell me what this file exports', 'exports'],
-    ['O que ele exporta?', 'exports'], ['quais são os exports?', 'exports'], ['Que funções são exportadas?', 'exported functions'], ['quais tipos este módulo exporta?', 'exported types'], ['o que exporta este arquivo?', 'exports'], ['liste as exportações', 'exports'],
+    ['Which functions does a.ts export?', 'exported'], ['what are the exports of this file?', 'exports'], ['What exports are there?', 'exports'], ['What can be imported from this file?', 'exports'],
+    ['which of its functions are exported?', 'exported'], ['list the exported classes', 'exported'], ['what is the default export of this file', 'exported default'], ['please tell me what this file exports', 'exports'],
+    ['O que ele exporta?', 'exports'], ['quais são os exports?', 'exports'], ['Que funções são exportadas?', 'exported'], ['quais tipos este módulo exporta?', 'exported'], ['o que exporta este arquivo?', 'exports'], ['liste as exportações', 'exports'],
     // More than that, or about something else.
     ['What are exports?', undefined], ['Which exports?', undefined], ['Why does this file export Basket?', undefined], ['What does this file export to the server?', undefined], ['What should this file export?', undefined], ['Which functions does this file export and what do they do?', undefined],
     ['What does this file export? Which of it is used?', undefined], ['What does other.ts export?', undefined], ['How do I export a function?', undefined], ['Por que este arquivo exporta Basket?', undefined], ['O que este arquivo exporta e para quem?', undefined],

@@ -58,7 +58,7 @@ describe('a file without code', () => {
   });
 
   it.each([
-    'What is this file for?', 'Summarize this file', 'Explain the code', 'explain', 'What does it do?', 'What is in a.ts?', 'Are there any bugs?', 'Which functions are unused?', 'Is anything wrong here?',
+    'What is this file for?', 'What does this define?', 'What does this import?', 'Summarize this file', 'Explain the code', 'explain', 'What does it do?', 'What is in a.ts?', 'Are there any bugs?', 'Which functions are unused?', 'Is anything wrong here?',
     'Write a docstring for this file.', 'Give me a summary of the file.',
   ])('there is nothing to answer from: %s', (question) => expect(empty(question)).toBe('`src/a.ts` is empty: there is nothing in it to answer from.'));
   it.each(['Para que serve este arquivo?', 'Resuma o arquivo', 'explique', 'O que há aqui?', 'O que tem em a.ts?', 'Quais funções estão erradas?', 'Faça um resumo deste arquivo'])('não há: %s', (question) => expect(empty(question)).toBe('`src/a.ts` está vazio: não há nele de onde tirar uma resposta.'));
@@ -94,6 +94,60 @@ test('all that a file defines', async () => {
   expect(await askFact('o que é definido aqui?', 'class A: pass\nx = 1\n', 'a.py')).toBe('Este arquivo define a classe `A` (linha 1); a variável `x` (linha 2).');
   expect(await askFact('list the definitions', 'f();\n', 'a.ts')).toBe('This file defines nothing at its top level.');
   expect(await askFact('what is defined here?', 'class A {}\nconst x = ;\n', 'a.ts')).toMatch(/^This file defines the class `A` \(line 1\).*there may be more\.$/);
+});
+
+describe('lists by what is asked for', () => {
+  const TEXT = `const LIMIT = 3, run = () => {};
+let count = 0;
+export const { first } = pair;
+interface Row { id: string }
+enum Mode { on }
+type Rows = Row[];
+async function load() {}
+class Store { async flush() {} plain() {} }
+function outer() { const inner = async () => {}; const HIDDEN = 1; }
+`;
+  const CLASSES = 'This file defines the class `Store` (line 8).';
+  const NOT_LISTED = 'Functions and classes that a constant holds, and constants inside functions, are not listed.';
+  it.each<[string, string | undefined]>([
+    ['What classes?', CLASSES],
+    ['quais classes?', 'Este arquivo define a classe `Store` (linha 8).'],
+    ['Are there any classes?', CLASSES],
+    ['list all classes and functions', 'This file defines the class `Store` (line 8); the functions `run` (line 1), `load` (line 7) and `outer` (line 9). Inside others it defines `inner` (line 9).'],
+    ['liste as classes e os enums', 'Este arquivo define a classe `Store` (linha 8); o enum `Mode` (linha 5).'],
+    ['does this file have functions?', 'This file defines the functions `run` (line 1), `load` (line 7) and `outer` (line 9). Inside others it defines `inner` (line 9).'],
+    ['Este arquivo tem classes?', 'Este arquivo define a classe `Store` (linha 8).'],
+    ['há enums neste arquivo?', 'Este arquivo define o enum `Mode` (linha 5).'],
+    ['which interfaces does this file define?', 'This file defines the interface `Row` (line 4).'],
+    ['What enums are there?', 'This file defines the enum `Mode` (line 5).'],
+    ['quais interfaces este arquivo define?', 'Este arquivo define a interface `Row` (linha 4).'],
+    ['What types are there?', 'This file defines the types `Row` (line 4), `Mode` (line 5) and `Rows` (line 6).'],
+    ['what constants does this file define?', `This file defines the constants \`LIMIT\` (line 1) and \`first\` (line 3). ${NOT_LISTED}`],
+    ['Quais constantes este arquivo define?', 'Este arquivo define as constantes `LIMIT` (linha 1) e `first` (linha 3). Funções e classes em constantes e constantes de funções não são listadas.'],
+    ['which functions are async?', '`load` (line 7), `Store.flush` (line 8) and `inner` (line 9) are `async`.'],
+    ['list the async functions', '`load` (line 7), `Store.flush` (line 8) and `inner` (line 9) are `async`.'],
+    ['Quais funções são assíncronas?', '`load` (linha 7), `Store.flush` (linha 8) e `inner` (linha 9) são `async`.'],
+    // Of one name, or by what a tree does not tell.
+    ['which functions are slow?', undefined],
+    ['Which enums and interfaces are unused?', undefined],
+    ['what does the async function do?', undefined],
+  ])('%s', async (question, expected) => expect(await askFact(question, TEXT, 'src/a.ts')).toBe(expected));
+
+  it.each<[string, string | undefined]>([
+    ['What constants does this file define?', 'This file defines the constant `LIMIT` (line 1). Functions and classes that a constant holds, and constants inside functions, are not listed. In Python these are, by custom, names in capitals.'],
+    ['Which functions are async?', '`load` (line 3) is `async`.'],
+    ['Which interfaces does this file define?', undefined],
+    ['Which enums are there?', undefined],
+  ])('in Python: %s', async (question, expected) => expect(await askFact(question, 'LIMIT = 3\ncount = 1\nasync def load(): ...\nclass A: pass\n', 'src/a.py')).toBe(expected));
+
+  it('two words ask on where something was said before', async () => {
+    expect(await askFiles('What classes?', { 'src/a.ts': TEXT }, { earlier: [{ role: 'user', content: 'Hi' }, { role: 'assistant', content: 'Hello.' }] })).toBeUndefined();
+  });
+
+  it('without one, and among errors', async () => {
+    expect(await askFact('Which functions are async?', 'f();\n', 'a.ts')).toBe('No function or method that this file defines is `async`.');
+    expect(await askFact('Which classes and enums are there?', 'class A {}\nconst x = ;\n', 'a.ts')).toMatch(/class `A` \(line 1\)\. This file defines no enums.* there may be more\.$/);
+  });
 });
 
 describe('more than anybody reads', () => {

@@ -98,6 +98,56 @@ describe('TypeScript', () => {
   });
 });
 
+describe('how it works, and what it is', () => {
+  const TEXT = `import { read } from './read';
+/** How many positions there are. */
+export const NUM_POSITIONS = 512;
+const DEPTH = 4;
+/** Keeps rows. */
+class Store {
+  /** Opens the file. */
+  constructor(path, depth = 2) {
+    const local = path;
+  }
+  flush() {}
+}
+class Other extends Store {
+  constructor() {}
+}
+function bare() {}
+`;
+  it.each<[string, string | undefined]>([
+    ['How does Store work?', 'The comment of `Store` (line 6) says:\n\n> Keeps rows.'],
+    ['Explain how `Store` works', 'The comment of `Store` (line 6) says:\n\n> Keeps rows.'],
+    ['Como funciona o `Store`?', 'O comentário de `Store` (linha 6) diz:\n\n> Keeps rows.'],
+    ['Explique como Store funciona', 'O comentário de `Store` (linha 6) diz:\n\n> Keeps rows.'],
+    ['How does `bare` work?', undefined],
+    ['How does `gone` work?', 'There is no `gone` in `src/a.ts`.'],
+    ['How does TypeScript work?', undefined],
+    ['What is NUM_POSITIONS?', 'The comment of `NUM_POSITIONS` (line 3) says:\n\n> How many positions there are.'],
+    ["what's DEPTH?", '`DEPTH` is defined in line 4: `const DEPTH = 4;`.'],
+    ['What does DEPTH mean?', '`DEPTH` is defined in line 4: `const DEPTH = 4;`.'],
+    ['what is the constant DEPTH?', '`DEPTH` is defined in line 4: `const DEPTH = 4;`.'],
+    ['what is `read`?', '`read` is imported from `./read` (line 1).'],
+    ['What is `gone`?', 'There is no `gone` in `src/a.ts`.'],
+    ['O que é DEPTH?', 'A definição de `DEPTH` está na linha 4: `const DEPTH = 4;`.'],
+    ['o que significa NUM_POSITIONS?', 'O comentário de `NUM_POSITIONS` (linha 3) diz:\n\n> How many positions there are.'],
+    ['Qual é o significado de DEPTH?', 'A definição de `DEPTH` está na linha 4: `const DEPTH = 4;`.'],
+    // Another case is another word.
+    ['What is store?', undefined],
+    ['What is REACT?', undefined],
+    ['what does the constructor do?', 'The comment of `Store.constructor` (line 8) says:\n\n> Opens the file.'],
+    ['What does the constructor of Store do?', 'The comment of `constructor` (line 8) says:\n\n> Opens the file.'],
+    ['What does the constructor of Other do?', '`constructor` is defined in line 14: `constructor() {}`.'],
+    ['O que faz o construtor?', 'O comentário de `Store.constructor` (linha 8) diz:\n\n> Opens the file.'],
+  ])('%s', async (question, expected) => expect(await askFact(question, TEXT, 'src/a.ts')).toBe(expected));
+
+  it('in Python a constructor has another name', async () => {
+    expect(await askFact('What does the constructor do?', "class A:\n    def __init__(self):\n        '''Opens it.'''\n", 'a.py')).toBe('The docstring of `__init__` (line 2) says:\n\n> Opens it.');
+    expect(await askFact('What does the constructor do?', 'f()\n', 'a.py')).toBeUndefined();
+  });
+});
+
 describe('JavaScript', () => {
   const TEXT = "'use strict';\n/**\n * Reads a file.\n * @param {string} file\n */\nexports.read = function (file) {};\n\nmodule.exports.pool = {\n  // Lends one.\n  lend() {},\n};\n/// Doubles it.\nexport default (n) => n * 2;\n";
   it.each([
@@ -171,7 +221,7 @@ describe('whether there is one', () => {
     ['Is there a type error?', undefined],
     ['Is There A Class Diagram?', undefined],
     ['Is there a class diagram?', undefined],
-    ['Does this file define types?', undefined],
+    ['Does this file define errors?', undefined],
     ['Does this file define totals?', undefined],
     ['Does this file contain Wallet?', undefined],
     ['Há erros?', undefined],
@@ -180,7 +230,7 @@ describe('whether there is one', () => {
 
 describe('for the model', () => {
   it.each([
-    'What does this file do?', 'What is this file for?', 'What does it do?', 'what does this function do', 'What does the function do?', 'What does `f` do when `x` is null?', 'Why does `f` do that?', 'What does `f` do? And `g`?', 'How does `f` work?', 'Explain this', 'Explain the code', 'explain why', 'Explain `f` step by step',
+    'What does this file do?', 'What is this file for?', 'What does it do?', 'what does this function do', 'What does the function do?', 'What does `f` do when `x` is null?', 'Why does `f` do that?', 'What does `f` do? And `g`?', 'How does `f` work with `g`?', 'How does this work?', 'Explain how it works', 'What is this?', 'What is the total?', 'What is a Basket?', 'What is new?', 'What is TypeScript?', 'What does this mean?', 'What does the error mean?', 'Como isso funciona?', 'O que é isso?', 'O que é um Basket?', 'O que significa isto?', 'Explain this', 'Explain the code', 'explain why', 'Explain `f` step by step',
     'Explain `f` and its parameters', 'Explain the difference', 'explain what this does', 'What does `f` do?\n```ts\nfunction f() {}\n```', 'What does line 5 do?', 'What can `f` do?', 'What is `f` used for in the loop?', 'explain the error', 'What does the cache do?', 'What do you do?', 'Is there a bug?', 'Is there any reason for `f`?', 'Explain functions',
     'O que faz este arquivo?', 'O que este arquivo faz?', 'Para que serve isso?', 'o que a função faz', 'O que `f` faz quando `x` é nulo?', 'Por que `f` faz isso?', 'Explique o código', 'Explique `f` passo a passo', 'O que faz a linha 5?', 'Explique a diferença',
   ])('%s', async (message) => expect(await askFact(message, `${TS}/** Documented. */\nfunction f(x) {}\n`, 'src/basket.ts')).toBeUndefined());

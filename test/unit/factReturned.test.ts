@@ -56,6 +56,9 @@ const ONE = `\`\` \`one \${x}\` \`\``;
 
 describe('TypeScript', () => {
   it.each([
+    ['What does foo return?', 'There is no `foo` in `src/basket.ts`.'],
+    ['O que foo retorna?', 'Não há `foo` em `src/basket.ts`.'],
+    ['What does Math.max return?', undefined],
     ['What does `send` return?', '`send` is `async`: awaited, it returns `null` (line 4) or `{ to, list }` (line 6).'],
     ['what does Basket.send() return', '`send` is `async`: awaited, it returns `null` (line 4) or `{ to, list }` (line 6).'],
     ['What does size return?', '`size` returns `this.items.length` (line 9).'],

@@ -303,7 +303,7 @@ test('other languages and longer texts have no facts', async () => {
 test.each([
   'What are functions?', 'what are types', 'Please, what are imports?', 'What are variables?', 'Que são classes?', 'What is imported from `src/a.ts`?', 'What does it import from a.ts?', 'o que é importado de a.ts?', 'O que este arquivo importa de a.ts?',
   'How many lines does `f` have?', 'How many lines of code does this file have?', 'Which variables are unused?', 'Is this function exported?', 'Is everything exported?', 'Does this file export functions?', 'Quantas linhas a função `f` tem?',
-  'Which functions?', 'What are the members of `Store`?', 'Quais são os membros de `Store`?', 'What are the imports used for?', 'Which methods does `C` inherit?', 'What functions call `f`?', 'Which function takes `p`?', 'What types does `f` take?', 'Does this file import React?', 'where is line 5', 'Which functions does this file call?', 'Which functions are unused?', 'Quais funções estão erradas?', 'Which classes does this file use?', 'What are the functions for?', 'Which functions does this file define and why?', 'Which functions should I test?', 'Quais funções devo testar?', 'What does this file do?', 'Where is it defined?', 'What parameters should I pass to `f` to sort it?',
+  'What are the members of `Store`?', 'Quais são os membros de `Store`?', 'What are the imports used for?', 'Which methods does `C` inherit?', 'What functions call `f`?', 'Which function takes `p`?', 'What types does `f` take?', 'Does this file import everything?', 'Does this file import modules?', 'Is it imported?', 'Where does it come from?', 'Where is this imported from?', 'Where is it called?', 'What is it called?', 'Where is the function called?', 'Which fields should I add to `Store`?', 'What are the params for?', 'Is the function async?', 'Are there errors?', 'Does this file have tests?', 'Onde ela é chamada?', 'De onde vem isso?', 'Este arquivo tem erros?', 'Este arquivo importa tudo?', 'where is line 5', 'Which functions does this file call?', 'Which functions are unused?', 'Quais funções estão erradas?', 'Which classes does this file use?', 'What are the functions for?', 'Which functions does this file define and why?', 'Which functions should I test?', 'Quais funções devo testar?', 'What does this file do?', 'Where is it defined?', 'What parameters should I pass to `f` to sort it?',
   'Where is `foo` defined and why?', 'What is the type of `x`?', 'What does this function take?', 'Which methods does this class have?', 'Explain the parameters of `f`', 'Where is other.ts defined?',
   'Which modules does this file import from the network?', 'Where is `foo` defined? And `bar`?', 'Add a parameter to `f`', 'Qual é o tipo disso?', `Where is \`${'x'.repeat(300)}\` defined?`, '',
 ])('not a question for a fact: %s', (message) => expect(factQuestion(message, 'src/a.ts')).toBeUndefined());
@@ -320,7 +320,7 @@ test.each([
   ['How many parameters does foo take?', { kind: 'parameters', name: 'foo' }],
   ['show me the methods of the class Store', undefined],
   ['What members does the class Store have?', undefined],
-  ['What methods does the class Store have?', { kind: 'members', name: 'Store' }],
+  ['What methods does the class Store have?', { kind: 'methods', name: 'Store' }],
   ['What type does `x` have in `f`?', { kind: 'type', parameter: 'x', name: 'f' }],
   ['which type does parse() return', { kind: 'returns', name: 'parse' }],
   ['What does Store extend?', { kind: 'base', name: 'Store' }],
@@ -330,7 +330,7 @@ test.each([
   ['Is there a class named Store in this file?', { kind: 'exists', name: 'Store' }],
   ['Que argumentos recebe a função foo?', { kind: 'parameters', name: 'foo' }],
   ['Em que linha está definida a função foo?', { kind: 'where', name: 'foo' }],
-  ['Quais são os métodos da classe Store?', { kind: 'members', name: 'Store' }],
+  ['Quais são os métodos da classe Store?', { kind: 'methods', name: 'Store' }],
   ['A qual classe pertence `flush`?', { kind: 'owner', name: 'flush' }],
   ['Que tipo `parse` retorna?', { kind: 'returns', name: 'parse' }],
   ['Existe uma função chamada foo?', { kind: 'exists', name: 'foo' }],
@@ -384,9 +384,160 @@ describe('variables', () => {
     ['list the variables', SCRIPT, 'a.js', 'This file defines the variables `count` (line 2), `right` (line 2) and `add` (line 3). What is imported, and variables of functions and loops, are not listed.'],
     ['Which variables does this file define?', 'class A {\n  b = 1;\n}\n', 'a.ts', 'This file defines no variables at its top level. What is imported, and variables of functions and loops, are not listed.'],
     ['how many variables are there in this file?', 'LIMIT: int = 3\ntwice = lambda n: n * 2\nclass A:\n    b = 1\n', 'a.py', 'This file defines the variables `LIMIT` (line 1) and `twice` (line 2). What is imported, and variables of functions and loops, are not listed.'],
+    ['what variables are there?', 'type Pair = { left: string; swap(): void };\nlet a: { b: number };\n', 'a.ts', 'This file defines the variable `a` (line 2). What is imported, and variables of functions and loops, are not listed.'],
     ['Quais variáveis este arquivo define?', 'let a = 1;\n', 'a.ts', 'Este arquivo define a variável `a` (linha 1). O que é importado e variáveis de funções e laços não são listados.'],
     ['liste as variáveis', 'f();\n', 'a.ts', 'Este arquivo não define variáveis no nível do arquivo. O que é importado e variáveis de funções e laços não são listados.'],
   ])('%s', async (question, text, path, expected) => expect(await askFact(question, text, path)).toBe(expected));
+});
+
+describe('what is imported, and from where', () => {
+  const TEXT = `import { open } from 'node:fs';
+import react from 'react';
+import { Row, type Line as Text } from './row.ts';
+export * from './other';
+const Own = 1;
+function typed() {}
+`;
+  const ALL = 'This file imports `node:fs`, `react` and `./row.ts` (lines 1–3). It exports from `./other` (line 4).';
+  const NO = `No: ${ALL.replace('This', 'this')}`;
+  const TUDO = 'Este arquivo importa `node:fs`, `react` e `./row.ts` (linhas 1–3). Exporta de `./other` (linha 4).';
+  it.each<[string, string | undefined]>([
+    ['what does it import?', ALL],
+    ['What does this module import?', ALL],
+    ['which imports does this file have?', ALL],
+    ['quais imports tem esse arquivo?', TUDO],
+    ['que imports tem este arquivo?', TUDO],
+    ['o que este ficheiro importa?', TUDO],
+    ['Quais importações este arquivo faz?', TUDO],
+    ['O que é que ele importa?', TUDO],
+    ['does this file import fs?', 'Yes: `node:fs` is imported (line 1).'],
+    ['Does this file import React?', 'Yes: `react` is imported (line 2).'],
+    ['Does it import `./row`?', 'Yes: `./row.ts` is imported (line 3).'],
+    ['does this file import row?', 'Yes: `./row.ts` is imported (line 3).'],
+    ['Does this file import open?', 'Yes: `open` is imported from `node:fs` (line 1).'],
+    ['does this file import lodash?', NO],
+    ['does this file import `Own`?', NO],
+    ['does this file import other?', ALL],
+    ['does this file import correctly?', ALL],
+    ['Is `Row` imported?', 'Yes: `Row` is imported from `./row.ts` (line 3).'],
+    ['Este arquivo importa fs?', 'Sim: `node:fs` é importado (linha 1).'],
+    ['esse arquivo importa o módulo lodash?', `Não: ${TUDO.replace('Este', 'este')}`],
+    ['Where is Row imported from?', '`Row` is imported from `./row.ts` (line 3).'],
+    ['Where does Text come from?', '`Text` is imported from `./row.ts` (line 3).'],
+    ['From which module is `open` imported?', '`open` is imported from `node:fs` (line 1).'],
+    ['where is fs imported?', '`node:fs` is imported (line 1).'],
+    ['Where is Own imported from?', '`Own` is not imported. `Own` is defined in line 5: `const Own = 1;`.'],
+    ['Where is Gone imported from?', 'There is no `Gone` in `src/a.ts`.'],
+    ['De onde é importado Row?', '`Row` é importado de `./row.ts` (linha 3).'],
+    ['de onde vem `Text`?', '`Text` é importado de `./row.ts` (linha 3).'],
+    ['What does this file import from react', undefined],
+  ])('%s', async (question, expected) => expect(await askFact(question, TEXT, 'src/a.ts')).toBe(expected));
+});
+
+describe('where something is called', () => {
+  const TEXT = `import { used } from './used';
+function weightedMedian(a) { return a; }
+function twice() {
+  weightedMedian(1);
+  return used(weightedMedian(2));
+}
+class Box { open() {} static make() { return new Box(); } }
+// idle is for later
+function idle() {}
+function never() {}
+const box = Box.make();
+box.open();
+console.log(1); console.log(2);
+for (const each of [1]) { used(each); }
+used(3);
+[1].map(each);
+function each() {}
+`;
+  it.each<[string, string | undefined]>([
+    ['Where is the function weightedMedian called?', '`weightedMedian` is called in line 4: `weightedMedian(1);`, and in line 5: `return used(weightedMedian(2));`.'],
+    ['where is `used` called in this file?', '`used` is called in the lines 5, 14 and 15.'],
+    ['Where is `Box` instantiated?', '`Box` is called in line 7: `class Box { open() {} static make() { return new Box(); } }`.'],
+    ['What calls `open`?', '`open` is called in line 12: `box.open();`.'],
+    ['On which line is Box.make called?', '`make` is called in line 11: `const box = Box.make();`.'],
+    ['Which lines call console.log?', '`log` is called in line 13: `console.log(1); console.log(2);`.'],
+    ['Is `idle` called?', '`idle` is not called in this file. Its name stands in the line 8.'],
+    ['Where is `never` called?', '`never` is not called in this file.'],
+    ['Where is `each` called?', '`each` is not called in this file. Its name stands in the lines 14 and 16.'],
+    ['Where is `gone` called?', 'There is no `gone` in `src/a.ts`.'],
+    ['Onde é chamada a função weightedMedian?', '`weightedMedian` é chamado na linha 4: `weightedMedian(1);`, e na linha 5: `return used(weightedMedian(2));`.'],
+    ['onde `never` é chamada?', '`never` não é chamado neste arquivo.'],
+    ['Quem chama `used`?', '`used` é chamado nas linhas 5, 14 e 15.'],
+    // Not by that name.
+    ['Where is `box.make` called?', undefined],
+    ['Where is idleness called?', undefined],
+    ['Why is `used` called?', undefined],
+  ])('%s', async (question, expected) => expect(await askFact(question, TEXT, 'src/a.ts')).toBe(expected));
+
+  it('in Python, and among errors', async () => {
+    expect(await askFact('Where is load called?', 'from a import load\n@load(1)\ndef f():\n    return self.load()\n', 'a.py')).toBe('`load` is called in line 2: `@load(1)`, and in line 4: `return self.load()`.');
+    expect(await askFact('Where is `f` called?', 'function f() {}\nconst x = ;\n', 'a.ts')).toBeUndefined();
+  });
+});
+
+describe('fields', () => {
+  const TEXT = `interface Row { id: string; line?: number; read(): void }
+type Pair = { left: string };
+class Box extends Base {
+  static count = 0;
+  width = 1;
+  run = () => { this.late = 1; };
+  constructor(private readonly path: string, plain: string) {
+    super();
+    this.width = 2;
+    [1].forEach(function () { this.other = 1; });
+  }
+  set size(value) { this.kept = value; this.size = 1; }
+}
+class Plain { go() {} }
+`;
+  it.each<[string, string, string, string | undefined]>([
+    ['What fields does the interface Row have?', TEXT, 'a.ts', '`Row` has the fields `id` and `line` (from line 1).'],
+    ['which properties does Box have?', TEXT, 'a.ts', '`Box` has the fields `count`, `width`, `run`, `late`, `path` and `kept` (from line 3), besides those that it inherits.'],
+    ['What are the fields of Plain?', TEXT, 'a.ts', '`Plain` has no fields of its own (from line 14).'],
+    ['How many methods does Row have?', TEXT, 'a.ts', '`Row` has the method `read` (from line 1).'],
+    ['Quais campos a interface Row tem?', TEXT, 'a.ts', '`Row` tem os campos `id` e `line` (a partir da linha 1).'],
+    ['Quais são as propriedades de Row?', TEXT, 'a.ts', '`Row` tem os campos `id` e `line` (a partir da linha 1).'],
+    ['Quantos métodos tem Row?', TEXT, 'a.ts', '`Row` tem o método `read` (a partir da linha 1).'],
+    ['What fields does Pair have?', TEXT, 'a.ts', undefined],
+    ['What fields does `Gone` have?', TEXT, 'a.ts', 'There is no `Gone` in `a.ts`.'],
+    ['What fields does this class have?', TEXT, 'a.ts', undefined],
+    ['What fields does Pool have?', 'class Pool {\n  constructor(size) {\n    this.size = size;\n    const add = () => { this.all ??= []; };\n  }\n}\n', 'a.js', '`Pool` has the fields `size` and `all` (from line 1).'],
+    ['What fields does Pool have?', 'class Pool {\n  constructor(options) {\n    Object.assign(this, options);\n  }\n}\n', 'a.js', undefined],
+    ['What attributes does Pool have?', 'class Pool:\n    limit: int = 3\n    def __init__(self, a):\n        self.a, self.b = a, 1\n        a.c = 2\n', 'a.py', '`Pool` has the fields `limit`, `a` and `b` (from line 1).'],
+  ])('%s', async (question, text, path, expected) => expect(await askFact(question, text, path)).toBe(expected));
+});
+
+describe('parameters and signatures in few words', () => {
+  const TEXT = `export async function load(
+  path: string,
+  depth = 2,
+): Promise<Row> {
+}
+const add = (a: number, b?: number): number => a;
+class Box {
+  numPositions = 512;
+  get(key: string): void {}
+}
+`;
+  it.each<[string, string | undefined]>([
+    ['params of load', '`load` takes `path` and `depth` (line 1).'],
+    ['parâmetros de load', '`load` recebe `path` e `depth` (linha 1).'],
+    ['signature of load', '`load` is declared in line 1: `async function load( path: string, depth = 2, ): Promise<Row>`.'],
+    ['What is the signature of `add`?', '`add` is declared in line 6: `add = (a: number, b?: number): number`.'],
+    ['the signature of get of Box', '`get` is declared in line 9: `get(key: string): void`.'],
+    ['qual é a assinatura de get?', 'A declaração de `get` está na linha 9: `get(key: string): void`.'],
+    ['signature of `gone`', 'There is no `gone` in `a.ts`.'],
+    ['signature of Box', undefined],
+    ['default value of numPositions?', '`numPositions` is defined in line 8: `numPositions = 512;`.'],
+    ['Qual é o valor padrão de numPositions?', 'A definição de `numPositions` está na linha 8: `numPositions = 512;`.'],
+    ['default value of depth?', '`depth` of `load` defaults to `2` (line 1).'],
+    ['params of training', undefined],
+  ])('%s', async (question, expected) => expect(await askFact(question, TEXT, 'a.ts')).toBe(expected));
 });
 
 describe('what is not there, not surely meant, or somebody else\'s', () => {
@@ -442,7 +593,12 @@ new Map();
     const after = (earlier: string, question: string) => factAsked([{ role: 'user', content: 'x' }, { role: 'assistant', content: earlier }, { role: 'user', content: question }], [doc])?.question;
     expect(after('Here:\n```ts\nfunction makeUser(name: string) {}\n```', 'what parameters does makeUser take?')).toMatchObject({ sure: false });
     expect(after('Yes.', 'what parameters does makeUser take?')).toMatchObject({ sure: true });
-    expect(after('Yes.', 'what does it import?')).toBeUndefined();
+    // Only files import, and only one is there.
+    expect(after('Yes.', 'what does it import?')).toMatchObject({ kind: 'imports' });
+    expect(after('As in `src/b.ts`.', 'what does it import?')).toBeUndefined();
+    expect(after('```\nimport a\n```', 'what does it import?')).toBeUndefined();
+    expect(after('Yes.', 'what does it define?')).toBeUndefined();
+    expect(after('Yes.', 'Which classes?')).toBeUndefined();
   });
 });
 
