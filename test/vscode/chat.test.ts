@@ -312,7 +312,7 @@ editorSuite('chat', FILES, (editor) => {
     const window = editor();
     const first = 'Tell me what';
     await window.runCommand('Kvasir: New Conversation');
-    await poll(() => questions().count()).toBe(0);
+    await editor().chatIsEmpty();
     await askToTheEnd('What does `compute` do?');
     await input().fill('half a thou');
     // A browser writes to its disk when it comes to it.
@@ -359,7 +359,7 @@ editorSuite('chat', FILES, (editor) => {
   test('a command that lacks a file says so, and is asked again with the one that is attached by then', async () => {
     await editor().openFile('src/inventory.ts');
     await editor().runCommand('Kvasir: New Conversation');
-    await poll(() => questions().count()).toBe(0);
+    await editor().chatIsEmpty();
     await chat().getByRole('button', { name: 'Remove inventory.ts from the question' }).click();
     await poll(() => chips().count()).toBe(0);
     const answer = await askToTheEnd('/summarize');

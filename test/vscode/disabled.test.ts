@@ -50,8 +50,8 @@ editorSuite('disabled', { 'src/inventory.ts': INVENTORY, 'src/other.ts': INVENTO
       await window.page.waitForTimeout(2_000);
       return cpuMs(window.extensionHost).all - before;
     };
-    // Other extensions live in the same host and may have something to finish.
-    await expect.poll(used, { timeout: PATIENCE }).toBeLessThanOrEqual(40);
+    // Other extensions live in the same host and may have something to finish, for minutes on a slow machine.
+    await expect.poll(used, { timeout: 2.5 * PATIENCE }).toBeLessThanOrEqual(40);
     expect(window.problems).toEqual([]);
   });
 });

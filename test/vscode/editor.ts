@@ -109,8 +109,13 @@ export class Editor {
 
   /** Brings a file of the folder to the front, with the keyboard in it. */
   async openFile(name: string): Promise<void> {
-    await this.#choose('Control+P', this.file(name), `[aria-label^="${path.basename(name)}"]`);
-    await this.page.locator(`.tab.active[data-resource-name="${path.basename(name)}"]`).first().waitFor();
+    const tab = this.page.locator(`.tab.active[data-resource-name="${path.basename(name)}"]`).first();
+    // The list may be drawn anew beneath the click.
+    for (const end = performance.now() + PATIENCE; ; ) {
+      await this.#choose('Control+P', this.file(name), `[aria-label^="${path.basename(name)}"]`);
+      if (await tab.waitFor({ timeout: ATTEMPT_MS }).then(() => true, () => false)) break;
+      if (performance.now() > end) throw new Error(`${name} does not come to the front`);
+    }
     // A view that was opened just before may take the keyboard when its page is there.
     const focused = this.page.locator('.editor-instance .monaco-editor.focused');
     for (let tries = 0; tries < 3; tries++) {
@@ -277,6 +282,13 @@ export class Editor {
     return this.chat.locator('[data-role="assistant"]');
   }
 
+  /** Waits until the conversation that was in the chat view is gone from it. */
+  async chatIsEmpty(): Promise<void> {
+    // A view that is not there yet has no answers either.
+    await this.chat.getByRole('textbox', { name: 'Ask Kvasir' }).waitFor();
+    await this.answers.first().waitFor({ state: 'hidden' });
+  }
+
   /** Asks in the chat view and returns the answer once it has appeared; it may still be streaming. */
   async ask(question: string): Promise<Locator> {
     const input = this.chat.getByRole('textbox', { name: 'Ask Kvasir' });
@@ -297,7 +309,12 @@ export class Editor {
       view.answerObserver = observer;
     });
     await input.fill(question);
-    await input.press('Enter');
+    // What was opened just before may take the keyboard meanwhile, and the key with it.
+    for (const end = performance.now() + PATIENCE; ; ) {
+      await input.press('Enter');
+      if (await answer.waitFor({ timeout: ATTEMPT_MS }).then(() => true, () => false)) return answer;
+      if ((await input.inputValue()) !== question || performance.now() > end) break;
+    }
     await answer.waitFor();
     return answer;
   }

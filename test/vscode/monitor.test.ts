@@ -226,6 +226,8 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     /** Of the prompt's tokens, how many had not to be computed; and how many there are. */
     const ask = async () => {
       await window.runCommand('Kvasir: New Conversation');
+      // The one before may be drawn still: its answers would be counted.
+      await window.chatIsEmpty();
       const answer = await window.ask('What is this file for?');
       await expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
       const [, reused, all] = /([\d,]+) of ([\d,]+) tokens reused/.exec(await answer.locator('[data-part="footer"]').innerText())!;
