@@ -26,8 +26,10 @@ export interface ChatOptions {
 /** Throws `badRequest` for a model that cannot chat or messages its template refuses, `contextTooLong` for a question that does not fit. */
 export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: SamplingParams): PreparedRequest {
   const options = ofTheModel(layout, asked);
-  const prepared = prepareAnswer(layout, options, chatDefaults(layout), sampling, leansOnFiles(options.messages));
-  if (!layout.text.manifest.chat.facts) return prepared;
+  const { facts } = layout.text.manifest.chat;
+  // A large model may know by itself what it is asked, and that the file was not read its notes say.
+  const prepared = prepareAnswer(layout, options, chatDefaults(layout), sampling, facts && leansOnFiles(options.messages));
+  if (!facts) return prepared;
   const given = [
     ...options.docs.map(({ path, language, lf: text }) => ({ path, language, text, startLine: 1 })),
     ...(options.snippets ?? []).map(({ path, text, startLine }) => ({ path: shortPath(path), text: lf(text), ...(startLine === undefined ? {} : { startLine }) })),

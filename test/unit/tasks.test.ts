@@ -334,6 +334,10 @@ describe('an answer', () => {
       expect(unread(small, [file('a')], turn('user', 'Hi!'))).toBeUndefined();
       expect(unread(small, [file('a')], turn('user', 'Explain:\nlet a;'))).toBeUndefined();
       expect(unread(small, [file('a')], turn('user', 'Write one.'), turn('assistant', 'a();\nb();'), question)).toBeUndefined();
+      // One without `chat.facts` is large enough to know things by itself; it is told with the answer.
+      const little = new Layout(general.text, { contextTokens: 130, numParameters: 5e8 });
+      expect(unread(little, [file('a')], question)).toBeUndefined();
+      expect(prepareChat(little, { docs: [file('a')], messages: [question] }).notes).toEqual([expect.stringMatching(/^src\/a\.ts: /)]);
       expect(prepareSummarize(small, file('a'), { start: 0, end: 12 }).unread).toBeUndefined();
     });
   });
