@@ -27,9 +27,10 @@ export function kvquantBytes(x: Float32Array, kvHeads: number, rows: number, wid
     for (const [lo, hi] of codes) heads.push(lo & 255, hi & 255);
     for (const [r, [lo, hi]] of codes.entries()) {
       const perBin = hi > lo ? (255 * perUnitOf(unit)) / (hi - lo) : 0;
+      const offset = Math.fround(0.5 - lo * unit * perBin);
       for (let j = 0; j < width; j++) {
         const isOutlier = outliers.includes(r * width + j);
-        const bin = isOutlier ? 0 : Math.min(255, Math.max(0, Math.floor(head[r * width + j]! * perBin + (0.5 - lo * unit * perBin))));
+        const bin = isOutlier ? 0 : Math.min(255, Math.max(0, Math.floor(Math.fround(Math.fround(head[r * width + j]! * Math.fround(perBin)) + offset))));
         bins.push(bin);
         if (!isOutlier) weights[bin]! += (hi - lo) ** 2;
       }
