@@ -6,6 +6,9 @@ import { WORDS } from './factWords.ts';
 
 export const isOwn = ({ local, owner }: Definition): boolean => !local && owner === undefined;
 
+/** What is a function where the tree has lost the class around it may be a method. */
+const isKnown = ({ kind, broken }: Definition): boolean => kind !== 'function' || !broken;
+
 const IS: Readonly<Record<ListKind, (definition: Definition) => boolean>> = {
   classes: ({ kind }) => kind === 'class',
   functions: ({ kind }) => kind === 'function',
@@ -46,7 +49,7 @@ const placesOf = (some: readonly Definition[], language: QuestionLanguage, name 
 export function listAnswer(asked: readonly ListKind[], facts: Facts, language: QuestionLanguage): string | undefined {
   const lists = inItsWords(asked, facts);
   if (!lists) return undefined;
-  const all = facts.definitions.filter((definition) => lists.some((list) => IS[list](definition)));
+  const all = facts.definitions.filter((definition) => isKnown(definition) && lists.some((list) => IS[list](definition)));
   const ofValues = (list: ListKind): boolean => list === 'variables' || list === 'constants';
   const own = firsts(all.filter(isOwn));
   const inside = firsts(all.filter((definition) => !isOwn(definition) && lists.some((list) => !ofValues(list) && IS[list](definition))));
@@ -64,7 +67,7 @@ export function listAnswer(asked: readonly ListKind[], facts: Facts, language: Q
 
 /** All at the top level, kind by kind. */
 export function definesAnswer(facts: Facts, language: QuestionLanguage): string | undefined {
-  const own = firsts(facts.definitions.filter(isOwn));
+  const own = firsts(facts.definitions.filter((definition) => isKnown(definition) && isOwn(definition)));
   const lists = DEFINED.flatMap(([kind, of]): DefinedList[] => {
     const some = own.filter((definition) => definition.kind === of);
     return some.length ? [{ kind, count: some.length, places: placesOf(some, language) }] : [];
@@ -114,7 +117,7 @@ export function fieldsAnswer(called: readonly Definition[], facts: Facts, langua
   const accessors = new Set(members.filter(({ kind }) => kind === 'accessor').map(({ name }) => name));
   const fields = [
     ...members.filter((each) => each.kind === 'value' || (each.held === true && each.owner !== undefined)),
-    ...facts.fields.filter(({ classAt, name }) => classAt === definition.at && !accessors.has(name)),
+    ...facts.fields.filter(({ classAt, of, name }) => (of === undefined ? classAt === definition.at : of === definition.name) && !accessors.has(name)),
   ].sort((a, b) => a.line - b.line);
   const names = [...new Set(fields.map(({ name }) => name))];
   return names.length > MOST_NAMES ? undefined : WORDS[language].fields(quoted(definition.name), names, definition.line, definition.bases);

@@ -37,6 +37,7 @@ export const ENGLISH_WORDS = {
   importsModule: (module: string, line: number) => `${module} is imported (line ${line}).`,
   notImported: (n: string) => `${n} is not imported.`,
   calledIn: (n: string, places: string) => `${n} is called ${places}.`,
+  calledAfterDot: (n: string, places: string) => `After a dot, where it may be another one, ${n} is called ${places}.`,
   calledAt: (lines: string) => `in the lines ${lines}`,
   notCalled: (n: string) => `${n} is not called in this file.`,
   namedIn: (lines: string, one: boolean) => `Its name stands in the line${one ? '' : 's'} ${lines}.`,

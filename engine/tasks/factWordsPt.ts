@@ -40,6 +40,7 @@ export const PORTUGUESE_WORDS: typeof ENGLISH_WORDS = {
   importsModule: (module: string, line: number) => `${module} é importado (linha ${line}).`,
   notImported: (n: string) => `${n} não é importado.`,
   calledIn: (n: string, places: string) => `${n} é chamado ${places}.`,
+  calledAfterDot: (n: string, places: string) => `Depois de um ponto, onde pode ser outro, ${n} é chamado ${places}.`,
   calledAt: (lines: string) => `nas linhas ${lines}`,
   notCalled: (n: string) => `${n} não é chamado neste arquivo.`,
   namedIn: (lines: string, one: boolean) => `O nome está na${one ? '' : 's'} linha${one ? '' : 's'} ${lines}.`,

@@ -4,6 +4,8 @@ import type { Node } from 'web-tree-sitter';
 export interface Call {
   /** As it is called, without what it belongs to. */
   name: string;
+  /** Something stands before a dot: `JSON.parse` is not the `parse` that a file imports. */
+  member?: true;
   /** What stands right before the dot, where that is a name. */
   on?: string;
   /** Of the name, from 1. */
@@ -22,5 +24,5 @@ export function callAt(node: Node): Call | undefined {
   if (!name || name.isMissing) return undefined;
   const object = called.childForFieldName('object');
   const on = object?.childForFieldName('property') ?? object?.childForFieldName('attribute') ?? object;
-  return { name: name.text, line: name.startPosition.row + 1, ...(on && /identifier$/.test(on.type) ? { on: on.text } : {}) };
+  return { name: name.text, line: name.startPosition.row + 1, member: true, ...(on && /identifier$/.test(on.type) ? { on: on.text } : {}) };
 }

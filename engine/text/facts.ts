@@ -20,7 +20,7 @@ export interface Definition {
   name: string;
   /** The class, interface or object that it is a member of. */
   owner?: string;
-  /** Inside a function: no part of what the file defines for others. */
+  /** Inside a function or a namespace: no part of what the file defines for others. */
   local: boolean;
   /** What the language calls it, of types. */
   word?: 'interface' | 'enum';
@@ -66,7 +66,7 @@ export interface Facts {
   definitions: Definition[];
   exports: Exports;
   calls: Call[];
-  /** Of classes, besides what is defined in them as members. */
+  /** Of classes, besides what is defined in them as members, and of anything else that has a name. */
   fields: Field[];
   /** Of variables and parameters in functions. */
   localNames: Set<string>;

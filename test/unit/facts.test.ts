@@ -211,7 +211,8 @@ describe('what is easily read wrongly', () => {
     ['Where is `three` defined?', '`three` is defined in line 25: `const { one, two: { three = 3 }, ...others } = obj;`.'],
     ['Where is `others` defined?', '`others` is defined in line 25: `const { one, two: { three = 3 }, ...others } = obj;`.'],
     ['Where is `Geo` defined?', '`Geo` is defined in line 22: `export namespace Geo {`.'],
-    ['Which class does `area` belong to?', '`area` belongs to no class: it is a function (line 23).'],
+    ['Where is `area` defined?', '`area` is defined in line 23: `export function area(p: Point) {}`.'],
+    ['Which class does `area` belong to?', undefined],
     ['Which class does `trim` belong to?', '`trim` is a method of `helpers`, which is an object and no class (line 26).'],
     ['Which class does `on` belong to?', undefined],
     ['Where is `hidden` defined?', undefined],
@@ -220,7 +221,7 @@ describe('what is easily read wrongly', () => {
     ['What parameters does `Geo` take?', undefined],
     ['Which methods does `Geo` have?', undefined],
     // Any word may be what something is called.
-    ['Which functions does this file define?', 'This file defines the functions `area` (line 23), `outer` (line 27) and `default` (line 33).'],
+    ['Which functions does this file define?', 'This file defines the functions `outer` (line 27) and `default` (line 33). Inside others it defines `area` (line 23).'],
     ['What types are declared here?', 'This file defines no types at its top level.'],
     ['What does `default` take?', '`default` takes `{ title }` (line 33).'],
     ['Where is the value?', undefined],
@@ -292,6 +293,10 @@ test('what errors may have spoilt is left to the model', async () => {
   expect(await askFact('Que classes este arquivo define?', 'const x = ;\n', 'a.ts')).toBe('Não dá para dizer: o arquivo tem erros de sintaxe.');
   expect(await askFact('Which methods does `Half` have?', broken, 'a.ts')).toBeUndefined();
   expect(await askFact('What parameters does `wrong` take?', broken, 'a.ts')).toBeUndefined();
+  // What reads as a function may be a method.
+  const lost = 'export function good() {}\nclass Half {\n  one(a: string { return a }\n  other() {}\nexport function later() {\nconst z = (;\n';
+  expect(await askFact('what functions are there', lost, 'a.ts')).toBe('This file defines the function `good` (line 1). The file has syntax errors, so there may be more.');
+  expect(await askFact('what does this file define', lost, 'a.ts')).not.toMatch(/one|other/);
   expect(await askFact('What parameters does `right` take?', broken, 'a.ts')).toBe('`right` takes `x` (line 2).');
 });
 
@@ -428,6 +433,12 @@ function typed() {}
     ['where is fs imported?', '`node:fs` is imported (line 1).'],
     ['Where is Own imported from?', '`Own` is not imported. `Own` is defined in line 5: `const Own = 1;`.'],
     ['Where is Gone imported from?', 'There is no `Gone` in `src/a.ts`.'],
+    // Of what a program does.
+    ['where does trust come from?', undefined],
+    ['where does the Own come from?', undefined],
+    ['de onde vem o Own', undefined],
+    ['is something imported', undefined],
+    ['algo é importado?', undefined],
     ['De onde é importado Row?', '`Row` é importado de `./row.ts` (linha 3).'],
     ['de onde vem `Text`?', '`Text` é importado de `./row.ts` (linha 3).'],
     ['What does this file import from react', undefined],
@@ -473,8 +484,17 @@ function each() {}
     ['Why is `used` called?', undefined],
   ])('%s', async (question, expected) => expect(await askFact(question, TEXT, 'src/a.ts')).toBe(expected));
 
+  it('what is defined for itself and called behind a dot may be another', async () => {
+    const text = "import { parse } from './parse';\nfunction add(a) { return parse(a) ?? JSON.parse(a); }\nnew Set().add(1).add(2);\nnamespace N { export function deep() {} }\nN.deep();\nJSON.parse('');\n";
+    expect(await askFact('where is parse called', text, 'a.ts')).toBe("`parse` is called in line 2: `function add(a) { return parse(a) ?? JSON.parse(a); }`. After a dot, where it may be another one, `parse` is called in line 6: `JSON.parse('');`.");
+    expect(await askFact('who calls add', text, 'a.ts')).toBe('After a dot, where it may be another one, `add` is called in line 3: `new Set().add(1).add(2);`.');
+    expect(await askFact('onde é chamada a função deep', text, 'a.ts')).toBe('Depois de um ponto, onde pode ser outro, `deep` é chamado na linha 5: `N.deep();`.');
+  });
+
   it('in Python, and among errors', async () => {
-    expect(await askFact('Where is load called?', 'from a import load\n@load(1)\ndef f():\n    return self.load()\n', 'a.py')).toBe('`load` is called in line 2: `@load(1)`, and in line 4: `return self.load()`.');
+    expect(await askFact('Where is load called?', 'from a import load\n@load(1)\ndef f():\n    return self.load()\n', 'a.py')).toBe('`load` is called in line 2: `@load(1)`. After a dot, where it may be another one, `load` is called in line 4: `return self.load()`.');
+    // Where a class ends early its methods read as calls.
+    expect(await askFact('is last called', 'class Half {\n  one(x) {\n    if (x) {\n  }\n  last() { return 1; }\n}\n', 'a.ts')).toBeUndefined();
     expect(await askFact('Where is `f` called?', 'function f() {}\nconst x = ;\n', 'a.ts')).toBeUndefined();
   });
 });
@@ -508,6 +528,8 @@ class Plain { go() {} }
     ['What fields does this class have?', TEXT, 'a.ts', undefined],
     ['What fields does Pool have?', 'class Pool {\n  constructor(size) {\n    this.size = size;\n    const add = () => { this.all ??= []; };\n  }\n}\n', 'a.js', '`Pool` has the fields `size` and `all` (from line 1).'],
     ['What fields does Pool have?', 'class Pool {\n  constructor(options) {\n    Object.assign(this, options);\n  }\n}\n', 'a.js', undefined],
+    ['what fields does Pool have', 'class Pool {\n  go() { [this.a, { b: this.b }] = pair; }\n}\nPool.limit = 3;\nPool.make = () => 1;\nother.size = 2;\n', 'a.js', '`Pool` has the fields `a`, `b` and `limit` (from line 1).'],
+    ['what fields does Pool have', 'class Pool:\n    @classmethod\n    def make(cls):\n        cls.made, (cls.x, other.y) = 1, (2, 3)\nPool.limit = 3\n', 'a.py', '`Pool` has the fields `made`, `x` and `limit` (from line 1).'],
     ['What attributes does Pool have?', 'class Pool:\n    limit: int = 3\n    def __init__(self, a):\n        self.a, self.b = a, 1\n        a.c = 2\n', 'a.py', '`Pool` has the fields `limit`, `a` and `b` (from line 1).'],
   ])('%s', async (question, text, path, expected) => expect(await askFact(question, text, path)).toBe(expected));
 });
@@ -585,6 +607,8 @@ new Map();
 
   test('in Python a module of the package, and a name with marks in it', async () => {
     expect(await askFact('what does this file import?', 'from . import views\n', 'src/a.py')).toBe('This file imports `.views` (line 1).');
+    expect(await askFact('is os imported', 'import os\n', 'src/a.py')).toBe('Yes: `os` is imported (line 1).');
+    expect(await askFact('este arquivo importa os', 'import os\n', 'src/a.py')).toBe('Sim: `os` é importado (linha 1).');
     expect(await askFact('what parameters does tmpl take?', 'function tmpl({ a = `x` }) {}\n', 'src/a.js')).toBeUndefined();
   });
 
