@@ -45,8 +45,8 @@ function firsts(some: readonly Definition[]): Definition[] {
 
 const placesOf = (some: readonly Definition[], language: QuestionLanguage, name = ({ name }: Definition) => name): string => firstOf(some.map((each) => `${quoted(name(each))} (${WORDS[language].line} ${each.line})`), language);
 
-/** What stands inside a function or a class is named apart: nobody can use it from elsewhere by that name. Of variables such are not read. */
-export function listAnswer(asked: readonly ListKind[], facts: Facts, language: QuestionLanguage): string | undefined {
+/** What stands inside a function or a class is named apart: nobody can use it from elsewhere by that name. Of variables such are not read. @param counted whether it is asked how many there are */
+export function listAnswer(asked: readonly ListKind[], facts: Facts, language: QuestionLanguage, counted = false): string | undefined {
   const lists = inItsWords(asked, facts);
   if (!lists) return undefined;
   const all = facts.definitions.filter((definition) => isKnown(definition) && lists.some((list) => IS[list](definition)));
@@ -58,7 +58,7 @@ export function listAnswer(asked: readonly ListKind[], facts: Facts, language: Q
   const found = each.filter(({ some }) => some.length > 0).map(({ kind, some }): DefinedList => ({ kind, count: some.length, places: placesOf(some, language) }));
   const sentences = [
     ...(found.length > 1 ? [definesAll(found)] : []),
-    ...each.filter(({ some }) => found.length < 2 || some.length === 0).map(({ kind, some }) => defines(kind, some.length, placesOf(some, language))),
+    ...each.filter(({ some }) => found.length < 2 || some.length === 0).map(({ kind, some }) => defines(kind, some.length, placesOf(some, language), counted)),
     ...(inside.length ? [within(placesOf(inside, language))] : []),
     ...(lists.includes('variables') ? [others] : lists.includes('constants') ? [constants, ...(facts.exports.isPython ? [constantsByCustom] : [])] : []),
   ];

@@ -17,6 +17,8 @@ export interface FactQuestion {
   owner?: string;
   /** What `listed` and `exported` ask for. */
   lists?: readonly ListKind[];
+  /** How many there are is asked. */
+  counted?: true;
   /** The parameter that a type or a default value is asked of. */
   parameter?: string;
   /** It was said as one with what it belongs to, which may be something of the language. */
@@ -128,7 +130,7 @@ function questionOf(kind: FactKind, language: QuestionLanguage, found: Partial<R
   if (module !== undefined) return moduleQuestion(kind, language, module, files);
   if (name === undefined && parameter === undefined) {
     const isShort = !said.includes(' ', said.indexOf(' ') + 1);
-    return isOfFile(kind) ? { kind, language, name: '', sure: true, ...(lists === undefined ? {} : { lists: listsIn(lists, language) }), ...(isShort ? { short: true as const } : {}) } : undefined;
+    return isOfFile(kind) ? { kind, language, name: '', sure: true, ...(lists === undefined ? {} : { lists: listsIn(lists, language) }), ...(isShort ? { short: true as const } : {}), ...(/^(?:how many|quant[ao]s)\b/i.test(said) ? { counted: true as const } : {}) } : undefined;
   }
   return namedQuestion(kind, language, found, said, files);
 }

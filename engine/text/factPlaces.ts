@@ -73,6 +73,8 @@ function below(place: Place, type: string, node: Node | null, visited: boolean, 
   const here = { inFunction, functionAt, inBlock: place.inBlock || type === 'statement_block', broken: place.broken || type === 'ERROR', parentType: type, parent: visited ? node : null };
   if (FUNCTIONS.test(type)) return { ...here, local: true, inFunction: true, functionAt: start?.at, thisAt: owner === undefined ? (KEEPS_THIS.test(type) ? place.thisAt : undefined) : ownerAt };
   if (STATEMENTS.test(type)) return { ...here, local, thisAt: place.thisAt, head: place.head ?? start, ...(owner === undefined ? {} : { owner, ownerAt }) };
+  // What a type of a member has, `on: { click: string }` for instance.
+  if (type === 'object_type' && !CLASSES.test(place.parentType)) return { ...here, local, thisAt: place.thisAt };
   // Python's `module` is the file.
   if (type === 'internal_module' || (type === 'module' && place.parentType !== '')) return { ...here, local: true };
   if (!node || !(CLASSES.test(type) || type === 'object')) return { ...here, local, thisAt: place.thisAt, ...(owner === undefined ? {} : { owner, ownerAt }) };

@@ -236,7 +236,7 @@ function kindOf(node: Node, isMember: boolean): DefinitionKind {
   if (CLASSES.test(node.type)) return 'class';
   if (!FUNCTIONS.test(node.type)) return 'value';
   if (!isMember) return 'function';
-  return node.type === 'method_definition' && node.children.some((child) => child?.type === 'get' || child?.type === 'set') ? 'accessor' : 'method';
+  return /^method_(definition|signature)$/.test(node.type) && node.children.some((child) => child?.type === 'get' || child?.type === 'set') ? 'accessor' : 'method';
 }
 
 /** In Python, a method that is read like a variable. */

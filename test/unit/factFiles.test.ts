@@ -125,6 +125,9 @@ function outer() { const inner = async () => {}; const HIDDEN = 1; }
     ['what constants does this file define?', `This file defines the constants \`LIMIT\` (line 1) and \`first\` (line 3). ${NOT_LISTED}`],
     ['Quais constantes este arquivo define?', 'Este arquivo define as constantes `LIMIT` (linha 1) e `first` (linha 3). Funções e classes em constantes e constantes de funções não são listadas.'],
     ['which functions are async?', '`load` (line 7), `Store.flush` (line 8) and `inner` (line 9) are `async`.'],
+    ['how many functions does this file define', 'This file defines 3 functions: `run` (line 1), `load` (line 7) and `outer` (line 9). Inside others it defines `inner` (line 9).'],
+    ['quantas funções tem este arquivo?', 'Este arquivo define 3 funções: `run` (linha 1), `load` (linha 7) e `outer` (linha 9). Dentro de outras definições há `inner` (linha 9).'],
+    ['how many classes are there', CLASSES],
     ['list the async functions', '`load` (line 7), `Store.flush` (line 8) and `inner` (line 9) are `async`.'],
     ['Quais funções são assíncronas?', '`load` (linha 7), `Store.flush` (linha 8) e `inner` (linha 9) são `async`.'],
     // Of one name, or by what a tree does not tell.
