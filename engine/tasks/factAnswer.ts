@@ -93,7 +93,7 @@ function asWritten(question: FactQuestion, { definitions, imports, localNames }:
   // A word may be what a language or a library is called.
   if (question.elsewhere || question.kind === 'exists' || (question.kind === 'is' && !question.sure)) return question;
   const spelled = (said: string, names: readonly string[]): string => {
-    if (said === '' || names.includes(said) || localNames.has(said) || (question.sure && occursIn(text, said))) return said;
+    if (said === '' || names.includes(said) || localNames.has(said) || ((question.sure || /\p{Lu}/u.test(said)) && occursIn(text, said))) return said;
     const [meant, ...others] = new Set(names.filter((name) => name.toLowerCase() === said.toLowerCase()));
     return meant === undefined || others.length > 0 ? said : meant;
   };

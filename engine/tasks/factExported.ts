@@ -65,6 +65,8 @@ function exported({ exports, definitions, broken }: Facts, text: string): { all:
   const own = definitions.filter(isOwn);
   const byName = isPython && listLine === undefined;
   const all = byName ? publicNames(own) : isPython ? named.map((each) => ({ ...each, line: own.find(({ name }) => name === each.name)?.line ?? 0 })) : named;
+  // What a namespace exports is exported in a way.
+  if (all.length === 0 && definitions.some(({ kind }) => kind === 'namespace')) return undefined;
   // Said somewhere, and not read.
   if ((byName && text.includes('__all__')) || (!isPython && all.length === 0 && /\bexports\b/.test(text))) return undefined;
   return { all, rule: byName ? 'names' : (listLine ?? 'statements') };

@@ -445,6 +445,20 @@ function typed() {}
   ])('%s', async (question, expected) => expect(await askFact(question, TEXT, 'src/a.ts')).toBe(expected));
 });
 
+test('what is imported by another name, or a part of a package', async () => {
+  const text = "import { read as load } from './io';\nimport data from './rows.json';\nconst { write: save } = require('fs');\nimport each from 'lodash/each';\n";
+  const all = 'his file imports `./io`, `./rows.json`, `fs` and `lodash/each` (lines 1–4).';
+  for (const [name, expected] of [
+    ['read', 'Yes: `read` is imported from `./io` (line 1).'],
+    ['write', 'Yes: `write` is imported from `fs` (line 3).'],
+    ['rows.json', 'Yes: `./rows.json` is imported (line 2).'],
+    ['json', `T${all}`],
+    ['lodash', `T${all}`],
+    ['react', `No: t${all}`],
+  ] as const) expect(await askFact(`is ${name} imported`, text, 'src/a.ts')).toBe(expected);
+  expect(await askFact('is read imported', 'from io import read as load\n', 'src/a.py')).toBe('Yes: `read` is imported from `io` (line 1).');
+});
+
 describe('where something is called', () => {
   const TEXT = `import { used } from './used';
 function weightedMedian(a) { return a; }
