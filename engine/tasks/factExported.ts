@@ -88,7 +88,7 @@ export function passedAnswer(name: string, facts: Facts, text: string, language:
     });
     return answered(words.yes, words.exports(rule, undefined, items.length, firstOf(items, language)));
   }
-  const line = (definitions.find((each) => each.name === name && each.owner === undefined) ?? imports.find(({ names }) => names.includes(name)))?.line;
+  const line = (definitions.find((each) => each.name === name && isOwn(each)) ?? imports.find(({ names }) => names.includes(name)))?.line;
   // What a namespace exports is exported in a way; a public name is a matter of custom in Python.
   if (line === undefined || rule === 'names' || exports.passedOn.length > 0 || definitions.some(({ kind }) => kind === 'namespace')) return undefined;
   return answered(words.no, words.notExported(quoted(name), rule, line));

@@ -110,8 +110,8 @@ export function methodsAnswer(called: readonly Definition[], facts: Facts, langu
 /** Declared ones, and those that a constructor or a method gives a value. */
 export function fieldsAnswer(called: readonly Definition[], facts: Facts, language: QuestionLanguage): string | undefined {
   const definition = onlyClass(called, facts);
-  // Such calls may give it more.
-  if (!definition || facts.calls.some(({ on, name }) => (on === 'Object' && /^(?:assign|definePropert)/.test(name)) || name === 'setattr')) return undefined;
+  // Values inside a function are not read, and such calls may give it more.
+  if (!definition || definition.local || facts.calls.some(({ on, name }) => (on === 'Object' && /^(?:assign|definePropert)/.test(name)) || name === 'setattr')) return undefined;
   const members = facts.definitions.filter((each) => isMemberOf(each, definition));
   // What a setter takes is no field.
   const accessors = new Set(members.filter(({ kind }) => kind === 'accessor').map(({ name }) => name));

@@ -146,7 +146,8 @@ function definitionsAt(node: Node, place: Place, reading: Reading): Definition[]
   if (!name || name.isMissing || (node.type === 'variable_declarator' && isRequire(node.childForFieldName('value')))) return [];
   if (!PATTERNS.test(name.type)) return [definition(node, name, place, reading)].filter((found) => found !== undefined);
   if (!/^(variable_declarator|assignment)$/.test(node.type) || place.local) return [];
-  return namesIn(name).map((part) => ({ kind: 'value', name: part.text, local: false, ...whereIs(part, reading.lines), broken: isBroken(place, [name]), brokenInside: node.hasError, ...(isConstant(node, part.text, place, reading) ? { constant: true } : {}), doc: docOf(node, place, reading) }));
+  const { owner, ownerAt } = place;
+  return namesIn(name).map((part) => ({ kind: 'value', name: part.text, local: false, ...(owner === undefined ? {} : { owner, ownerAt }), ...whereIs(part, reading.lines), broken: isBroken(place, [name]), brokenInside: node.hasError, ...(isConstant(node, part.text, place, reading) ? { constant: true } : {}), doc: docOf(node, place, reading) }));
 }
 
 const whereIs = (name: Node, lines: readonly string[]) => ({ line: name.startPosition.row + 1, text: (lines[name.startPosition.row] ?? '').trim() });

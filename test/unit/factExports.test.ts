@@ -143,6 +143,7 @@ const App = 1;
     ['is `other` exported?', SCRIPT, 'There is no `other` in `src/a.ts`.'],
     // A member, a variable in a function, a word, or not to be told.
     ['is fill exported?', SCRIPT, undefined],
+    ['is id exported?', 'export type Row = { id: string };\n', undefined],
     ['is inner exported?', SCRIPT, undefined],
     ['is Basket.fill exported?', SCRIPT, undefined],
     ['is data exported?', SCRIPT, undefined],
