@@ -17,7 +17,7 @@ export const PYTHON_CALLS = ['call'];
 
 /** Undefined for what is called without a name. */
 export function callAt(node: Node): Call | undefined {
-  const called = node.childForFieldName('function') ?? node.childForFieldName('constructor');
+  const called = bare(node.childForFieldName('function') ?? node.childForFieldName('constructor'));
   if (!called || called.isMissing) return undefined;
   if (called.type === 'identifier') return { name: called.text, line: called.startPosition.row + 1 };
   const name = called.childForFieldName('property') ?? called.childForFieldName('attribute');
@@ -25,4 +25,9 @@ export function callAt(node: Node): Call | undefined {
   const object = called.childForFieldName('object');
   const on = object?.childForFieldName('property') ?? object?.childForFieldName('attribute') ?? object;
   return { name: name.text, line: name.startPosition.row + 1, member: true, ...(on && /identifier$/.test(on.type) ? { on: on.text } : {}) };
+}
+
+/** `load!(…)`; and the tree has `await load<Row>(…)` as a call of `await load`. */
+function bare(called: Node | null): Node | null {
+  return called && /^(await_expression|non_null_expression|parenthesized_expression|instantiation_expression)$/.test(called.type) ? bare(called.firstNamedChild) : called;
 }

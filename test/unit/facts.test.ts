@@ -505,6 +505,12 @@ function each() {}
     expect(await askFact('onde é chamada a função deep', text, 'a.ts')).toBe('Depois de um ponto, onde pode ser outro, `deep` é chamado na linha 5: `N.deep();`.');
   });
 
+  it('with types, awaited, in brackets', async () => {
+    const text = 'function load() {}\nawait load<Row>(1);\nload!(2);\n(load)(3);\nload?.(4);\nnew load<Row>(5);\n(await load)(6);\nload`x`;\n(load as any)(7);\n';
+    expect(await askFact('where is load called', text, 'a.ts')).toBe('`load` is called in the lines 2, 3, 4, 5, 6, 7 and 8.');
+    expect(await askFact('where is load called', 'function load() {}\nasync function f() { return (await load<Row>(1)).id; }\n', 'a.ts')).toMatch(/called in line 2/);
+  });
+
   it('in Python, and among errors', async () => {
     expect(await askFact('Where is load called?', 'from a import load\n@load(1)\ndef f():\n    return self.load()\n', 'a.py')).toBe('`load` is called in line 2: `@load(1)`. After a dot, where it may be another one, `load` is called in line 4: `return self.load()`.');
     // Where a class ends early its methods read as calls.
