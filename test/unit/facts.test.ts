@@ -633,6 +633,13 @@ new Map();
     expect(await askFact('what is the return type of size?', 'function size(path) {}\n', 'src/a.js')).toBe('`size` is declared without a return type (line 1).');
   });
 
+  test('in Python a line may go on', async () => {
+    expect(await askFact('params of show', 'def show(a, \\\n         b=1):\n    pass\n', 'a.py')).toBe('`show` takes `a` and `b` (line 1).');
+    expect(await askFact('what does f return', 'def f():\n    return \\\n        1\n', 'a.py')).toBe('`f` returns `1` (line 3).');
+    expect(await askFact('what does Box extend', 'class Box(Base, \\\n    Other): pass\n', 'a.py')).toBe('`Box` extends `Base` and `Other` (line 1).');
+    expect(await askFact('what does it export', '__all__ = ["a", \\\n    "b"]\n', 'a.py')).toBe('By `__all__` (line 1), this file exports `a` and `b`.');
+  });
+
   test('in Python a module of the package, and a name with marks in it', async () => {
     expect(await askFact('what does this file import?', 'from . import views\n', 'src/a.py')).toBe('This file imports `.views` (line 1).');
     expect(await askFact('is os imported', 'import os\n', 'src/a.py')).toBe('Yes: `os` is imported (line 1).');
