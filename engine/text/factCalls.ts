@@ -29,5 +29,7 @@ export function callAt(node: Node): Call | undefined {
 
 /** `load!(…)`; and the tree has `await load<Row>(…)` as a call of `await load`. */
 function bare(called: Node | null): Node | null {
-  return called && /^(await_expression|non_null_expression|parenthesized_expression|instantiation_expression)$/.test(called.type) ? bare(called.firstNamedChild) : called;
+  let inside = called;
+  while (inside && /^(await_expression|non_null_expression|parenthesized_expression|instantiation_expression)$/.test(inside.type)) inside = inside.firstNamedChild;
+  return inside;
 }
