@@ -23,7 +23,7 @@ export function factAnswer(asked: FactQuestion, facts: Facts, text: string, path
   if (kind === 'imports') return importsAnswer(facts, path, language);
   if (kind === 'imported') return importedAnswer(asked, facts, path);
   if (kind === 'defines') return definesAnswer(facts, language);
-  if (kind === 'listed') return listAnswer(lists, facts, language);
+  if (kind === 'listed') return listAnswer(lists, facts, language, asked.counted);
   if (kind === 'async') return asyncAnswer(facts, language);
   if (isExport(kind)) return exportsAnswer(kind, lists, facts, text, path, language);
   return nameAnswer(asWritten(asked, facts, text), facts, text, path);
@@ -35,8 +35,8 @@ function nameAnswer(question: FactQuestion, facts: Facts, text: string, path: st
   const name = CONSTRUCTOR.test(question.name) && !occursIn(text, question.name) ? (['constructor', '__init__'].find((each) => occursIn(text, each)) ?? question.name) : question.name;
   const absent = [owner, name, question.parameter].find((each) => each !== undefined && each !== '' && !occursIn(text, each));
   if (absent !== undefined) {
-    // What comes before a dot may be something of the language, and what that has is known to many.
-    if (question.dotted && (absent === owner || (kind !== 'where' && kind !== 'exists' && !facts.definitions.some((definition) => definition.name === owner)))) return undefined;
+    // What comes before a dot may be something of the language, or hold such, and what that has is known to many.
+    if (question.dotted && (absent === owner || (kind !== 'where' && kind !== 'exists' && !hasMembers(owner, facts)))) return undefined;
     // A word without marks may be none of a program; one that is said to be a class may be written with a capital.
     return question.sure || (question.ofKind !== undefined && writtenLike(absent, facts)) ? missing(absent, facts, path, language) : undefined;
   }
@@ -93,7 +93,7 @@ function asWritten(question: FactQuestion, { definitions, imports, localNames }:
   // A word may be what a language or a library is called.
   if (question.elsewhere || question.kind === 'exists' || (question.kind === 'is' && !question.sure)) return question;
   const spelled = (said: string, names: readonly string[]): string => {
-    if (said === '' || names.includes(said) || localNames.has(said) || (question.sure && occursIn(text, said))) return said;
+    if (said === '' || names.includes(said) || localNames.has(said) || ((question.sure || /\p{Lu}/u.test(said)) && occursIn(text, said))) return said;
     const [meant, ...others] = new Set(names.filter((name) => name.toLowerCase() === said.toLowerCase()));
     return meant === undefined || others.length > 0 ? said : meant;
   };
@@ -118,6 +118,8 @@ function ownerOf({ owner, ownerAt, name, kind, local, line }: Definition, { defi
   if (owner !== undefined) return WORDS[language].owner(quoted(name), kind === 'method', quoted(owner), isClass, line);
   return kind === 'function' && !local ? WORDS[language].noOwner(quoted(name), line) : undefined;
 }
+
+const hasMembers = (name: string | undefined, { definitions }: Facts): boolean => definitions.some((each) => (each.name === name && (each.kind === 'class' || each.kind === 'type')) || each.owner === name);
 
 const writtenLike = (name: string, { definitions }: Facts): Definition | undefined => definitions.find((definition) => definition.name.toLowerCase() === name.toLowerCase());
 

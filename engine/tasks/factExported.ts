@@ -65,6 +65,8 @@ function exported({ exports, definitions, broken }: Facts, text: string): { all:
   const own = definitions.filter(isOwn);
   const byName = isPython && listLine === undefined;
   const all = byName ? publicNames(own) : isPython ? named.map((each) => ({ ...each, line: own.find(({ name }) => name === each.name)?.line ?? 0 })) : named;
+  // What a namespace exports is exported in a way.
+  if (all.length === 0 && definitions.some(({ kind }) => kind === 'namespace')) return undefined;
   // Said somewhere, and not read.
   if ((byName && text.includes('__all__')) || (!isPython && all.length === 0 && /\bexports\b/.test(text))) return undefined;
   return { all, rule: byName ? 'names' : (listLine ?? 'statements') };
@@ -86,7 +88,7 @@ export function passedAnswer(name: string, facts: Facts, text: string, language:
     });
     return answered(words.yes, words.exports(rule, undefined, items.length, firstOf(items, language)));
   }
-  const line = (definitions.find((each) => each.name === name && each.owner === undefined) ?? imports.find(({ names }) => names.includes(name)))?.line;
+  const line = (definitions.find((each) => each.name === name && isOwn(each)) ?? imports.find(({ names }) => names.includes(name)))?.line;
   // What a namespace exports is exported in a way; a public name is a matter of custom in Python.
   if (line === undefined || rule === 'names' || exports.passedOn.length > 0 || definitions.some(({ kind }) => kind === 'namespace')) return undefined;
   return answered(words.no, words.notExported(quoted(name), rule, line));

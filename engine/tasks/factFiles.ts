@@ -12,6 +12,7 @@ import { factAnswer } from './factAnswer.ts';
 import { isExport, isOfFile } from './factKinds.ts';
 import { type AskedFact, type FactQuestion, factAsked } from './factQuestion.ts';
 import { type Nothing, quoted } from './factPhrases.ts';
+import { occursIn } from './factWhere.ts';
 import { WORDS } from './factWords.ts';
 import type { KnownAnswer } from './preparedRequest.ts';
 
@@ -67,7 +68,10 @@ function answerOfFiles(question: FactQuestion, documents: readonly SourceDocumen
   const [document, ...others] = documents;
   if (!document) return undefined;
   if (others.length === 0) return answerOf(question, document, factsOf(document));
-  const defining = isOfFile(question.kind) ? [] : definingFiles(question, documents, factsOf);
+  const { kind, name } = question;
+  // What one defines, others import and call.
+  const naming = documents.filter(({ lf }) => occursIn(lf, name));
+  const defining = isOfFile(kind) ? [] : kind === 'called' || kind === 'source' ? naming : definingFiles(question, documents, factsOf);
   const answers = (defining.length > 0 ? defining : documents).map((each) => [each.path, answerOf(question, each, factsOf(each))] as const);
   if (answers.some(([, answer]) => answer === undefined)) return undefined;
   return answers.map(([path, answer = '']) => withPath(quoted(path), answer)).join('\n\n');

@@ -25,18 +25,21 @@ export function importsAnswer(facts: Facts, path: string, language: QuestionLang
 export function importedAnswer({ name, sure, language }: FactQuestion, facts: Facts, path: string): string | undefined {
   const words = WORDS[language];
   const modules = facts.imports.filter(({ module }) => isCalled(module, name));
-  const names = facts.imports.filter((each) => each.names.includes(name));
+  const names = facts.imports.filter((each) => each.names.includes(name) || each.renamed?.includes(name));
   const found = names.length === 0 || modules.some(({ module }) => module === name) ? modules.map(({ module, line }) => words.importsModule(quoted(module), line)) : names.map(({ module, line }) => words.imported(quoted(name), quoted(module), line));
   if (found.length > 0) return `${words.yes}: ${[...new Set(found)].join(' ')}`;
   const all = importsAnswer(facts, path, language);
-  if (all === undefined || facts.broken || facts.reexports.some(({ module }) => isCalled(module, name))) return all;
+  // `lodash/debounce` is of lodash.
+  const isNear = ({ module }: Import): boolean => module.toLowerCase().includes(name.toLowerCase());
+  if (all === undefined || facts.broken || facts.imports.some(isNear) || facts.reexports.some(isNear)) return all;
   return sure || !/\p{Lu}|ly$/u.test(name) ? answered(words.no, all) : all;
 }
 
 /** Modules are called by their whole path or by what it ends with. */
 function isCalled(module: string, name: string): boolean {
   const [path, said] = [module, name].map((each) => each.toLowerCase().replace(/^node:/, '').replace(/\.[cm]?[jt]sx?$/, '')) as [string, string];
-  return path === said || (!said.includes('/') && path.split(/[/.]/).at(-1) === said);
+  const file = path.split('/').at(-1) as string;
+  return path === said || file === said || (path === file && file.split('.').at(-1) === said);
 }
 
 /** Where a name comes from. @param called what the file defines by that name */

@@ -6,6 +6,9 @@ import { WORDS } from './factWords.ts';
 
 export const isOwn = ({ local, owner }: Definition): boolean => !local && owner === undefined;
 
+/** What is a function where the tree has lost the class around it may be a method. */
+const isKnown = ({ kind, broken }: Definition): boolean => kind !== 'function' || !broken;
+
 const IS: Readonly<Record<ListKind, (definition: Definition) => boolean>> = {
   classes: ({ kind }) => kind === 'class',
   functions: ({ kind }) => kind === 'function',
@@ -42,11 +45,11 @@ function firsts(some: readonly Definition[]): Definition[] {
 
 const placesOf = (some: readonly Definition[], language: QuestionLanguage, name = ({ name }: Definition) => name): string => firstOf(some.map((each) => `${quoted(name(each))} (${WORDS[language].line} ${each.line})`), language);
 
-/** What stands inside a function or a class is named apart: nobody can use it from elsewhere by that name. Of variables such are not read. */
-export function listAnswer(asked: readonly ListKind[], facts: Facts, language: QuestionLanguage): string | undefined {
+/** What stands inside a function or a class is named apart: nobody can use it from elsewhere by that name. Of variables such are not read. @param counted whether it is asked how many there are */
+export function listAnswer(asked: readonly ListKind[], facts: Facts, language: QuestionLanguage, counted = false): string | undefined {
   const lists = inItsWords(asked, facts);
   if (!lists) return undefined;
-  const all = facts.definitions.filter((definition) => lists.some((list) => IS[list](definition)));
+  const all = facts.definitions.filter((definition) => isKnown(definition) && lists.some((list) => IS[list](definition)));
   const ofValues = (list: ListKind): boolean => list === 'variables' || list === 'constants';
   const own = firsts(all.filter(isOwn));
   const inside = firsts(all.filter((definition) => !isOwn(definition) && lists.some((list) => !ofValues(list) && IS[list](definition))));
@@ -55,7 +58,7 @@ export function listAnswer(asked: readonly ListKind[], facts: Facts, language: Q
   const found = each.filter(({ some }) => some.length > 0).map(({ kind, some }): DefinedList => ({ kind, count: some.length, places: placesOf(some, language) }));
   const sentences = [
     ...(found.length > 1 ? [definesAll(found)] : []),
-    ...each.filter(({ some }) => found.length < 2 || some.length === 0).map(({ kind, some }) => defines(kind, some.length, placesOf(some, language))),
+    ...each.filter(({ some }) => found.length < 2 || some.length === 0).map(({ kind, some }) => defines(kind, some.length, placesOf(some, language), counted)),
     ...(inside.length ? [within(placesOf(inside, language))] : []),
     ...(lists.includes('variables') ? [others] : lists.includes('constants') ? [constants, ...(facts.exports.isPython ? [constantsByCustom] : [])] : []),
   ];
@@ -64,7 +67,7 @@ export function listAnswer(asked: readonly ListKind[], facts: Facts, language: Q
 
 /** All at the top level, kind by kind. */
 export function definesAnswer(facts: Facts, language: QuestionLanguage): string | undefined {
-  const own = firsts(facts.definitions.filter(isOwn));
+  const own = firsts(facts.definitions.filter((definition) => isKnown(definition) && isOwn(definition)));
   const lists = DEFINED.flatMap(([kind, of]): DefinedList[] => {
     const some = own.filter((definition) => definition.kind === of);
     return some.length ? [{ kind, count: some.length, places: placesOf(some, language) }] : [];
@@ -107,14 +110,14 @@ export function methodsAnswer(called: readonly Definition[], facts: Facts, langu
 /** Declared ones, and those that a constructor or a method gives a value. */
 export function fieldsAnswer(called: readonly Definition[], facts: Facts, language: QuestionLanguage): string | undefined {
   const definition = onlyClass(called, facts);
-  // Such calls may give it more.
-  if (!definition || facts.calls.some(({ on, name }) => (on === 'Object' && /^(?:assign|definePropert)/.test(name)) || name === 'setattr')) return undefined;
+  // Values inside a function are not read, and such calls may give it more.
+  if (!definition || definition.local || facts.calls.some(({ on, name }) => (on === 'Object' && /^(?:assign|definePropert)/.test(name)) || name === 'setattr')) return undefined;
   const members = facts.definitions.filter((each) => isMemberOf(each, definition));
   // What a setter takes is no field.
   const accessors = new Set(members.filter(({ kind }) => kind === 'accessor').map(({ name }) => name));
   const fields = [
     ...members.filter((each) => each.kind === 'value' || (each.held === true && each.owner !== undefined)),
-    ...facts.fields.filter(({ classAt, name }) => classAt === definition.at && !accessors.has(name)),
+    ...facts.fields.filter(({ classAt, of, name }) => (of === undefined ? classAt === definition.at : of === definition.name) && !accessors.has(name)),
   ].sort((a, b) => a.line - b.line);
   const names = [...new Set(fields.map(({ name }) => name))];
   return names.length > MOST_NAMES ? undefined : WORDS[language].fields(quoted(definition.name), names, definition.line, definition.bases);

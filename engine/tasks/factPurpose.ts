@@ -12,7 +12,9 @@ const LONGEST_PARAGRAPH = 600;
 
 /** @param called all definitions of that name. Undefined where no comment says it. */
 export function purposeAnswer(called: readonly Definition[], name: string, text: string, language: QuestionLanguage): string | undefined {
-  const said = called.flatMap(({ doc, owner, line }) => {
+  const said = called.flatMap(({ doc, owner, line, kind }) => {
+    // What begins a file is about the file, rather than about a value right below it.
+    if (doc?.from === 0 && kind === 'value') return [];
     const paragraph = doc && firstParagraph(text.slice(doc.from, doc.to), doc);
     return doc && paragraph !== undefined ? [`${WORDS[language].says(qualified(called, name, owner), doc.docstring === true, line)}\n\n> ${paragraph}`] : [];
   });

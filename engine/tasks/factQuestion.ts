@@ -17,6 +17,8 @@ export interface FactQuestion {
   owner?: string;
   /** What `listed` and `exported` ask for. */
   lists?: readonly ListKind[];
+  /** How many there are is asked. */
+  counted?: true;
   /** The parameter that a type or a default value is asked of. */
   parameter?: string;
   /** It was said as one with what it belongs to, which may be something of the language. */
@@ -105,7 +107,7 @@ function bare(message: string, language: QuestionLanguage, files: readonly strin
 }
 
 /** What no question means when it says it without marks. */
-const WORDS = /^(?:it|its|this|that|these|those|the|a|an|there|he|she|they|you|your|my|we|i|me|us|what|which|file|files|code|function|method|class|module|everything|anything|each|all|every|called|named|main part|ele|ela|isso|isto|este|esta|esse|essa|o|os|as|um|uma|aqui|arquivo|código|função|método|classe|tudo|cada|todos|todas|que|qual|é|está|são|chamad[oa])$/iu;
+const WORDS = /^(?:it|its|this|that|these|those|the|a|an|there|he|she|they|you|your|my|we|i|me|us|what|which|file|files|code|function|method|class|module|everything|anything|something|nothing|each|all|every|called|named|main part|ele|ela|isso|isto|este|esta|esse|essa|o|os|as|um|uma|aqui|arquivo|código|função|método|classe|tudo|nada|algo|cada|todos|todas|que|qual|é|está|são|chamad[oa])$/iu;
 
 /** Nobody writes these of anything but a program. */
 const MARKED = /^[`'"]|[_$#.*\d]|\(\)$|\p{Ll}\p{Lu}/u;
@@ -125,18 +127,19 @@ const isCapitalised = (name: string, said: string): boolean => /^\p{Lu}[\p{L}\d]
 
 function questionOf(kind: FactKind, language: QuestionLanguage, found: Partial<Record<string, string>>, said: string, files: readonly string[]): FactQuestion | undefined {
   const { name, parameter, module, lists } = found;
-  if (module !== undefined) return moduleQuestion(kind, language, module);
+  if (module !== undefined) return moduleQuestion(kind, language, module, files);
   if (name === undefined && parameter === undefined) {
     const isShort = !said.includes(' ', said.indexOf(' ') + 1);
-    return isOfFile(kind) ? { kind, language, name: '', sure: true, ...(lists === undefined ? {} : { lists: listsIn(lists, language) }), ...(isShort ? { short: true as const } : {}) } : undefined;
+    return isOfFile(kind) ? { kind, language, name: '', sure: true, ...(lists === undefined ? {} : { lists: listsIn(lists, language) }), ...(isShort ? { short: true as const } : {}), ...(/^(?:how many|quant[ao]s)\b/i.test(said) ? { counted: true as const } : {}) } : undefined;
   }
   return namedQuestion(kind, language, found, said, files);
 }
 
-/** A module, by any part of its path, or what is imported from one. */
-function moduleQuestion(kind: FactKind, language: QuestionLanguage, module: string): FactQuestion | undefined {
+/** A module, by any part of its path, or what is imported from one; not one of the files that are asked, which take from each other then. */
+function moduleQuestion(kind: FactKind, language: QuestionLanguage, module: string, files: readonly string[]): FactQuestion | undefined {
   const name = unmarked(module);
-  return WORDS.test(name) || NOUNS.test(name) ? undefined : { kind, language, name, sure: MARKED.test(module) || /[/@:]/.test(module) };
+  // Python's `os` is a word in Portuguese, of no module.
+  return (WORDS.test(name) && name !== 'os') || NOUNS.test(name) || files.includes(name) ? undefined : { kind, language, name, sure: MARKED.test(module) || /[/@:]/.test(module) };
 }
 
 /** Without the marks that say that it is a name. */
@@ -149,7 +152,7 @@ function namedQuestion(kind: FactKind, language: QuestionLanguage, { name, nameK
   if (CALLED.test(nameKind)) marked[0] = true;
   // "Where is the error?", "does this file have tests?": any word, though something may be called so.
   const isKind = nameKind !== '' && !ARTICLE.test(nameKind);
-  if (!marked[0] && !isKind && ((kind === 'exists' && !DEFINED.test(said)) || (/^(?:does|is|where)$/.test(kind) && nameKind !== '' && !CONSTRUCTOR.test(name ?? '')))) return undefined;
+  if (!marked[0] && !isKind && ((kind === 'exists' && !DEFINED.test(said)) || (/^(?:does|is|where|source)$/.test(kind) && nameKind !== '' && !CONSTRUCTOR.test(name ?? '')))) return undefined;
   const parts = [name, owner, parameter].filter((part) => part !== undefined);
   if (parts.some((part) => WORDS.test(part)) || (/^(?:does|is|returned|exists|default|passed|called|source)$/.test(kind) && parts.some((part) => NOUNS.test(part) && !(kind === 'does' && CONSTRUCTOR.test(part))))) return undefined;
   // Of what is no parameter.
@@ -159,8 +162,8 @@ function namedQuestion(kind: FactKind, language: QuestionLanguage, { name, nameK
   // Also what a language, a library or a product is called has capitals inside and digits.
   if ((kind === 'does' || kind === 'is' || (kind === 'exists' && !DEFINED.test(said))) && !isKind && name !== undefined && !/^[`'"]|\(\)$/.test(name)) marked[0] = false;
   if (kind === 'exists' && name !== undefined && isCapitalised(name, said) && (NAMED_KIND.test(nameKind) || DEFINED.test(said))) marked[0] = true;
-  // What returns something, or is imported, is no word.
-  if ((kind === 'returned' || kind === 'source') && owner === undefined) marked[0] = true;
+  // What returns something is no word, unless it is "the server", and neither is what is imported.
+  if (((kind === 'returned' && !ARTICLE.test(nameKind)) || (kind === 'source' && /import/i.test(said))) && owner === undefined) marked[0] = true;
   const path = about === undefined || COMPUTED.test(about) ? [about ?? ''] : about.split(/(?<=[^#.])[.#](?=[^.])/);
   const within = of ?? path.slice(0, -1).at(-1);
   return {

@@ -41,7 +41,8 @@ export function foundAnswer(question: FactQuestion, called: readonly Definition[
 /** Variables and parameters are listed nowhere: that there are some of this name is said, unless one of them was asked for. */
 function alsoLocal(question: FactQuestion, called: readonly Definition[], from: readonly Import[], name: string): string | undefined {
   if (/variable|constant|parameter|argument|variável|constante|parâmetro|parametro|argumento/.test(question.ofKind ?? '')) return undefined;
-  return `${found(question, called, from, name)} ${WORDS[question.language].alsoLocal}`;
+  const where = found(question, called, from, name);
+  return `${where}${where.includes('\n') ? '\n\n' : ' '}${WORDS[question.language].alsoLocal}`;
 }
 
 /** Where it is; to whether there is one, yes or no besides, if the kind that was said settles it. */

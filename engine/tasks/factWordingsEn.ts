@@ -41,7 +41,7 @@ export const ENGLISH: readonly Wording[] = [
   // Members are more than methods: what is assigned in a constructor, for one.
   ['methods', '(?:what|which|how many)(?: are)?(?: all)?(?: the)? (?:methods?|member functions)(?: does| do| are there| are defined| has)? ?(?:IN )?KN(?: have| has| define| defines| contain| offer)?'],
   ['fields', '(?:what|which|how many)(?: are)?(?: all)?(?: the)? (?:fields|properties|attributes)(?: does| do| are there| are defined| are declared| has)? ?(?:IN )?KN(?: have| has| define| declare| contain)?'],
-  ['parameters', '(?:what|which|how many)(?: are)?(?: the)? PARAMS (?:does|do|can|must|should) KNO (?:take|accept|have|expect|receive|need|require|get)s?'],
+  ['parameters', '(?:what|which|how many)(?: are)?(?: the)? PARAMS (?:does|do|can|must) KNO (?:take|accept|have|expect|receive|need|require|get)s?'],
   ['parameters', '(?:(?:what|which)(?: are)?(?: all)? )?(?:the )?(?:names of the )?PARAMS IN KNO'],
   ['signature', '(?:what is )?(?:the )?(?:full |type )?signature IN KNO'],
   ['parameters', 'what does KNO (?:take|accept|expect|receive)(?: as (?:an )?PARAMS| as inputs?)?'],

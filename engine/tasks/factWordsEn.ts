@@ -13,9 +13,9 @@ export const ENGLISH_WORDS = {
   yes: 'Yes',
   no: 'No',
   alsoLocal: 'Variables or parameters inside functions are called so, too.',
-  defines: (kind: ListKind, n: number, places: string) => {
+  defines: (kind: ListKind, n: number, places: string, counted: boolean) => {
     const [one, many] = KINDS[kind];
-    if (n > MOST_NAMES) return `This file defines ${n} ${many}: ${places}.`;
+    if (n > (counted ? 1 : MOST_NAMES)) return `This file defines ${n} ${many}: ${places}.`;
     return n === 0 ? `This file defines no ${many} at its top level.` : `This file defines the ${n === 1 ? one : many} ${places}.`;
   },
   definesAll: (lists: readonly DefinedList[]) => (lists.length === 0 ? 'This file defines nothing at its top level.' : `This file defines ${lists.map(({ kind, count, places }) => `the ${KINDS[kind][count === 1 ? 0 : 1]} ${places}`).join('; ')}.`),
@@ -37,6 +37,7 @@ export const ENGLISH_WORDS = {
   importsModule: (module: string, line: number) => `${module} is imported (line ${line}).`,
   notImported: (n: string) => `${n} is not imported.`,
   calledIn: (n: string, places: string) => `${n} is called ${places}.`,
+  calledAfterDot: (n: string, places: string) => `After a dot, where it may be another one, ${n} is called ${places}.`,
   calledAt: (lines: string) => `in the lines ${lines}`,
   notCalled: (n: string) => `${n} is not called in this file.`,
   namedIn: (lines: string, one: boolean) => `Its name stands in the line${one ? '' : 's'} ${lines}.`,

@@ -16,9 +16,9 @@ export const PORTUGUESE_WORDS: typeof ENGLISH_WORDS = {
   yes: 'Sim',
   no: 'Não',
   alsoLocal: 'Variáveis ou parâmetros dentro de funções também se chamam assim.',
-  defines: (kind: ListKind, n: number, places: string) => {
+  defines: (kind: ListKind, n: number, places: string, counted: boolean) => {
     const [, one, many] = KINDS[kind];
-    if (n > MOST_NAMES) return `Este arquivo define ${n} ${MANY(kind)}: ${places}.`;
+    if (n > (counted ? 1 : MOST_NAMES)) return `Este arquivo define ${n} ${MANY(kind)}: ${places}.`;
     return n === 0 ? `Este arquivo não define ${MANY(kind)} no nível do arquivo.` : `Este arquivo define ${n === 1 ? one : many} ${places}.`;
   },
   definesAll: (lists: readonly DefinedList[]) => (lists.length === 0 ? 'Este arquivo não define nada no nível do arquivo.' : `Este arquivo define ${lists.map(({ kind, count, places }) => `${KINDS[kind][count === 1 ? 1 : 2]} ${places}`).join('; ')}.`),
@@ -40,6 +40,7 @@ export const PORTUGUESE_WORDS: typeof ENGLISH_WORDS = {
   importsModule: (module: string, line: number) => `${module} é importado (linha ${line}).`,
   notImported: (n: string) => `${n} não é importado.`,
   calledIn: (n: string, places: string) => `${n} é chamado ${places}.`,
+  calledAfterDot: (n: string, places: string) => `Depois de um ponto, onde pode ser outro, ${n} é chamado ${places}.`,
   calledAt: (lines: string) => `nas linhas ${lines}`,
   notCalled: (n: string) => `${n} não é chamado neste arquivo.`,
   namedIn: (lines: string, one: boolean) => `O nome está na${one ? '' : 's'} linha${one ? '' : 's'} ${lines}.`,

@@ -3,7 +3,7 @@
  * what `__all__` lists. What is exported in other ways, at run time for instance, makes the list unclear. Pure.
  */
 import type { Node } from 'web-tree-sitter';
-import { namesIn, PATTERNS, present, stringText } from './factNodes.ts';
+import { NO_CODE, namesIn, PATTERNS, present, stringText } from './factNodes.ts';
 import { FUNCTIONS, type Place } from './factPlaces.ts';
 
 export interface Exported {
@@ -146,7 +146,7 @@ export class ExportStatements {
     this.found.listLine ??= node.startPosition.row + 1;
     const [first, ...others] = node.type === 'call' ? present(node.childForFieldName('arguments')?.namedChildren) : present([node.childForFieldName('right')]);
     const method = node.type === 'call' ? node.childForFieldName('function')?.childForFieldName('attribute')?.text : 'extend';
-    const items = method === 'append' && first ? [first] : method === 'extend' && /^(list|tuple)$/.test(first?.type ?? '') ? present(first?.namedChildren).filter(({ type }) => type !== 'comment') : [undefined];
+    const items = method === 'append' && first ? [first] : method === 'extend' && /^(list|tuple)$/.test(first?.type ?? '') ? present(first?.namedChildren).filter(({ type }) => !NO_CODE.test(type)) : [undefined];
     for (const item of others.length > 0 ? [undefined] : items) {
       const name = stringText(item);
       if (name === undefined) this.found.unclear = true;

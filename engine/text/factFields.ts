@@ -1,12 +1,14 @@
 /** What a class has besides its declared members: parameters of a constructor that are fields, and what its methods assign to `this` or `self`. Pure. */
 import type { Node } from 'web-tree-sitter';
-import { present } from './factNodes.ts';
-import type { Place } from './factPlaces.ts';
+import { PATTERNS, present } from './factNodes.ts';
+import { FUNCTIONS, type Place } from './factPlaces.ts';
 
 export interface Field {
   name: string;
   /** Where the class begins in the text. */
-  classAt: number;
+  classAt?: number;
+  /** What it is given to by name, which may be a class: `Basket.limit = 3`. */
+  of?: string;
   /** From 1. */
   line: number;
 }
@@ -21,15 +23,22 @@ export function parameterFields(method: Node, { ownerAt }: Place): Field[] {
   });
 }
 
-/** Of `this.path = path`, in a method or in what keeps its `this`. */
+/** Of `this.path = path`, in a method or in what keeps its `this`, and of `Basket.limit = 3` anywhere. */
 export function assignedField(assignment: Node, { thisAt }: Place): Field[] {
   const left = assignment.childForFieldName('left');
-  if (thisAt === undefined || !left) return [];
-  const targets = /^(pattern_list|tuple_pattern)$/.test(left.type) ? present(left.namedChildren) : [left];
-  return targets.flatMap((target) => {
+  if (!left) return [];
+  return targetsIn(left).flatMap((target) => {
     const object = target.childForFieldName('object');
     const name = target.childForFieldName('property') ?? target.childForFieldName('attribute');
-    const isOwn = object?.type === 'this' || (object?.type === 'identifier' && target.type === 'attribute' && object.text === 'self');
-    return isOwn && name ? [{ name: name.text, classAt: thisAt, line: name.startPosition.row + 1 }] : [];
+    const isOwn = object?.type === 'this' || (object?.type === 'identifier' && target.type === 'attribute' && /^(?:self|cls)$/.test(object.text));
+    // What holds a function there is a method.
+    const found = isOwn && thisAt !== undefined ? { classAt: thisAt } : object?.type === 'identifier' && !FUNCTIONS.test(assignment.childForFieldName('right')?.type ?? '') ? { of: object.text } : undefined;
+    return found && name ? [{ ...found, name: name.text, line: name.startPosition.row + 1 }] : [];
   });
+}
+
+/** `[this.a, this.b] = pair` has two. */
+function targetsIn(left: Node): Node[] {
+  if (left.type === 'pair_pattern') return present([left.childForFieldName('value')]).flatMap(targetsIn);
+  return PATTERNS.test(left.type) ? present(left.namedChildren).flatMap(targetsIn) : [left];
 }

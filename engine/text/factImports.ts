@@ -8,6 +8,8 @@ export interface Import {
   line: number;
   /** As they are called here. */
   names: string[];
+  /** As they are called there, of those that have another name here. */
+  renamed?: string[];
   /** On the file's own level. */
   top: boolean;
 }
@@ -22,7 +24,8 @@ export function scriptImport(node: Node, { parentType }: Place): Import[] {
     ...specifiers.map((part) => (part.childForFieldName('alias') ?? part.childForFieldName('name'))?.text ?? ''),
     ...present(node.descendantsOfType(['identifier'])).filter(({ id }) => !taken.has(id)).map(({ text }) => text),
   ];
-  return [{ module: source.text.slice(1, -1), line: node.startPosition.row + 1, names, top: parentType === 'program' }];
+  const renamed = specifiers.flatMap((part) => (part.childForFieldName('alias') ? [part.childForFieldName('name')?.text ?? ''] : []));
+  return [{ module: source.text.slice(1, -1), line: node.startPosition.row + 1, names, renamed, top: parentType === 'program' }];
 }
 
 /** `require('…')` and `import('…')`. */
@@ -31,7 +34,8 @@ export function required(node: Node, { parent, local, inBlock }: Place): Import[
   if (!argument) return [];
   const name = parent?.type === 'variable_declarator' ? parent.childForFieldName('name') : undefined;
   const names = name ? present(name.descendantsOfType(['identifier', 'shorthand_property_identifier_pattern'])).map(({ text }) => text) : [];
-  return [{ module: argument.text.slice(1, -1), line: node.startPosition.row + 1, names, top: !local && !inBlock }];
+  const renamed = name ? present(name.descendantsOfType(['property_identifier'])).map(({ text }) => text) : [];
+  return [{ module: argument.text.slice(1, -1), line: node.startPosition.row + 1, names, renamed, top: !local && !inBlock }];
 }
 
 function moduleOf(call: Node): Node | undefined {
@@ -52,5 +56,5 @@ export function pythonImports(node: Node, { parentType }: Place): Import[] {
   if (module === undefined) return [];
   // `from . import views` is about a module of the package.
   if (/^\.+$/.test(module) && parts.length > 0) return parts.map((part) => ({ module: `${module}${(part.childForFieldName('name') ?? part).text}`, line, names: [nameIn(part)], top }));
-  return [{ module, line, names: parts.map(nameIn), top }];
+  return [{ module, line, names: parts.map(nameIn), renamed: parts.filter(({ type }) => type === 'aliased_import').map((part) => part.childForFieldName('name')?.text ?? ''), top }];
 }

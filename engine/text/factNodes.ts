@@ -10,10 +10,13 @@ export const oneLine = (text: string): string => text.replace(/\s+/g, ' ');
 /** Without the colon that an annotation begins with. */
 export const typeText = (node: Node | null): string | undefined => (node ? oneLine(node.text.replace(/^:\s*/, '')) : undefined);
 
+/** What may stand between any two nodes; in Python the end of a line that goes on is one. */
+export const NO_CODE = /^(comment|line_continuation)$/;
+
 /** The first that is no comment; one by one, as a body may have thousands. */
 export function firstCode(node: Node | null): Node | null {
   let child = node?.namedChild(0) ?? null;
-  for (let i = 1; child?.type === 'comment'; i++) child = node?.namedChild(i) ?? null;
+  for (let i = 1; child && NO_CODE.test(child.type); i++) child = node?.namedChild(i) ?? null;
   return child;
 }
 

@@ -11,7 +11,7 @@ export interface Place {
   /** The class, interface or object that it is a member of, and where that begins in the text; what a prototype has begins elsewhere than its class. */
   owner?: string;
   ownerAt?: number | undefined;
-  /** Inside a function, or of something without a name. */
+  /** Inside a function or a namespace, or of something without a name. */
   local: boolean;
   inFunction: boolean;
   inBlock: boolean;
@@ -73,6 +73,10 @@ function below(place: Place, type: string, node: Node | null, visited: boolean, 
   const here = { inFunction, functionAt, inBlock: place.inBlock || type === 'statement_block', broken: place.broken || type === 'ERROR', parentType: type, parent: visited ? node : null };
   if (FUNCTIONS.test(type)) return { ...here, local: true, inFunction: true, functionAt: start?.at, thisAt: owner === undefined ? (KEEPS_THIS.test(type) ? place.thisAt : undefined) : ownerAt };
   if (STATEMENTS.test(type)) return { ...here, local, thisAt: place.thisAt, head: place.head ?? start, ...(owner === undefined ? {} : { owner, ownerAt }) };
+  // What a type of a member has, `on: { click: string }` for instance.
+  if (type === 'object_type' && !CLASSES.test(place.parentType)) return { ...here, local, thisAt: place.thisAt };
+  // Python's `module` is the file.
+  if (type === 'internal_module' || (type === 'module' && place.parentType !== '')) return { ...here, local: true };
   if (!node || !(CLASSES.test(type) || type === 'object')) return { ...here, local, thisAt: place.thisAt, ...(owner === undefined ? {} : { owner, ownerAt }) };
   const { parent } = place;
   const named = (node.childForFieldName('name') ?? parent?.childForFieldName('name') ?? parent?.childForFieldName('left') ?? parent?.childForFieldName('key'))?.text;

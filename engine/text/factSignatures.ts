@@ -1,6 +1,6 @@
 /** What stands before the body of a function or a class: its parameters, what it extends. Pure. */
 import type { Node } from 'web-tree-sitter';
-import { oneLine, present, typeText } from './factNodes.ts';
+import { NO_CODE, oneLine, present, typeText } from './factNodes.ts';
 
 export interface Parameter {
   /** With the dots or stars of one that takes the rest; a pattern as it stands for one that is taken apart. */
@@ -14,7 +14,7 @@ export const headOf = (node: Node, about: Node) => ({ from: node.startIndex, to:
 
 export function parametersOf(node: Node, isMember: boolean): Parameter[] {
   const one = node.childForFieldName('parameter');
-  const parameters = one ? [one] : present(node.childForFieldName('parameters')?.namedChildren).filter(({ type }) => !/separator|comment/.test(type));
+  const parameters = one ? [one] : present(node.childForFieldName('parameters')?.namedChildren).filter(({ type }) => !/separator/.test(type) && !NO_CODE.test(type));
   return parameters.flatMap((child, i): Parameter[] => {
     const pattern = child.childForFieldName('pattern') ?? child.childForFieldName('name') ?? child.childForFieldName('left') ?? (child.type === 'typed_parameter' ? child.firstNamedChild : child);
     const name = oneLine((pattern ?? child).text);
@@ -26,7 +26,7 @@ export function parametersOf(node: Node, isMember: boolean): Parameter[] {
 
 export function heritageOf(node: Node): { bases: string[]; interfaces: string[]; broken: boolean } {
   const python = node.childForFieldName('superclasses');
-  if (python) return { bases: present(python.namedChildren).filter(({ type }) => type !== 'keyword_argument' && type !== 'comment').map(({ text }) => oneLine(text)), interfaces: [], broken: python.hasError };
+  if (python) return { bases: present(python.namedChildren).filter(({ type }) => type !== 'keyword_argument' && !NO_CODE.test(type)).map(({ text }) => oneLine(text)), interfaces: [], broken: python.hasError };
   const clauses = present(node.namedChildren).flatMap((child) => (child.type === 'class_heritage' ? present(child.namedChildren) : child.type === 'extends_type_clause' ? [child] : []));
   const bases = clauses.filter(({ type }) => type !== 'implements_clause' && type !== 'comment').flatMap((clause) => {
     if (clause.type === 'extends_clause') return [clause.childForFieldName('value') ?? clause];

@@ -20,7 +20,7 @@ export interface Definition {
   name: string;
   /** The class, interface or object that it is a member of. */
   owner?: string;
-  /** Inside a function: no part of what the file defines for others. */
+  /** Inside a function or a namespace: no part of what the file defines for others. */
   local: boolean;
   /** What the language calls it, of types. */
   word?: 'interface' | 'enum';
@@ -66,7 +66,7 @@ export interface Facts {
   definitions: Definition[];
   exports: Exports;
   calls: Call[];
-  /** Of classes, besides what is defined in them as members. */
+  /** Of classes, besides what is defined in them as members, and of anything else that has a name. */
   fields: Field[];
   /** Of variables and parameters in functions. */
   localNames: Set<string>;
@@ -146,7 +146,8 @@ function definitionsAt(node: Node, place: Place, reading: Reading): Definition[]
   if (!name || name.isMissing || (node.type === 'variable_declarator' && isRequire(node.childForFieldName('value')))) return [];
   if (!PATTERNS.test(name.type)) return [definition(node, name, place, reading)].filter((found) => found !== undefined);
   if (!/^(variable_declarator|assignment)$/.test(node.type) || place.local) return [];
-  return namesIn(name).map((part) => ({ kind: 'value', name: part.text, local: false, ...whereIs(part, reading.lines), broken: isBroken(place, [name]), brokenInside: node.hasError, ...(isConstant(node, part.text, place, reading) ? { constant: true } : {}), doc: docOf(node, place, reading) }));
+  const { owner, ownerAt } = place;
+  return namesIn(name).map((part) => ({ kind: 'value', name: part.text, local: false, ...(owner === undefined ? {} : { owner, ownerAt }), ...whereIs(part, reading.lines), broken: isBroken(place, [name]), brokenInside: node.hasError, ...(isConstant(node, part.text, place, reading) ? { constant: true } : {}), doc: docOf(node, place, reading) }));
 }
 
 const whereIs = (name: Node, lines: readonly string[]) => ({ line: name.startPosition.row + 1, text: (lines[name.startPosition.row] ?? '').trim() });
@@ -236,7 +237,7 @@ function kindOf(node: Node, isMember: boolean): DefinitionKind {
   if (CLASSES.test(node.type)) return 'class';
   if (!FUNCTIONS.test(node.type)) return 'value';
   if (!isMember) return 'function';
-  return node.type === 'method_definition' && node.children.some((child) => child?.type === 'get' || child?.type === 'set') ? 'accessor' : 'method';
+  return /^method_(definition|signature)$/.test(node.type) && node.children.some((child) => child?.type === 'get' || child?.type === 'set') ? 'accessor' : 'method';
 }
 
 /** In Python, a method that is read like a variable. */

@@ -1,5 +1,5 @@
 /** What a file exports, as its statements, its assignments or, in Python, its names say it. */
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, test } from 'vitest';
 import { factQuestion } from '../../engine/tasks/factQuestion.ts';
 import { askFact, loadGrammars } from './askFact.ts';
 
@@ -110,6 +110,14 @@ def _hidden(): pass
   ])('%s', async (question, text, expected) => expect(await askFact(question, text, 'src/a.py')).toBe(expected));
 });
 
+test('what differs in its case alone is another name where both are there', async () => {
+  expect(await askFact('is Foo exported', "export { default as Foo } from './b';\nfunction foo() {}\n", 'a.ts')).toBe('Yes: this file exports `Foo` from `./b` (line 1).');
+});
+
+test('what is in a module that a file declares is exported from that one', async () => {
+  expect(await askFact('what does this file export', "declare module 'lib' {\n  export function go(): void;\n}\n", 'a.d.ts')).toBeUndefined();
+});
+
 describe('one name', () => {
   const SCRIPT = `import { read } from './read';
 import type { Row } from './row';
@@ -135,6 +143,7 @@ const App = 1;
     ['is `other` exported?', SCRIPT, 'There is no `other` in `src/a.ts`.'],
     // A member, a variable in a function, a word, or not to be told.
     ['is fill exported?', SCRIPT, undefined],
+    ['is id exported?', 'export type Row = { id: string };\n', undefined],
     ['is inner exported?', SCRIPT, undefined],
     ['is Basket.fill exported?', SCRIPT, undefined],
     ['is data exported?', SCRIPT, undefined],

@@ -125,6 +125,9 @@ function outer() { const inner = async () => {}; const HIDDEN = 1; }
     ['what constants does this file define?', `This file defines the constants \`LIMIT\` (line 1) and \`first\` (line 3). ${NOT_LISTED}`],
     ['Quais constantes este arquivo define?', 'Este arquivo define as constantes `LIMIT` (linha 1) e `first` (linha 3). Funções e classes em constantes e constantes de funções não são listadas.'],
     ['which functions are async?', '`load` (line 7), `Store.flush` (line 8) and `inner` (line 9) are `async`.'],
+    ['how many functions does this file define', 'This file defines 3 functions: `run` (line 1), `load` (line 7) and `outer` (line 9). Inside others it defines `inner` (line 9).'],
+    ['quantas funções tem este arquivo?', 'Este arquivo define 3 funções: `run` (linha 1), `load` (linha 7) e `outer` (linha 9). Dentro de outras definições há `inner` (linha 9).'],
+    ['how many classes are there', CLASSES],
     ['list the async functions', '`load` (line 7), `Store.flush` (line 8) and `inner` (line 9) are `async`.'],
     ['Quais funções são assíncronas?', '`load` (linha 7), `Store.flush` (linha 8) e `inner` (linha 9) são `async`.'],
     // Of one name, or by what a tree does not tell.
@@ -177,6 +180,8 @@ test('where something is, in as few words', async () => {
   expect(await askFact('what is the value of testing?', SOURCE, 'src/a.ts')).toBeUndefined();
   expect(await askFact('where is everybody', SOURCE, 'src/a.ts')).toBeUndefined();
   expect(await askFact('where is the total?', SOURCE, 'src/a.ts')).toBeUndefined();
+  // Below a list, not at the end of its last item.
+  expect(await askFact('where is go', 'class A { go() {} }\nclass B { go() {} }\nclass C { go() {} }\nfunction f(go) {}\n', 'a.ts')).toMatch(/`class C { go\(\) {} }`\n\nVariables/);
 });
 
 describe('a name in another case', () => {
@@ -235,6 +240,14 @@ describe('of several files', () => {
     ['how many lines do these files have?', { 'a.ts': 'a();\n', 'b.md': '# b\n\nb' }, '`a.ts` has 1 line.\n\n`b.md` has 3 lines.'],
     ['quantas linhas há em cada arquivo?', { 'a.ts': 'a();\n', 'b.md': '# b\n\nb' }, '`a.ts` tem 1 linha.\n\n`b.md` tem 3 linhas.'],
   ] as const)('%s', async (question, files, expected) => expect(await askFiles(question, files)).toBe(expected));
+
+  it('what one defines others import and call', async () => {
+    const files = { 'src/a.ts': 'export function add() {}\n', 'src/b.ts': "import { add } from './a';\nadd();\n", 'src/c.ts': 'f();\n' };
+    expect(await askFiles('where is add called', files)).toBe('`src/a.ts`: `add` is not called in this file.\n\n`src/b.ts`: `add` is called in line 2: `add();`.');
+    expect(await askFiles('where is add imported', files)).toBe('`src/a.ts`: `add` is not imported. `add` is defined in line 1: `export function add() {}`.\n\n`src/b.ts`: `add` is imported from `./a` (line 1).');
+    expect(await askFiles('where is `gone` called', files)).toMatch(/^There is no `gone` in `src\/a\.ts`\.\n\n/);
+    expect(await askFiles('does b.ts import a.ts', files)).toBeUndefined();
+  });
 
   it('what none of them has, and what one of them leaves open', async () => {
     const files = { 'src/a.ts': SOURCE, 'lib/b.js': 'class Queue {}\n' };

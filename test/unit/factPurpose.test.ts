@@ -142,6 +142,11 @@ function bare() {}
     ['O que faz o construtor?', 'O comentário de `Store.constructor` (linha 8) diz:\n\n> Opens the file.'],
   ])('%s', async (question, expected) => expect(await askFact(question, TEXT, 'src/a.ts')).toBe(expected));
 
+  it('what begins a file is about the file rather than a value', async () => {
+    expect(await askFact('what is VERSION', '/** All messages between two. */\nexport const VERSION = 3;\n', 'a.ts')).toBe('`VERSION` is defined in line 2: `export const VERSION = 3;`.');
+    expect(await askFact('what does add do', '/** Adds two numbers. */\nexport function add(a, b) {}\n', 'a.ts')).toMatch(/> Adds two numbers\.$/);
+  });
+
   it('in Python a constructor has another name', async () => {
     expect(await askFact('What does the constructor do?', "class A:\n    def __init__(self):\n        '''Opens it.'''\n", 'a.py')).toBe('The docstring of `__init__` (line 2) says:\n\n> Opens it.');
     expect(await askFact('What does the constructor do?', 'f()\n', 'a.py')).toBeUndefined();

@@ -82,6 +82,9 @@ describe('TypeScript', () => {
     // A class, a constructor, nothing to read, what is imported.
     ['what does Basket return?', undefined],
     ['what does the constructor return?', undefined],
+    // Something that the program is about.
+    ['what does the server return', undefined],
+    ['what does server return', 'There is no `server` in `src/basket.ts`.'],
     ['what does load return?', undefined],
     ['what does read return?', undefined],
     ['what does `gone` return?', 'There is no `gone` in `src/basket.ts`.'],

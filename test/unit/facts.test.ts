@@ -211,7 +211,8 @@ describe('what is easily read wrongly', () => {
     ['Where is `three` defined?', '`three` is defined in line 25: `const { one, two: { three = 3 }, ...others } = obj;`.'],
     ['Where is `others` defined?', '`others` is defined in line 25: `const { one, two: { three = 3 }, ...others } = obj;`.'],
     ['Where is `Geo` defined?', '`Geo` is defined in line 22: `export namespace Geo {`.'],
-    ['Which class does `area` belong to?', '`area` belongs to no class: it is a function (line 23).'],
+    ['Where is `area` defined?', '`area` is defined in line 23: `export function area(p: Point) {}`.'],
+    ['Which class does `area` belong to?', undefined],
     ['Which class does `trim` belong to?', '`trim` is a method of `helpers`, which is an object and no class (line 26).'],
     ['Which class does `on` belong to?', undefined],
     ['Where is `hidden` defined?', undefined],
@@ -220,7 +221,7 @@ describe('what is easily read wrongly', () => {
     ['What parameters does `Geo` take?', undefined],
     ['Which methods does `Geo` have?', undefined],
     // Any word may be what something is called.
-    ['Which functions does this file define?', 'This file defines the functions `area` (line 23), `outer` (line 27) and `default` (line 33).'],
+    ['Which functions does this file define?', 'This file defines the functions `outer` (line 27) and `default` (line 33). Inside others it defines `area` (line 23).'],
     ['What types are declared here?', 'This file defines no types at its top level.'],
     ['What does `default` take?', '`default` takes `{ title }` (line 33).'],
     ['Where is the value?', undefined],
@@ -292,6 +293,10 @@ test('what errors may have spoilt is left to the model', async () => {
   expect(await askFact('Que classes este arquivo define?', 'const x = ;\n', 'a.ts')).toBe('Não dá para dizer: o arquivo tem erros de sintaxe.');
   expect(await askFact('Which methods does `Half` have?', broken, 'a.ts')).toBeUndefined();
   expect(await askFact('What parameters does `wrong` take?', broken, 'a.ts')).toBeUndefined();
+  // What reads as a function may be a method.
+  const lost = 'export function good() {}\nclass Half {\n  one(a: string { return a }\n  other() {}\nexport function later() {\nconst z = (;\n';
+  expect(await askFact('what functions are there', lost, 'a.ts')).toBe('This file defines the function `good` (line 1). The file has syntax errors, so there may be more.');
+  expect(await askFact('what does this file define', lost, 'a.ts')).not.toMatch(/one|other/);
   expect(await askFact('What parameters does `right` take?', broken, 'a.ts')).toBe('`right` takes `x` (line 2).');
 });
 
@@ -383,7 +388,7 @@ describe('variables', () => {
   it.each([
     ['list the variables', SCRIPT, 'a.js', 'This file defines the variables `count` (line 2), `right` (line 2) and `add` (line 3). What is imported, and variables of functions and loops, are not listed.'],
     ['Which variables does this file define?', 'class A {\n  b = 1;\n}\n', 'a.ts', 'This file defines no variables at its top level. What is imported, and variables of functions and loops, are not listed.'],
-    ['how many variables are there in this file?', 'LIMIT: int = 3\ntwice = lambda n: n * 2\nclass A:\n    b = 1\n', 'a.py', 'This file defines the variables `LIMIT` (line 1) and `twice` (line 2). What is imported, and variables of functions and loops, are not listed.'],
+    ['how many variables are there in this file?', 'LIMIT: int = 3\ntwice = lambda n: n * 2\nclass A:\n    b = 1\n', 'a.py', 'This file defines 2 variables: `LIMIT` (line 1) and `twice` (line 2). What is imported, and variables of functions and loops, are not listed.'],
     ['what variables are there?', 'type Pair = { left: string; swap(): void };\nlet a: { b: number };\n', 'a.ts', 'This file defines the variable `a` (line 2). What is imported, and variables of functions and loops, are not listed.'],
     ['Quais variáveis este arquivo define?', 'let a = 1;\n', 'a.ts', 'Este arquivo define a variável `a` (linha 1). O que é importado e variáveis de funções e laços não são listados.'],
     ['liste as variáveis', 'f();\n', 'a.ts', 'Este arquivo não define variáveis no nível do arquivo. O que é importado e variáveis de funções e laços não são listados.'],
@@ -428,10 +433,30 @@ function typed() {}
     ['where is fs imported?', '`node:fs` is imported (line 1).'],
     ['Where is Own imported from?', '`Own` is not imported. `Own` is defined in line 5: `const Own = 1;`.'],
     ['Where is Gone imported from?', 'There is no `Gone` in `src/a.ts`.'],
+    // Of what a program does.
+    ['where does trust come from?', undefined],
+    ['where does the Own come from?', undefined],
+    ['de onde vem o Own', undefined],
+    ['is something imported', undefined],
+    ['algo é importado?', undefined],
     ['De onde é importado Row?', '`Row` é importado de `./row.ts` (linha 3).'],
     ['de onde vem `Text`?', '`Text` é importado de `./row.ts` (linha 3).'],
     ['What does this file import from react', undefined],
   ])('%s', async (question, expected) => expect(await askFact(question, TEXT, 'src/a.ts')).toBe(expected));
+});
+
+test('what is imported by another name, or a part of a package', async () => {
+  const text = "import { read as load } from './io';\nimport data from './rows.json';\nconst { write: save } = require('fs');\nimport each from 'lodash/each';\n";
+  const all = 'his file imports `./io`, `./rows.json`, `fs` and `lodash/each` (lines 1–4).';
+  for (const [name, expected] of [
+    ['read', 'Yes: `read` is imported from `./io` (line 1).'],
+    ['write', 'Yes: `write` is imported from `fs` (line 3).'],
+    ['rows.json', 'Yes: `./rows.json` is imported (line 2).'],
+    ['json', `T${all}`],
+    ['lodash', `T${all}`],
+    ['react', `No: t${all}`],
+  ] as const) expect(await askFact(`is ${name} imported`, text, 'src/a.ts')).toBe(expected);
+  expect(await askFact('is read imported', 'from io import read as load\n', 'src/a.py')).toBe('Yes: `read` is imported from `io` (line 1).');
 });
 
 describe('where something is called', () => {
@@ -473,8 +498,23 @@ function each() {}
     ['Why is `used` called?', undefined],
   ])('%s', async (question, expected) => expect(await askFact(question, TEXT, 'src/a.ts')).toBe(expected));
 
+  it('what is defined for itself and called behind a dot may be another', async () => {
+    const text = "import { parse } from './parse';\nfunction add(a) { return parse(a) ?? JSON.parse(a); }\nnew Set().add(1).add(2);\nnamespace N { export function deep() {} }\nN.deep();\nJSON.parse('');\n";
+    expect(await askFact('where is parse called', text, 'a.ts')).toBe("`parse` is called in line 2: `function add(a) { return parse(a) ?? JSON.parse(a); }`. After a dot, where it may be another one, `parse` is called in line 6: `JSON.parse('');`.");
+    expect(await askFact('who calls add', text, 'a.ts')).toBe('After a dot, where it may be another one, `add` is called in line 3: `new Set().add(1).add(2);`.');
+    expect(await askFact('onde é chamada a função deep', text, 'a.ts')).toBe('Depois de um ponto, onde pode ser outro, `deep` é chamado na linha 5: `N.deep();`.');
+  });
+
+  it('with types, awaited, in brackets', async () => {
+    const text = 'function load() {}\nawait load<Row>(1);\nload!(2);\n(load)(3);\nload?.(4);\nnew load<Row>(5);\n(await load)(6);\nload`x`;\n(load as any)(7);\n';
+    expect(await askFact('where is load called', text, 'a.ts')).toBe('`load` is called in the lines 2, 3, 4, 5, 6, 7 and 8.');
+    expect(await askFact('where is load called', 'function load() {}\nasync function f() { return (await load<Row>(1)).id; }\n', 'a.ts')).toMatch(/called in line 2/);
+  });
+
   it('in Python, and among errors', async () => {
-    expect(await askFact('Where is load called?', 'from a import load\n@load(1)\ndef f():\n    return self.load()\n', 'a.py')).toBe('`load` is called in line 2: `@load(1)`, and in line 4: `return self.load()`.');
+    expect(await askFact('Where is load called?', 'from a import load\n@load(1)\ndef f():\n    return self.load()\n', 'a.py')).toBe('`load` is called in line 2: `@load(1)`. After a dot, where it may be another one, `load` is called in line 4: `return self.load()`.');
+    // Where a class ends early its methods read as calls.
+    expect(await askFact('is last called', 'class Half {\n  one(x) {\n    if (x) {\n  }\n  last() { return 1; }\n}\n', 'a.ts')).toBeUndefined();
     expect(await askFact('Where is `f` called?', 'function f() {}\nconst x = ;\n', 'a.ts')).toBeUndefined();
   });
 });
@@ -504,10 +544,18 @@ class Plain { go() {} }
     ['Quais são as propriedades de Row?', TEXT, 'a.ts', '`Row` tem os campos `id` e `line` (a partir da linha 1).'],
     ['Quantos métodos tem Row?', TEXT, 'a.ts', '`Row` tem o método `read` (a partir da linha 1).'],
     ['What fields does Pair have?', TEXT, 'a.ts', undefined],
+    ['what fields does Inner have', 'function f() {\n  class Inner { a = 1; }\n}\n', 'a.ts', undefined],
+    ['what fields does Pool have', 'class Pool:\n    a, b = 1, 2\n', 'a.py', '`Pool` has the fields `a` and `b` (from line 1).'],
+    ['what variables are there', 'class Pool:\n    a, b = 1, 2\n', 'a.py', 'This file defines no variables at its top level. What is imported, and variables of functions and loops, are not listed.'],
+    ['what fields does Deep have', 'interface Deep { on: { click: string }; get size(): number }\n', 'a.ts', '`Deep` has the field `on` (from line 1).'],
+    ['what methods does Deep have', 'interface Deep { on: { click(): string }; go(): void; get size(): number }\n', 'a.ts', '`Deep` has the method `go` and the accessor `size` (from line 1).'],
+    ['what fields does Deep have', 'class Deep { on: { click: string }[] = []; }\n', 'a.ts', '`Deep` has the field `on` (from line 1).'],
     ['What fields does `Gone` have?', TEXT, 'a.ts', 'There is no `Gone` in `a.ts`.'],
     ['What fields does this class have?', TEXT, 'a.ts', undefined],
     ['What fields does Pool have?', 'class Pool {\n  constructor(size) {\n    this.size = size;\n    const add = () => { this.all ??= []; };\n  }\n}\n', 'a.js', '`Pool` has the fields `size` and `all` (from line 1).'],
     ['What fields does Pool have?', 'class Pool {\n  constructor(options) {\n    Object.assign(this, options);\n  }\n}\n', 'a.js', undefined],
+    ['what fields does Pool have', 'class Pool {\n  go() { [this.a, { b: this.b }] = pair; }\n}\nPool.limit = 3;\nPool.make = () => 1;\nother.size = 2;\n', 'a.js', '`Pool` has the fields `a`, `b` and `limit` (from line 1).'],
+    ['what fields does Pool have', 'class Pool:\n    @classmethod\n    def make(cls):\n        cls.made, (cls.x, other.y) = 1, (2, 3)\nPool.limit = 3\n', 'a.py', '`Pool` has the fields `made`, `x` and `limit` (from line 1).'],
     ['What attributes does Pool have?', 'class Pool:\n    limit: int = 3\n    def __init__(self, a):\n        self.a, self.b = a, 1\n        a.c = 2\n', 'a.py', '`Pool` has the fields `limit`, `a` and `b` (from line 1).'],
   ])('%s', async (question, text, path, expected) => expect(await askFact(question, text, path)).toBe(expected));
 });
@@ -564,6 +612,8 @@ new Map();
     ['what parameters does Map.groupBy take', undefined],
     ['where is Map.groupBy', 'There is no `groupBy` in `src/a.ts`.'],
     ['what parameters does Store.parse take', 'There is no `parse` in `src/a.ts`.'],
+    ['what does typed.bind return', undefined],
+    ['what parameters should Retry have', undefined],
     ['what is the return type of typed', undefined],
     ['where is the variable timeout', undefined],
     ['where is timeout defined', '`timeout` is defined in line 6: `interface Opt { timeout?: number; run: () => void }`. Variables or parameters inside functions are called so, too.'],
@@ -583,8 +633,17 @@ new Map();
     expect(await askFact('what is the return type of size?', 'function size(path) {}\n', 'src/a.js')).toBe('`size` is declared without a return type (line 1).');
   });
 
+  test('in Python a line may go on', async () => {
+    expect(await askFact('params of show', 'def show(a, \\\n         b=1):\n    pass\n', 'a.py')).toBe('`show` takes `a` and `b` (line 1).');
+    expect(await askFact('what does f return', 'def f():\n    return \\\n        1\n', 'a.py')).toBe('`f` returns `1` (line 3).');
+    expect(await askFact('what does Box extend', 'class Box(Base, \\\n    Other): pass\n', 'a.py')).toBe('`Box` extends `Base` and `Other` (line 1).');
+    expect(await askFact('what does it export', '__all__ = ["a", \\\n    "b"]\n', 'a.py')).toBe('By `__all__` (line 1), this file exports `a` and `b`.');
+  });
+
   test('in Python a module of the package, and a name with marks in it', async () => {
     expect(await askFact('what does this file import?', 'from . import views\n', 'src/a.py')).toBe('This file imports `.views` (line 1).');
+    expect(await askFact('is os imported', 'import os\n', 'src/a.py')).toBe('Yes: `os` is imported (line 1).');
+    expect(await askFact('este arquivo importa os', 'import os\n', 'src/a.py')).toBe('Sim: `os` é importado (linha 1).');
     expect(await askFact('what parameters does tmpl take?', 'function tmpl({ a = `x` }) {}\n', 'src/a.js')).toBeUndefined();
   });
 
