@@ -1,9 +1,9 @@
 /** What of a setting of the cache's codec a model bears: each codec is measured with it once, and those that lose too much are left out. */
-import { codecNamed } from './cache/codecs/registry.ts';
 import { codecNames, type Compression, compressionOf } from './cache/compression.ts';
 import { KVZIP } from './cache/keptRows.ts';
 import { codecQuality } from './model/codecQuality.ts';
 import type { ImportedModel } from './model/importModel.ts';
+import { codecFor } from './model/codecFor.ts';
 import { pruneQuality } from './model/pruneQuality.ts';
 import type { RopeTable } from './model/rope.ts';
 import type { OnnxRunner } from './model/runner.ts';
@@ -36,7 +36,8 @@ interface Measuring {
 
 /** @param setting as LoadOptions.compress. An int8 window. */
 export async function modelCompression(setting: string, { imported, runner, rope, encode, turn, contextTokens, onProgress, log }: Measuring): Promise<ModelCompression> {
-  const codecs = codecNames(setting).map((name) => codecNamed(name, runner.window.shape, rope));
+  const codecs = [];
+  for (const name of codecNames(setting)) codecs.push(await codecFor(name, { model: imported, runner, rope, encode, contextTokens }));
   if (setting === KVZIP) {
     const pruned = await pruneQuality(imported, runner, encode, codecs[0]!, turn, contextTokens, onProgress);
     const isGood = isUsed(KVZIP, pruned?.files, log);

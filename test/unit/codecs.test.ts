@@ -118,6 +118,8 @@ test.each<[CodecName, number, number]>([
   ['nvfp4-hadamard', 4.5 + 16 / 2048, 0.12],
   ['int4-kivi', 4.5 + 32 / 2048, 0.12],
   ['kvquant3', 3 + (8 * (2 * 8 + 4 * (8 + 20 * 3) + 2 * 2 * (64 + 32))) / 8192, 0.2],
+  // The last of two layers has 4 bits, the first 3.
+  ['turboquant', 3.5 + (8 * (8 + 64 + 32)) / 2048, 0.2],
 ])('%s: %f bits per value', (name, bits, mostError) => {
   const one = codec(name);
   const values = 2 * SHAPE.numLayers * SHAPE.kvHeads * SHAPE.headSize;
@@ -126,6 +128,25 @@ test.each<[CodecName, number, number]>([
   const { keys, values: error } = relativeError(SHAPE, rows, one.decode(one.encode(rows, { startIndex: 64 })).rows);
   expect(keys).toBeLessThanOrEqual(mostError);
   expect(error).toBeLessThanOrEqual(mostError);
+});
+
+test('turboquant: a fifth of the layers has 4 bits, another 3, the neediest first; the size is the same whichever they are', () => {
+  const shape = { numLayers: 10, kvHeads: 1, headSize: 64 };
+  const rows = randomRows(shape, 128, 5);
+  const errors = (needs?: readonly number[]): number[] => {
+    const one = codecNamed('turboquant', shape, rope(64), needs);
+    const bytes = one.encode(rows, { startIndex: 3 });
+    // Two sides of 10 heads: units, means, scales and 2.6 bits a value.
+    expect(bytes.length).toBe(HEADER_BYTES + 20 * (8 + 64 + 128 + (128 * 64 * 2.6) / 8));
+    const read = one.decode(bytes).rows;
+    const layer = (of: KvRows, l: number): KvRows => ({ numTokens: 128, keys: of.keys.subarray(l * 8192, (l + 1) * 8192), values: of.values.subarray(l * 8192, (l + 1) * 8192), keyScales: of.keyScales.subarray(l * 128, (l + 1) * 128), valueScales: of.valueScales.subarray(l * 128, (l + 1) * 128) });
+    return Array.from({ length: 10 }, (_, l) => relativeError({ ...shape, numLayers: 1 }, layer(rows, l), layer(read, l)).values);
+  };
+  const finest = (values: number[]): number[] => values.map((_, l) => l).sort((a, b) => values[a]! - values[b]!).slice(0, 4);
+  const order = [7, 2, 0, 5, 1, 3, 4, 6, 8, 9];
+  expect(new Set(finest(errors(order)).slice(0, 2))).toEqual(new Set([7, 2]));
+  expect(new Set(finest(errors(order)))).toEqual(new Set([7, 2, 0, 5]));
+  expect(new Set(finest(errors()).slice(0, 2))).toEqual(new Set([9, 8]));
 });
 
 test('names and ids are unique, and a format that needs the rotary embedding says so', () => {
