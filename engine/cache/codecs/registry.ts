@@ -28,7 +28,7 @@ export const FORMATS = [
   { ...byToken, name: 'nvfp4-hadamard', id: 6, sides: { keys: NVFP4, values: NVFP4 }, hadamard: true },
   { ...byToken, name: 'int4-kivi', id: 7, sides: { keys: KIVI_KEYS, values: KIVI_VALUES }, leastTokens: LEAST_PER_CHANNEL, sinkTokens: 4, recentTokens: 128 },
   { ...byToken, name: 'kvquant3', id: 8, sides: { keys: KVQUANT_KEYS, values: KVQUANT_VALUES }, blockTokens: 128, leastTokens: LEAST_PER_CHANNEL, sinkTokens: 1, unrotated: true },
-  { ...byToken, name: 'turboquant', id: 9, sides: graded(2), finer: [graded(4), graded(3)], blockTokens: 128, leastTokens: LEAST_PER_CHANNEL, hadamard: true, unrotated: true },
+  { ...byToken, name: 'turboquant', id: 9, sides: graded(2), finer: [graded(4), graded(3)], blockTokens: 128, leastTokens: LEAST_PER_CHANNEL, sinkTokens: 1, hadamard: true, unrotated: true },
 ] as const satisfies readonly RunFormat[];
 
 export type CodecName = (typeof FORMATS)[number]['name'];
