@@ -9,12 +9,13 @@ import type { RopeTable } from './model/rope.ts';
 import type { OnnxRunner } from './model/runner.ts';
 import type { CodecQuality } from './protocol.ts';
 import type { TurnIds } from './attentionMeter.ts';
+import type { PruningOptions } from './pruning.ts';
 
 export interface ModelCompression {
   /** Of what may be used; null: nothing is coded. */
   readonly compression: Compression | null;
   /** Whether rows of files, and of conversations, may be let go of; null: none. */
-  readonly prunes: { readonly conversations: boolean } | null;
+  readonly prunes: Pick<PruningOptions, 'conversations' | 'layers'> | null;
   /** What was measured, used or not: see ModelInfo. */
   readonly qualities: readonly CodecQuality[];
 }
@@ -42,7 +43,7 @@ export async function modelCompression(setting: string, { imported, runner, rope
     const pruned = await pruneQuality(imported, runner, encode, codecs[0]!, turn, contextTokens, onProgress);
     const isGood = isUsed(KVZIP, pruned?.files, log);
     const qualities = pruned ? [pruned.files, ...(isGood ? [pruned.conversations] : [])] : [];
-    return { compression: isGood ? compressionOf(setting, codecs) : null, prunes: isGood ? { conversations: isUsed(pruned!.conversations.codec, pruned!.conversations, log) } : null, qualities };
+    return { compression: isGood ? compressionOf(setting, codecs) : null, prunes: isGood ? { layers: codecs[0]!.neediest, conversations: isUsed(pruned!.conversations.codec, pruned!.conversations, log) } : null, qualities };
   }
   const qualities: CodecQuality[] = [];
   const good = [];

@@ -71,6 +71,8 @@ export interface RunPlace {
   readonly startIndex: number;
   /** Position after the last token of the context that the run belongs to; none: no token counts as recent. */
   readonly contextEnd?: number;
+  /** Of its rows, where tokens between them have none: of as many as it has, ascending. */
+  readonly positions?: Int32Array | null;
 }
 
 /** How many of a run's tokens are kept exactly, at its beginning and at its end. */

@@ -52,6 +52,12 @@ export class KvCodec {
     return this.format.name;
   }
 
+  /** Layers that have the finest sides; all of them where all have the same. */
+  get neediest(): ReadonlySet<number> {
+    const finest = this.format.finer?.[0];
+    return new Set(Array.from({ length: this.shape.numLayers }, (_, l) => l).filter((l) => !finest || this.#sides?.[l] === finest));
+  }
+
   /** Whether every row comes back as it was. */
   get lossless(): boolean {
     return this.format.sides === null;
@@ -90,7 +96,7 @@ export class KvCodec {
     writeExact(shape, rows, 0, exact.first, out, HEADER_BYTES);
     const last = HEADER_BYTES + exactBytes(shape, exact.first);
     writeExact(shape, rows, n - exact.last, exact.last, out, last);
-    this.#eachLayer(n, place.startIndex, exact, (room, { keys, values }, blocks, l) => {
+    this.#eachLayer(n, place.positions ?? place.startIndex, exact, (room, { keys, values }, blocks, l) => {
       room.load(rows, l);
       for (const { from, count, at } of blocks) {
         const sizes = [kvHeads, headSize, count] as const;
@@ -107,15 +113,15 @@ export class KvCodec {
     return out;
   }
 
-  /** @throws MalformedRun unless `bytes` are a whole run of this format and shape. */
-  decode(bytes: Uint8Array): DecodedRun {
+  /** @param positions as they were given to `encode`. @throws MalformedRun unless `bytes` are a whole run of this format and shape. */
+  decode(bytes: Uint8Array, positions: Int32Array | null = null): DecodedRun {
     const { format, shape } = this;
     const { kvHeads, headSize } = shape;
     const { numTokens: n, startIndex, ...exact } = readHeader(bytes, format.id, format.name, shape);
     const expected = this.#bytes(n, exact);
     if (bytes.length !== expected) throw new MalformedRun(`${n} tokens take ${expected} bytes, and there are ${bytes.length}`);
     const rows = newKvRows({ ...shape, kv: 'int8' }, n);
-    this.#eachLayer(n, startIndex, exact, (room, { keys, values }, blocks, l) => {
+    this.#eachLayer(n, positions ?? startIndex, exact, (room, { keys, values }, blocks, l) => {
       for (const { from, count, at } of blocks) {
         const sizes = [kvHeads, headSize, count] as const;
         room.memory.set(bytes.subarray(at[l], at[l + 1]), room.bytes);
@@ -137,7 +143,7 @@ export class KvCodec {
 
   /** What becomes of rows that are encoded. */
   through(rows: KvRows, place: RunPlace): KvRows {
-    return this.decode(this.encode(rows, place)).rows;
+    return this.decode(this.encode(rows, place), place.positions).rows;
   }
 
   /** Which tokens at either end are kept exactly: sinks, recent ones, and what is too short for a block. */
@@ -173,7 +179,7 @@ export class KvCodec {
   }
 
   /** Nothing where all tokens are kept exactly. */
-  #eachLayer(n: number, startIndex: number, exact: ExactTokens, work: (room: LayerRoom, sides: LayerSides, blocks: readonly CodedBlock[], l: number) => void): void {
+  #eachLayer(n: number, places: Int32Array | number, exact: ExactTokens, work: (room: LayerRoom, sides: LayerSides, blocks: readonly CodedBlock[], l: number) => void): void {
     const { blockTokens } = this.format;
     const end = n - exact.last;
     if (!this.#sides || exact.first === end) return;
@@ -189,7 +195,7 @@ export class KvCodec {
       blocks.push({ from, count, at: starts });
     }
     const room = new LayerRoom(this.shape, n, blocks[0]!.count, this.#mostBytes(blocks[0]!.count));
-    if (this.format.unrotated) writeTurns(room.turns, this.#rotation!, startIndex);
+    if (this.format.unrotated) writeTurns(room.turns, this.#rotation!, places);
     for (const [l, sides] of this.#sides.entries()) work(room, sides, blocks, l);
   }
 }
