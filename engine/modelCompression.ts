@@ -1,20 +1,21 @@
 /** What of a setting of the cache's codec a model bears: each codec is measured with it once, and those that lose too much are left out. */
-import { codecNamed } from './cache/codecs/registry.ts';
 import { codecNames, type Compression, compressionOf } from './cache/compression.ts';
 import { KVZIP } from './cache/keptRows.ts';
 import { codecQuality } from './model/codecQuality.ts';
 import type { ImportedModel } from './model/importModel.ts';
+import { codecFor } from './model/codecFor.ts';
 import { pruneQuality } from './model/pruneQuality.ts';
 import type { RopeTable } from './model/rope.ts';
 import type { OnnxRunner } from './model/runner.ts';
 import type { CodecQuality } from './protocol.ts';
 import type { TurnIds } from './attentionMeter.ts';
+import type { PruningOptions } from './pruning.ts';
 
 export interface ModelCompression {
   /** Of what may be used; null: nothing is coded. */
   readonly compression: Compression | null;
   /** Whether rows of files, and of conversations, may be let go of; null: none. */
-  readonly prunes: { readonly conversations: boolean } | null;
+  readonly prunes: Pick<PruningOptions, 'conversations' | 'layers'> | null;
   /** What was measured, used or not: see ModelInfo. */
   readonly qualities: readonly CodecQuality[];
 }
@@ -36,12 +37,13 @@ interface Measuring {
 
 /** @param setting as LoadOptions.compress. An int8 window. */
 export async function modelCompression(setting: string, { imported, runner, rope, encode, turn, contextTokens, onProgress, log }: Measuring): Promise<ModelCompression> {
-  const codecs = codecNames(setting).map((name) => codecNamed(name, runner.window.shape, rope));
+  const codecs = [];
+  for (const name of codecNames(setting)) codecs.push(await codecFor(name, { model: imported, runner, rope, encode, contextTokens }));
   if (setting === KVZIP) {
     const pruned = await pruneQuality(imported, runner, encode, codecs[0]!, turn, contextTokens, onProgress);
     const isGood = isUsed(KVZIP, pruned?.files, log);
     const qualities = pruned ? [pruned.files, ...(isGood ? [pruned.conversations] : [])] : [];
-    return { compression: isGood ? compressionOf(setting, codecs) : null, prunes: isGood ? { conversations: isUsed(pruned!.conversations.codec, pruned!.conversations, log) } : null, qualities };
+    return { compression: isGood ? compressionOf(setting, codecs) : null, prunes: isGood ? { layers: codecs[0]!.neediest, conversations: isUsed(pruned!.conversations.codec, pruned!.conversations, log) } : null, qualities };
   }
   const qualities: CodecQuality[] = [];
   const good = [];

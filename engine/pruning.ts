@@ -24,6 +24,8 @@ export interface PruningOptions {
   readonly idleMs: number;
   /** Around what is asked about a file. */
   readonly turn: TurnIds;
+  /** Layers that decide which rows go: those that need theirs most. */
+  readonly layers: ReadonlySet<number>;
   /** Whether conversations lose rows, too. */
   readonly conversations: boolean;
 }
@@ -103,8 +105,9 @@ export class Pruning {
 
   #finish({ ids, privateFrom, meter }: Job): void {
     this.#job = null;
-    if (privateFrom === null) this.#cache.runs.prune(ids, 0, meter.sum, { keep: KEPT_SHARES[KVZIP], name: KVZIP });
-    else this.#cache.runs.prune(ids.slice(0, -RECENT_TOKENS), privateFrom, meter.sum, { keep: KEPT_SHARES[H2O], name: H2O });
+    const { layers } = this.#options;
+    if (privateFrom === null) this.#cache.runs.prune(ids, 0, meter.sum, { keep: KEPT_SHARES[KVZIP], layers, name: KVZIP });
+    else this.#cache.runs.prune(ids.slice(0, -RECENT_TOKENS), privateFrom, meter.sum, { keep: KEPT_SHARES[H2O], layers, name: H2O });
   }
 
   /** Long ones, while memory is short; none of them begins before the end of its file. */

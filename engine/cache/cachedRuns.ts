@@ -20,15 +20,13 @@ export class CachedRuns {
   readonly #memory: KvMemory;
   readonly #clock: () => number;
   readonly #compression: Compression | null;
-  readonly #biased: ReadonlySet<number>;
   readonly #onInsert: () => void;
 
-  /** `onInsert`: runs have come into the tree. `biased`: see keptTokens. */
-  constructor(memory: KvMemory, options: { clock: () => number; compression: Compression | null; biased: ReadonlySet<number>; onInsert: () => void }) {
+  /** `onInsert`: runs have come into the tree. */
+  constructor(memory: KvMemory, options: { clock: () => number; compression: Compression | null; onInsert: () => void }) {
     this.#memory = memory;
     this.#clock = options.clock;
     this.#compression = options.compression;
-    this.#biased = options.biased;
     this.#onInsert = options.onInsert;
   }
 
@@ -92,10 +90,10 @@ export class CachedRuns {
   }
 
   /**
-   * Lets rows of a prefix go, from token `from` on: of each run a share `keep` of the tokens stays, those that receive most, in each
-   * head its own. `attention` [numLayers * kvHeads, rows]: what each row of the prefix receives.
+   * Lets rows of a prefix go, from token `from` on: of each run a share `keep` of the tokens stays, those that receive most in these
+   * layers. `attention` [numLayers * kvHeads, rows]: what each row of the prefix receives.
    */
-  prune(tokenIds: readonly number[], from: number, attention: Float32Array, options: { keep: number; name: PruningName }): void {
+  prune(tokenIds: readonly number[], from: number, attention: Float32Array, options: { keep: number; layers: ReadonlySet<number>; name: PruningName }): void {
     const { shape } = this.#memory.window;
     const numHeads = shape.numLayers * shape.kvHeads;
     const width = attention.length / numHeads;
@@ -107,12 +105,12 @@ export class CachedRuns {
       if (!mayGo || row > width) continue;
       const own = new Float32Array(numHeads * n);
       for (let h = 0; h < numHeads; h++) own.set(attention.subarray(h * width + first, h * width + row), h * n);
-      const kept = keptTokens(shape, own, Math.ceil(options.keep * n), this.#biased);
+      const kept = keptTokens(shape, own, Math.ceil(options.keep * n), options.layers);
       const all = this.#memory.read(node, 0, n);
       // What goes on from it has gone with it.
       if (!all) return;
       const rows = rowsOf(kept, shape, all);
-      this.#memory.prune(node, rows, kept.places.map((place) => node.startIndex + place), options.name);
+      this.#memory.prune(node, rows, kept.map((token) => node.startIndex + token), options.name);
     }
   }
 

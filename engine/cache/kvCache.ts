@@ -68,7 +68,7 @@ export class KvCache {
     this.toldBytes = maxBytes;
     this.shifted = new ShiftedRuns(this.#memory, clock);
     this.sparse = new SparseLeases(this.#memory, { spillFile, clock, ranks, biased });
-    this.runs = new CachedRuns(this.#memory, { clock, compression, biased, onInsert: () => this.#pins.mark() });
+    this.runs = new CachedRuns(this.#memory, { clock, compression, onInsert: () => this.#pins.mark() });
   }
 
   /** The most tokens that fit at once, with nothing else in the cache. */

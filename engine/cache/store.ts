@@ -126,9 +126,10 @@ export class KvStore {
   #coded(all: readonly StoredBlock[], { first, end, from }: BlockRange, codec: KvCodec, place: RunPlace): { block: StoredBlock; lossy: Lossy[number] } {
     const blocks = all.slice(first, end);
     const rows = joinRows(this.#shape, blocks.map((block) => block.rows()));
-    const at = { ...place, startIndex: place.startIndex + from };
+    const positions = blocks[0]!.positions && Int32Array.from(blocks.flatMap((block) => [...block.positions!]));
+    const at = { ...place, startIndex: place.startIndex + from, positions };
     const [firstCoded, endCoded] = codec.codedTokens(rows.numTokens, at);
-    return { block: codedBlock(codec, codec.encode(rows, at), runOf(blocks).numTokens, blocks[0]!.positions), lossy: { from: from + firstCoded, to: from + endCoded, codec: codec.name } };
+    return { block: codedBlock(codec, codec.encode(rows, at), runOf(blocks).numTokens, positions), lossy: { from: from + firstCoded, to: from + endCoded, codec: codec.name } };
   }
 
   /** Rows that are still in the window, and are read there. */
@@ -174,7 +175,7 @@ export class KvStore {
     if (!piece) return null;
     const sketch = sketchKeys(shape, rows);
     // A part of what is coded leaves as rows.
-    const read = (): KvRows => (encoded ? codec!.decode(file.read(piece)).rows : rowsFromBytes(shape, numRows, file.read(piece)));
+    const read = (): KvRows => (encoded ? codec!.decode(file.read(piece), positions).rows : rowsFromBytes(shape, numRows, file.read(piece)));
     return { numTokens, numRows, positions, codec, encoded: null, sketch, bytes: sketch.length + (positions?.byteLength ?? 0), rows: read, free: () => file.free(piece) };
   }
 

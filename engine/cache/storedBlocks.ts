@@ -69,7 +69,7 @@ function bytesOf(rows: KvRows): number {
 
 /** @param encoded a run that this codec has encoded, of so many tokens. @param positions of its rows, where those are fewer. */
 export function codedBlock(codec: KvCodec, encoded: Uint8Array, numTokens: number, positions: Int32Array | null = null): StoredBlock {
-  const rows = (): KvRows => codec.decode(encoded).rows;
+  const rows = (): KvRows => codec.decode(encoded, positions).rows;
   return { numTokens, numRows: positions?.length ?? numTokens, positions, bytes: encoded.length + (positions?.byteLength ?? 0), codec, encoded, rows };
 }
 

@@ -19,7 +19,7 @@ export interface BlockRange {
 }
 
 /** What is asked of a block here. */
-type Sized = Pick<StoredRun['blocks'][number], 'numRows' | 'positions' | 'codec' | 'sketch'>;
+type Sized = Pick<StoredRun['blocks'][number], 'numRows' | 'codec' | 'sketch'>;
 
 /**
  * Those that one block of `codec` each may take the place of, first to last: none of their rows is lossy, and it would be smaller. What
@@ -28,8 +28,7 @@ type Sized = Pick<StoredRun['blocks'][number], 'numRows' | 'positions' | 'codec'
 export function* toCode(shape: KvShape, blocks: readonly Sized[], codec: KvCodec, { startIndex, contextEnd }: RunPlace, lossy: Lossy): Generator<BlockRange> {
   const rowBytes = exactBytesPerToken(shape);
   for (let first = 0, from = 0; first < blocks.length; ) {
-    // Where rows are missing, each block has positions of its own.
-    const most = blocks[first]!.positions ? 1 : codec.format.blockTokens;
+    const most = codec.format.blockTokens;
     let [end, to] = [first, from];
     for (let block = blocks[end]; block && to - from < most && block.codec === null && !block.sketch && isExact(lossy, to, to + block.numRows); block = blocks[++end]) to += block.numRows;
     if (to > from && codec.encodedBytes(to - from, { startIndex: startIndex + from, contextEnd }) < (to - from) * rowBytes) {
@@ -59,7 +58,7 @@ export function codedBytes(shape: KvShape, numRows: number, codec: KvCodec, plac
 
 /** Of the blocks that so many rows of the window would be in the store. */
 function plainSizes(numRows: number): Sized[] {
-  return Array.from({ length: Math.ceil(numRows / BLOCK_TOKENS) }, (_, i) => ({ numRows: Math.min(BLOCK_TOKENS, numRows - i * BLOCK_TOKENS), positions: null, codec: null }));
+  return Array.from({ length: Math.ceil(numRows / BLOCK_TOKENS) }, (_, i) => ({ numRows: Math.min(BLOCK_TOKENS, numRows - i * BLOCK_TOKENS), codec: null }));
 }
 
 /**

@@ -3,12 +3,13 @@
  * window, is treated, continued and put back as it was.
  */
 import type { TurnIds } from '../attentionMeter.ts';
-import { codecNamed } from '../cache/codecs/registry.ts';
+import { FORMATS } from '../cache/codecs/registry.ts';
 import type { KvCodec } from '../cache/codecs/kvCodec.ts';
 import type { KvRows, KvShape } from '../cache/kvRows.ts';
 import { queriesByToken } from '../cache/sparseChoice.ts';
 import { KvWindow, PAGE_SLOTS } from '../cache/window.ts';
 import { logProbabilities } from '../divergence.ts';
+import { codecFor } from '../model/codecFor.ts';
 import { type ImportedModel, importModel, kvShape, readKeyBiases } from '../model/importModel.ts';
 import { RopeTable } from '../model/rope.ts';
 import { OnnxRunner } from '../model/runner.ts';
@@ -48,12 +49,15 @@ export class KvSubject {
   /** Around what is asked about a context. */
   readonly turn: TurnIds;
 
-  private constructor(name: string, modelDir: string, model: ImportedModel, runner: OnnxRunner, biases: ReadonlyMap<number, Float32Array>, turn: TurnIds) {
+  readonly #codecs: ReadonlyMap<string, KvCodec>;
+
+  private constructor(name: string, modelDir: string, model: ImportedModel, runner: OnnxRunner, rope: RopeTable, codecs: ReadonlyMap<string, KvCodec>, biases: ReadonlyMap<number, Float32Array>, turn: TurnIds) {
     this.name = name;
     this.modelDir = modelDir;
     this.model = model;
     this.runner = runner;
-    this.rope = new RopeTable(model.config.rope, model.config.headSize);
+    this.rope = rope;
+    this.#codecs = codecs;
     this.biases = biases;
     this.turn = turn;
   }
@@ -62,7 +66,12 @@ export class KvSubject {
   static async open(name: string, modelDir: string, cacheDir: string, threads: number): Promise<KvSubject> {
     const model = await importModel({ modelDir, cacheDir, precision: 'int8' });
     const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), { threads });
-    return new KvSubject(name, modelDir, model, runner, await readKeyBiases(model), (await ModelText.load(modelDir)).turn);
+    const rope = new RopeTable(model.config.rope, model.config.headSize);
+    const { tokenizer, turn } = await ModelText.load(modelDir);
+    const encode = (text: string): number[] => tokenizer.encode(text);
+    const codecs = new Map<string, KvCodec>();
+    for (const format of FORMATS) codecs.set(format.name, await codecFor(format.name, { model, runner, rope, encode, contextTokens: model.config.contextTokens }));
+    return new KvSubject(name, modelDir, model, runner, rope, codecs, await readKeyBiases(model), turn);
   }
 
   get shape(): KvShape {
@@ -80,7 +89,7 @@ export class KvSubject {
   }
 
   codec(name: string): KvCodec {
-    return codecNamed(name, this.shape, this.rope);
+    return this.#codecs.get(name)!;
   }
 
   /** Computes a context from its first token, in the prefill lane. */

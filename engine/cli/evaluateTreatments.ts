@@ -121,13 +121,14 @@ function pruned(name: PruningName, subject: KvSubject, { slots }: ComputedContex
   for (const length of pieceLengths(n)) {
     const own = new Float32Array(numHeads * length);
     for (let h = 0; h < numHeads; h++) own.set(attention.subarray(h * width + from, h * width + from + length), h * length);
-    const kept = keptTokens(shape, own, Math.ceil(KEPT_SHARES[name] * length), new Set(subject.model.biased));
+    const kept = keptTokens(shape, own, Math.ceil(KEPT_SHARES[name] * length), codec.neediest);
     const start = from;
-    const encoded = codec.encode(rowsOf(kept, shape, window.read(slots.subarray(from, from + length))), { startIndex: start });
-    window.write(slots.subarray(to, to + kept.count), codec.decode(encoded).rows, 0, kept.places.map((place) => start + place));
-    bytes += encoded.length + kept.places.byteLength;
+    const positions = kept.map((token) => start + token);
+    const encoded = codec.encode(rowsOf(kept, shape, window.read(slots.subarray(from, from + length))), { startIndex: start, positions });
+    window.write(slots.subarray(to, to + kept.length), codec.decode(encoded, positions).rows, 0, positions);
+    bytes += encoded.length + positions.byteLength;
     from += length;
-    to += kept.count;
+    to += kept.length;
   }
   return { slotsFor: always(Int32Array.from([...slots.subarray(0, to), ...slots.subarray(n)])), bytes };
 }

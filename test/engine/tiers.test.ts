@@ -102,7 +102,7 @@ async function opened({ compression, prefillTokens, ceilings }: Setting): Promis
   const log = (): void => {};
   const spillFile = new SpillFile(folder, 2_000_000, log);
   const snapshots = { disk: await DiskTier.open(folder, DISK_BYTES, log), codec: codecNamed('int8', SHAPE, null), modelKey: 'fake', log };
-  const pruning = { idleMs: 2 * MINUTE, turn: { before: [1, 2], after: [3] }, conversations: true };
+  const pruning = { idleMs: 2 * MINUTE, turn: { before: [1, 2], after: [3] }, layers: new Set([0]), conversations: true };
   const engine = new Engine({ runner, window, maxBytes: ceilings[1], maxContext: MAX_CONTEXT, softSlots: 2000, tokenBudget: 256, clock: () => clock.now, prefillBytesPerToken: scratchBytesPerToken(SHAPE), prefillTokens, compression, pruning, snapshots, spillFile });
   return { engine, runner, clock, spillFile };
 }

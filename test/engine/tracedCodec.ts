@@ -36,7 +36,7 @@ class TracedCodec extends KvCodec {
 
   override encode(rows: KvRows, place: RunPlace): Uint8Array {
     const encoded = super.encode(rows, place);
-    const decoded = this.decode(encoded).rows;
+    const decoded = this.decode(encoded, place.positions).rows;
     const { made } = this.#coded;
     const [from, to] = this.codedTokens(rows.numTokens, place);
     for (let i = from; i < to; i++) if (made.has(contentOf(this.#shape, rows, i))) throw new Error(`The row at ${place.startIndex + i} is coded a second time, with ${this.name}.`);

@@ -50,6 +50,12 @@ test('auto has the rungs that the model bears, a codec that loses too much is le
   await spoil('kvquant3', 0.01);
   expect([rungs(await bears('auto')), lines]).toEqual([['kvquant3', 'kvquant3'], [tooMuch('int4-kivi')]]);
   expect([rungs(await bears('kvquant3')), rungs(await bears('int4-kivi'))]).toEqual([['kvquant3'], null]);
+  // The layer that needs its rows most decides which go; what stays goes by the same order.
+  const kvzip = await bears('kvzip');
+  const [neediest] = JSON.parse(await readFile(path.join(imported.dir, 'layers-turboquant.json'), 'utf8')).result as number[];
+  expect([rungs(kvzip), kvzip.compression!.only, kvzip.prunes!.layers, kvzip.qualities.map(({ codec }) => codec)]).toEqual([['turboquant'], 'kept', new Set([neediest]), ['kvzip', 'h2o']]);
+  expect(kvzip.qualities[0]!.klMean).toBeLessThan(0.02);
+  expect(kvzip.qualities[0]!.compression).toBeGreaterThan(6);
   const short = await bears('auto', 64);
   expect([rungs(short), short.qualities, lines]).toEqual([null, [], ['int4-kivi', 'kvquant3'].map((codec) => `${codec} is not used: the context is too short to measure what it loses`)]);
   await runner.dispose();

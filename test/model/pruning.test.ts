@@ -1,6 +1,6 @@
 /**
  * Rows that are let go, over the real graph: what is measured of attention, what a context with fewer rows than tokens is to all
- * ways of a step, and answers over a file of which six tenths are left, whoever shares their steps.
+ * ways of a step, and answers over a file of which most are left, whoever shares their steps.
  */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -85,16 +85,16 @@ test.each(models.map((dir) => [path.basename(dir), dir]))('%s: of a context with
   const { numLayers, kvHeads } = window.shape;
   // The same tokens in all heads: then leaving their slots out is the same.
   const attention = Float32Array.from({ length: numLayers * kvHeads * NUM_TOKENS }, (_, i) => ((i % NUM_TOKENS) * 7919) % 1009);
-  const kept = keptTokens(window.shape, attention, 90, new Set());
+  const kept = keptTokens(window.shape, attention, 90, new Set([0]));
   const elsewhere = range(2 * PAGE_SLOTS + 17, 2 * PAGE_SLOTS + 17 + 90);
-  window.write(elsewhere, rowsOf(kept, window.shape, window.read(range(0, NUM_TOKENS))), 0, kept.places);
+  window.write(elsewhere, rowsOf(kept, window.shape, window.read(range(0, NUM_TOKENS))), 0, kept);
   const others: BatchSpan[] = [0, 1, 2].map((i) => ({ tokenIds: [7 + i], startIndex: 20, contextSlots: range(20 * i, 20 * i + 20), newSlots: Int32Array.of(1100 + i), numLogits: 1 }));
   const lanes: Record<string, Partial<BatchSpan>> = { window: {}, prefill: { lane: 'prefill', prefillEnd: NUM_TOKENS + 12 } };
   const found: Record<string, { left: Float32Array; all: Float32Array }> = {};
   for (const [name, lane] of Object.entries(lanes)) {
     for (const beside of [[], others]) {
       const run = async (slots: Int32Array): Promise<Float32Array> => (await runner.run([goOn(slots, 12, lane), ...beside])).slice(0, 12 * runner.vocabSize);
-      const [left, leftOut, all] = [await run(elsewhere), await run(kept.places), await run(range(0, NUM_TOKENS))];
+      const [left, leftOut, all] = [await run(elsewhere), await run(kept), await run(range(0, NUM_TOKENS))];
       expect(maxDifference(left, leftOut), `${name} beside ${beside.length}`).toBe(0);
       expect(maxDifference(left, all)).toBeGreaterThan(0);
       found[name] = { left, all };
@@ -118,10 +118,10 @@ test('built-in model: over what is left of a file, answers are the same alone, s
   const clock = { now: 0 };
   const scratch = scratchRows(1023) * runner.prefillBytesPerToken;
   const bytes = (slots: number): number => slots * kvBytesPerToken(window.shape) + scratch;
-  const engine = new Engine({ runner, window, maxContext: 2048, prefillTokens: 1023, prefillBytesPerToken: runner.prefillBytesPerToken, maxBytes: bytes(6000), clock: () => clock.now, pruning: { idleMs: 1000, turn: { before: tokenizer.encode('<|im_start|>user\n'), after: tokenizer.encode('<|im_end|>\n<|im_start|>assistant\n') }, conversations: true } });
+  const engine = new Engine({ runner, window, maxContext: 2048, prefillTokens: 1023, prefillBytesPerToken: runner.prefillBytesPerToken, maxBytes: bytes(6000), clock: () => clock.now, pruning: { idleMs: 1000, layers: new Set([4]), turn: { before: tokenizer.encode('<|im_start|>user\n'), after: tokenizer.encode('<|im_end|>\n<|im_start|>assistant\n') }, conversations: true } });
   const tails = ['\n\n/** Takes', '\nexport class ', '\n  resize(', '\nfunction emptiest'].map((text) => tokenizer.encode(text));
   const question = (i: number): Watched => ask(engine, [...block, ...tails[i]!], { prefillTokens: block.length, maxTokens: 24 });
-  const exact = question(0);
+  question(0);
   await drain(engine);
   clock.now += 2000;
   while (await engine.tidy(filesOf([block])));
@@ -140,7 +140,6 @@ test('built-in model: over what is left of a file, answers are the same alone, s
   }
   // They do not go round in a circle whatever they read.
   expect(new Set(alone.map(String)).size).toBe(tails.length);
-  expect(alone[0]).not.toEqual(exact.tokenIds);
   const expectSame = async (): Promise<void> => {
     const all = [...tails.keys()].map(question);
     await drain(engine);
@@ -153,7 +152,7 @@ test('built-in model: over what is left of a file, answers are the same alone, s
   expect(engine.describe(block).tier).toBe('store');
   await expectSame();
   expect(engine.stats().events.promotions).toBeGreaterThan(0);
-  engine.setMaxBytes(bytes(660));
+  engine.setMaxBytes(bytes(960));
   engine.checkIntegrity();
   expect(engine.describe(block).codecs).toEqual(['kvzip']);
   await expectSame();

@@ -89,7 +89,7 @@ test('a model that reads less: the store has the rest, in every codec, and the m
   expect(of('int8').bytesPerToken).toBeLessThan(exact + 2);
   expect(of('kvquant3').storedTokens).toBeGreaterThan(of('int4-kivi').storedTokens);
   expect(of('int4-kivi').compression).toBeGreaterThan(3.5);
-  expect(of('kvzip').storedTokens).toBeGreaterThan(of('h2o').storedTokens);
+  for (const name of ['kvzip', 'h2o'] as const) expect(of(name).storedTokens).toBeGreaterThan(of('turboquant').storedTokens);
 });
 
 test.each([2e6, 3e6, 4e6])('beside the longest context a cache takes what is named, to a block, and no more: %d bytes', (budget) => {

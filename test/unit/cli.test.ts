@@ -218,7 +218,7 @@ describe('the program', () => {
     [['complete', '--file', 'a', '--file', 'b'], '--file is given more than once'],
     [['session', '--help'], 'unknown command "session"'],
     [['eval', '--text', 'README.md', '--kv', 'int8,nothing'], 'unknown codec nothing'],
-    [['chat', '--message', 'x', '--codec', 'int3'], '--codec int3: expected one of int8, auto, fp8, int4, int4-kivi, nvfp4, kvquant3, kvzip'],
+    [['chat', '--message', 'x', '--codec', 'int3'], '--codec int3: expected one of int8, auto, fp8, int4, int4-kivi, nvfp4, kvquant3, turboquant, kvzip'],
     [['generate', '--prompt', 'x', '--codec', 'auto', '--precision', 'float32'], '--codec auto: rows in float32 are not compressed'],
     [['complete', '--file', 'x', '--line', '1', '--column', '1', '--codec', 'int4'], "Unknown option '--codec'"],
     [['chat', '--message', 'x', '--threads', '4097'], '--threads 4097: this machine has '],
@@ -302,7 +302,7 @@ describe('the program', () => {
   test('inspect tells the bytes of a token in each codec and how far the cache reaches', () => {
     const [model] = lines(run('inspect', 'model', '--json').stdout);
     expect(model).toMatchObject({ type: 'model', name: 'kvasir-starter', cache: { longestContext: 2048 } });
-    expect(model.cache.codecs).toHaveLength(10);
+    expect(model.cache.codecs).toHaveLength(11);
     const { stdout } = run('inspect', 'model');
     expect(run('inspect', '--model', 'model').stdout.split('\n').slice(0, 5)).toEqual(stdout.split('\n').slice(0, 5));
     for (const { codec, bytesPerToken, compression } of model.cache.codecs) expect(stdout).toMatch(new RegExp(`^${codec} +${bytesPerToken.toFixed(0)} +${compression.toFixed(2)}x +[\\d,]+$`, 'm'));

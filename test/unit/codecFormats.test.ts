@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import type { Rotation, SideFormat } from '../../engine/cache/codecs/codecFormat.ts';
 import { halfBits, halfValue } from '../../engine/cache/codecs/float16.ts';
 import { FP8 } from '../../engine/cache/codecs/fp8.ts';
+import { gradedKeys, gradedValues } from '../../engine/cache/codecs/graded.ts';
 import { hadamard } from '../../engine/cache/codecs/hadamard.ts';
 import { INT4 } from '../../engine/cache/codecs/int4.ts';
 import { KIVI_KEYS } from '../../engine/cache/codecs/int4Kivi.ts';
@@ -12,6 +13,7 @@ import { kernelMemory, kernels } from '../../engine/cache/codecs/kernels.ts';
 import { NVFP4 } from '../../engine/cache/codecs/nvfp4.ts';
 import { codecNamed } from '../../engine/cache/codecs/registry.ts';
 import { writeTurns, rotateKeys as rotateAt } from '../../engine/cache/codecs/unrotate.ts';
+import { seededRandom } from '../engine/workload.ts';
 import { randomRows, relativeError, rope } from './codecRows.ts';
 
 /** Areas of the kernels' memory: floats, bytes, what is kept beside them. */
@@ -196,6 +198,85 @@ test('three bits: any length comes back, in as many bytes as it takes', () => {
       expect(Array.from(memory.subarray(X, X + codes.length))).toEqual(codes);
     }),
   );
+});
+
+test.each([['packTwo', 'unpackTwo', 2], ['packFour', 'unpackFour', 4]] as const)('%s: any length comes back, in as many bytes as it takes', (pack, unpack, bits) => {
+  fc.assert(
+    fc.property(fc.array(fc.nat(2 ** bits - 1), { maxLength: 70 }), (codes) => {
+      const memory = kernelMemory(END).fill(0);
+      memory.set(codes, X);
+      kernels()[pack](X, codes.length, OUT);
+      expect(memory.subarray(OUT + Math.ceil((bits * codes.length) / 8), OUT + 200).every((byte) => byte === 0)).toBe(true);
+      // The first in the lowest bits.
+      codes.forEach((code, i) => {
+        expect((memory[OUT + ((bits * i) >> 3)]! >> ((bits * i) & 7)) & (2 ** bits - 1)).toBe(code);
+      });
+      memory.fill(99, X, X + 100);
+      kernels()[unpack](OUT, codes.length, X);
+      expect(Array.from(memory.subarray(X, X + codes.length))).toEqual(codes);
+    }),
+  );
+});
+
+/** Two channels, the second of which is 5 everywhere; the first is as much above 0 as below. */
+const TWO_CHANNELS = [1, 1, -1, -1, 3, -3, 1, -1];
+
+test('graded: means of channels, scales of tokens, codes from the middle', () => {
+  const byChannel = encode(gradedKeys(2), [...TWO_CHANNELS, ...Array<number>(8).fill(5)], 2);
+  // The unit of the means is 5 / 127, that of the scales what 3 takes: its root mean square over the channels, times the largest level, is 3.
+  const view = new DataView(byChannel.buffer);
+  expect(view.getFloat32(0, true)).toBeCloseTo(5 / 127, 6);
+  expect(Array.from(byChannel.subarray(8, 10))).toEqual([0, 127]);
+  const scaleUnit = view.getFloat32(4, true);
+  expect(scaleUnit).toBeCloseTo(3 / 127, 6);
+  // 1 is a third of 3: one and three halves of an octave below, 32 steps each where they are even: 1 / 3 = 4 / 3 of a quarter.
+  const third = Math.round(2 * 32 - (4 / 3 - 1) * 32);
+  expect(Array.from(byChannel.subarray(10, 18))).toEqual([third, third, third, third, 0, 0, third, third]);
+  // Of the second channel nothing is left: its codes are those of nothing above 0.
+  const codes = Array.from({ length: 16 }, (_, i) => (byChannel[18 + (i >> 2)]! >> (2 * (i & 3))) & 3);
+  expect(codes).toEqual([3, 3, 0, 0, 3, 0, 3, 0, ...Array<number>(8).fill(2)]);
+  const decoded = decode(gradedKeys(2), byChannel, 2, 8);
+  TWO_CHANNELS.forEach((value, t) => {
+    expect(Math.abs(decoded[t]! / value - 1)).toBeLessThan(1 / 64);
+  });
+  // The same by token.
+  const tokens = TWO_CHANNELS.flatMap((value) => [value, 5]);
+  const byToken = decode(gradedValues(2), encode(gradedValues(2), tokens, 2), 2, 8);
+  byToken.forEach((value, i) => {
+    expect(value).toBeCloseTo(decoded[(i % 2) * 8 + (i >> 1)]!, 5);
+  });
+});
+
+test.each([[2, 0.36], [3, 0.2], [4, 0.1]] as const)('graded, %i bits: products with what is read back are right on average, in both layouts', (bits, mostError) => {
+  const [headSize, n] = [64, 40];
+  const random = seededRandom(bits);
+  const normal = (): number => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+  const tokens = Array.from({ length: n }, (_, t) => Array.from({ length: headSize }, () => 2 ** (t % 5) * normal()));
+  const means = Array.from({ length: headSize }, (_, d) => tokens.reduce((sum, token) => sum + token[d]!, 0) / n);
+  const byToken = decode(gradedValues(bits), encode(gradedValues(bits), tokens.flat(), headSize), headSize, n);
+  const channels = Array.from({ length: headSize }, (_, d) => tokens.map((token) => token[d]!));
+  const byChannel = decode(gradedKeys(bits), encode(gradedKeys(bits), channels.flat(), headSize), headSize, n);
+  for (const [t, token] of tokens.entries()) {
+    let [product, square, error] = [0, 0, 0];
+    for (const [d, value] of token.entries()) {
+      expect(byChannel[d * n + t]).toBeCloseTo(byToken[t * headSize + d]!, 3);
+      const rest = value - means[d]!;
+      product += rest * (byToken[t * headSize + d]! - means[d]!);
+      square += rest ** 2;
+      error += (value - byToken[t * headSize + d]!) ** 2;
+    }
+    // To within a step of the scale and the means' rounding.
+    expect(Math.abs(product / square - 1)).toBeLessThan(0.025);
+    expect(Math.sqrt(error / square)).toBeLessThan(mostError * 1.35);
+  }
+});
+
+test('graded: a unit that is not finite, or too large to be turned, is refused', () => {
+  for (const [at, value] of [[0, Number.NaN], [4, Number.POSITIVE_INFINITY], [4, 1e36], [0, -1]] as const) {
+    const bytes = encode(gradedKeys(4), TWO_CHANNELS, 1);
+    new DataView(bytes.buffer).setFloat32(at, value, true);
+    expect(() => decode(gradedKeys(4), bytes, 1, 8)).toThrow('scale');
+  }
 });
 
 test.each(['byToken', 'byChannel'] as const)('Hadamard, %s: the matrix of its definition, and its own inverse', (layout) => {

@@ -114,6 +114,7 @@ test.each<[CodecName, string]>([
   ['nvfp4-hadamard', '339b1be9e9d46f0c'],
   ['int4-kivi', '6e76f60edbd05dbb'],
   ['kvquant3', '9fe2af30bf797d93'],
+  ['turboquant', '9ea8581115776d27'],
 ])('%s: the bytes and rows of its first release', (name, digest) => {
   expect(digestOf(name)).toBe(digest);
 });

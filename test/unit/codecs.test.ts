@@ -118,6 +118,8 @@ test.each<[CodecName, number, number]>([
   ['nvfp4-hadamard', 4.5 + 16 / 2048, 0.12],
   ['int4-kivi', 4.5 + 32 / 2048, 0.12],
   ['kvquant3', 3 + (8 * (2 * 8 + 4 * (8 + 20 * 3) + 2 * 2 * (64 + 32))) / 8192, 0.2],
+  // The last of two layers has 4 bits, the first 3.
+  ['turboquant', 3.5 + (8 * (8 + 64 + 32)) / 2048, 0.2],
 ])('%s: %f bits per value', (name, bits, mostError) => {
   const one = codec(name);
   const values = 2 * SHAPE.numLayers * SHAPE.kvHeads * SHAPE.headSize;
@@ -126,6 +128,59 @@ test.each<[CodecName, number, number]>([
   const { keys, values: error } = relativeError(SHAPE, rows, one.decode(one.encode(rows, { startIndex: 64 })).rows);
   expect(keys).toBeLessThanOrEqual(mostError);
   expect(error).toBeLessThanOrEqual(mostError);
+});
+
+test('turboquant: a fifth of the layers has 4 bits, another 3, the neediest first; the size is the same whichever they are', () => {
+  const shape = { numLayers: 10, kvHeads: 1, headSize: 64 };
+  const rows = randomRows(shape, 128, 5);
+  const errors = (needs?: readonly number[]): number[] => {
+    const one = codecNamed('turboquant', shape, rope(64), needs);
+    const bytes = one.encode(rows, { startIndex: 3 });
+    // Two sides of 10 heads: units, means, scales and 2.6 bits a value.
+    expect(bytes.length).toBe(HEADER_BYTES + 20 * (8 + 64 + 128 + (128 * 64 * 2.6) / 8));
+    const read = one.decode(bytes).rows;
+    const layer = (of: KvRows, l: number): KvRows => ({ numTokens: 128, keys: of.keys.subarray(l * 8192, (l + 1) * 8192), values: of.values.subarray(l * 8192, (l + 1) * 8192), keyScales: of.keyScales.subarray(l * 128, (l + 1) * 128), valueScales: of.valueScales.subarray(l * 128, (l + 1) * 128) });
+    return Array.from({ length: 10 }, (_, l) => relativeError({ ...shape, numLayers: 1 }, layer(rows, l), layer(read, l)).values);
+  };
+  const finest = (values: number[]): number[] => values.map((_, l) => l).sort((a, b) => values[a]! - values[b]!).slice(0, 4);
+  const order = [7, 2, 0, 5, 1, 3, 4, 6, 8, 9];
+  expect(new Set(finest(errors(order)).slice(0, 2))).toEqual(new Set([7, 2]));
+  expect(new Set(finest(errors(order)))).toEqual(new Set([7, 2, 0, 5]));
+  expect(new Set(finest(errors()).slice(0, 2))).toEqual(new Set([9, 8]));
+});
+
+test('turboquant: the neediest layers are the fifth that has 4 bits; with one kind of sides all are', () => {
+  const shape = { numLayers: 10, kvHeads: 1, headSize: 64 };
+  expect(codecNamed('turboquant', shape, rope(64), [7, 2, 0, 5, 1, 3, 4, 6, 8, 9]).neediest).toEqual(new Set([2, 7]));
+  expect(codecNamed('turboquant', shape, rope(64)).neediest).toEqual(new Set([8, 9]));
+  expect(codecNamed('int4', SHAPE, null).neediest).toEqual(new Set([0, 1]));
+});
+
+test('rows between which others are missing are read with the positions that they were written with', () => {
+  const shape = { numLayers: 1, kvHeads: 1, headSize: 64 };
+  const table = rope(64);
+  table.ensure(1000);
+  // Keys that are nearly the same before they are turned.
+  const positions = Int32Array.from({ length: 64 }, (_, t) => 10 + 3 * t + (t % 2));
+  const rows = randomRows(shape, 64, 6);
+  const plain = (d: number, t: number): number => Math.cos(d) * 3 + 0.05 * Math.sin(d * t + t);
+  for (const [t, position] of positions.entries()) {
+    const key = Array.from({ length: 64 }, (_, d) => {
+      const [cos, sin] = [table.cos[position * 32 + (d % 32)]!, table.sin[position * 32 + (d % 32)]!];
+      return d < 32 ? plain(d, t) * cos - plain(d + 32, t) * sin : plain(d, t) * cos + plain(d - 32, t) * sin;
+    });
+    rows.keyScales[t] = Math.max(...key.map(Math.abs)) / 127;
+    for (const [d, value] of key.entries()) rows.keys[d * 64 + t] = Math.round(value / rows.keyScales[t]!);
+  }
+  const one = codecNamed('turboquant', shape, table);
+  const error = (encoded: Uint8Array, places?: Int32Array): number => relativeError(shape, rows, one.decode(encoded, places).rows).keys;
+  const place = { startIndex: 10, positions };
+  const right = error(one.encode(rows, place), positions);
+  expect(one.encode(rows, place)).toHaveLength(one.encodedBytes(64, { startIndex: 10 }));
+  expect(right).toBeLessThan(0.02);
+  expect(relativeError(shape, rows, one.through(rows, place)).keys).toBe(right);
+  expect(error(one.encode(rows, { startIndex: 10 }))).toBeGreaterThan(2 * right);
+  expect(error(one.encode(rows, place))).toBeGreaterThan(0.5);
 });
 
 test('names and ids are unique, and a format that needs the rotary embedding says so', () => {

@@ -133,7 +133,7 @@ test('a ladder has the rungs whose codecs may be used; a codec that is asked for
   expect(names('auto', [quant])).toEqual([['kvquant3', 30, 0.75], ['kvquant3', 10, 0.9]]);
   expect(names('auto', [])).toBeNull();
   expect([codecNames('kvquant3'), names('kvquant3', [quant])]).toEqual([['kvquant3'], [['kvquant3', 1, 0]]]);
-  expect([names('int8', [codec('int8')]), compressionOf('auto', [kivi])!.only, codecNames('kvzip'), compressionOf('kvzip', [codec('int4')])!.only]).toEqual([null, null, ['int4'], 'kept']);
+  expect([names('int8', [codec('int8')]), compressionOf('auto', [kivi])!.only, codecNames('kvzip'), compressionOf('kvzip', [codec('int4')])!.only]).toEqual([null, null, ['turboquant'], 'kept']);
 });
 
 test('what is kept free is a page of rows, for a codec may keep all of them exactly; where there are no two pages beside it, what there is', () => {

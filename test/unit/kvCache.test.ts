@@ -155,7 +155,7 @@ test('property: what leaves as a ceiling falls is what would leave were the orde
           else cache.release(lease);
           clock.now += idleMs;
           const { numLayers, kvHeads } = window.shape;
-          if (prunes && leases.length === 0) cache.runs.prune(ids, text.length, new Float32Array(numLayers * kvHeads * cache.describe(ids).tokens), { keep: 0.7, name: 'h2o' });
+          if (prunes && leases.length === 0) cache.runs.prune(ids, text.length, new Float32Array(numLayers * kvHeads * cache.describe(ids).tokens), { keep: 0.7, layers: new Set([0]), name: 'h2o' });
         }
         for (const { slots, aside } of ceilings) {
           if (cache.excess(slots * BYTES) > 0) continue;
@@ -182,7 +182,7 @@ test.each([
   const pruned = run(640, 1);
   cached(cache, window, pruned);
   const { numLayers, kvHeads } = window.shape;
-  cache.runs.prune(pruned, 0, new Float32Array(numLayers * kvHeads * 640), { keep: 0.7, name: 'h2o' });
+  cache.runs.prune(pruned, 0, new Float32Array(numLayers * kvHeads * 640), { keep: 0.7, layers: new Set([0]), name: 'h2o' });
   clock.now++;
   cached(cache, window, run(1600, 2));
   expect(cache.windowSlots).toEqual({ total: 2048, free: 0, held: 2048 });

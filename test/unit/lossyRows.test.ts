@@ -35,7 +35,7 @@ test('rows that were let go of and coded are not coded again when they have been
   const { cache, run, compute, read, rest, toWindow, settle } = laddered({ only: 'kept' });
   const ids = run(1, 200);
   compute(run(1, 200));
-  cache.runs.prune(ids, 0, Float32Array.from({ length: 4 * 200 }, (_, i) => (i * 7919) % 1009), { keep: 0.6, name: 'kvzip' });
+  cache.runs.prune(ids, 0, Float32Array.from({ length: 4 * 200 }, (_, i) => (i * 7919) % 1009), { keep: 0.6, layers: new Set([0]), name: 'kvzip' });
   expect(cache.describe(ids)).toMatchObject({ tokens: 200, tier: 'window', codecs: ['kvzip'] });
   const kept = contents(read(ids));
   rest();

@@ -92,7 +92,7 @@ test('a run that has fewer rows than tokens is not coded out of the window, and 
   const { cache, run, compute, settle, clock } = laddered({ slots: 1024 });
   const context = [...run(1, 500), ...run(2, 300)];
   compute(context);
-  cache.runs.prune(context, 500, Float32Array.from({ length: 4 * 800 }, (_, i) => (i * 7919) % 1009), { keep: 0.6, name: 'kvzip' });
+  cache.runs.prune(context, 500, Float32Array.from({ length: 4 * 800 }, (_, i) => (i * 7919) % 1009), { keep: 0.6, layers: new Set([0]), name: 'kvzip' });
   compute(run(3, 344));
   expect(cache.windowSlots).toEqual({ total: 1024, free: 0, held: 1024 });
   clock.now += minutes(2);
@@ -182,7 +182,7 @@ test('property: a quiet moment in which memory is short loses no token and chang
         else if (step.kind === 'prune') {
           const { ids } = textOf(step.text);
           const numTokens = cache.describe(ids).tokens;
-          if (numTokens > 0) cache.runs.prune(ids, Math.floor(step.share * numTokens), Float32Array.from({ length: 4 * numTokens }, (_, i) => (i * 7919) % 1009), { keep: 0.6, name: 'kvzip' });
+          if (numTokens > 0) cache.runs.prune(ids, Math.floor(step.share * numTokens), Float32Array.from({ length: 4 * numTokens }, (_, i) => (i * 7919) % 1009), { keep: 0.6, layers: new Set([0]), name: 'kvzip' });
         } else {
           clock.now += step.ms;
           seen.most = 0;

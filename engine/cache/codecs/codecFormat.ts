@@ -28,12 +28,20 @@ export interface TokenFormat extends SideFormat {
   readonly layout: 'byToken';
 }
 
+/** How K and V of a layer are coded. */
+export interface LayerSides {
+  readonly keys: SideFormat;
+  readonly values: TokenFormat;
+}
+
 export interface RunFormat {
   readonly name: string;
   /** In the header; never given to another format. */
   readonly id: number;
   /** How the tokens that are not kept exactly are coded; null: all are kept exactly. */
-  readonly sides: { readonly keys: SideFormat; readonly values: TokenFormat } | null;
+  readonly sides: LayerSides | null;
+  /** The same of those layers that a model needs most, a fifth of them for each of these, the neediest first; of none when left out. */
+  readonly finer?: readonly LayerSides[];
   /** Tokens that are coded together at most: what scales, levels and outliers are shared by. */
   readonly blockTokens: number;
   /** Fewer tokens than this at the end of a run are kept exactly: what a block shares would outweigh them. */
@@ -63,6 +71,8 @@ export interface RunPlace {
   readonly startIndex: number;
   /** Position after the last token of the context that the run belongs to; none: no token counts as recent. */
   readonly contextEnd?: number;
+  /** Of its rows, where tokens between them have none: of as many as it has, ascending. */
+  readonly positions?: Int32Array | null;
 }
 
 /** How many of a run's tokens are kept exactly, at its beginning and at its end. */

@@ -28,6 +28,12 @@ export interface Kernels {
   fitLevels(weights: number, levels: number, bounds: number, spare: number): void;
   packThree(bins: number, bounds: number, n: number, out: number): void;
   unpackThree(from: number, n: number, codes: number): void;
+  gradedEncode(x: number, kvHeads: number, rows: number, width: number, byToken: boolean, bits: number, out: number, spare: number): void;
+  gradedDecode(from: number, kvHeads: number, rows: number, width: number, byToken: boolean, bits: number, x: number, spare: number): void;
+  packTwo(codes: number, n: number, out: number): void;
+  unpackTwo(from: number, n: number, codes: number): void;
+  packFour(codes: number, n: number, out: number): void;
+  unpackFour(from: number, n: number, codes: number): void;
   rotate(x: number, kvHeads: number, headSize: number, n: number, cos: number, sin: number, stride: number, direction: number): void;
 }
 

@@ -12,14 +12,15 @@ export interface Turns {
   readonly n: number;
 }
 
-/** Writes those of positions startIndex and on. */
-export function writeTurns({ cos, sin, n }: Turns, rotation: Rotation, startIndex: number): void {
-  rotation.ensure(startIndex + n);
+/** Writes those of tokens at these positions, or at startIndex and on. */
+export function writeTurns({ cos, sin, n }: Turns, rotation: Rotation, places: Int32Array | number): void {
+  const positions = typeof places === 'number' ? Int32Array.from({ length: n }, (_, t) => places + t) : places;
+  rotation.ensure(Math.max(0, ...positions) + 1);
   const { half } = rotation;
   const { buffer } = kernels().memory;
   for (const [angles, at] of [[rotation.cos, cos], [rotation.sin, sin]] as const) {
     const turned = new Float32Array(buffer, at, half * n);
-    for (let i = 0; i < half; i++) for (let t = 0; t < n; t++) turned[i * n + t] = angles[(startIndex + t) * half + i]!;
+    for (let i = 0; i < half; i++) for (let t = 0; t < n; t++) turned[i * n + t] = angles[positions[t]! * half + i]!;
   }
 }
 

@@ -1,0 +1,52 @@
+/**
+ * 2, 3 or 4 bits for values that a Hadamard rotation has made about normal, at the levels that are best for a normal density (Max
+ * 1960), as TurboQuant has them (arXiv 2504.19874): x = mean of the channel in the block + level * scale of the token. The means of K
+ * before the rotary embedding are most of it in some heads; what is left takes up to two bits less for the same error. A scale is such that
+ * products with the row are right on average, not its squared error least: that took a third off the divergence.
+ * Bytes: for each head the units of means and scales, float32; means [channels] int8; scales [tokens], how far below their unit in
+ * steps of about a 32nd of an octave, 255: 0; then the codes.
+ */
+import type { SideFormat, TokenFormat } from './codecFormat.ts';
+import { kernels } from './kernels.ts';
+import { finite } from './scales.ts';
+
+type Bits = 2 | 3 | 4;
+
+const UNITS_BYTES = 8;
+/** More than a value may be after the rotations in units of this. */
+const MOST_UNITS = 127 * 64;
+
+const headBytes = (tokens: number, channels: number, bits: Bits): number => UNITS_BYTES + channels + tokens + Math.ceil((tokens * channels * bits) / 8);
+
+/** @throws MalformedRun when a unit is not finite. */
+function checkUnits(from: number, kvHeads: number, bytesOfHead: number): void {
+  const view = new DataView(kernels().memory.buffer, from);
+  for (let h = 0; h < kvHeads; h++) {
+    finite(view.getFloat32(h * bytesOfHead, true), MOST_UNITS);
+    finite(view.getFloat32(h * bytesOfHead + 4, true), MOST_UNITS);
+  }
+}
+
+export function gradedKeys(bits: Bits): SideFormat {
+  return {
+    layout: 'byChannel',
+    bytes: (kvHeads, headSize, n) => kvHeads * headBytes(n, headSize, bits),
+    encode: (x, kvHeads, headSize, n, out, spare) => kernels().gradedEncode(x, kvHeads, headSize, n, false, bits, out, spare),
+    decode(from, kvHeads, headSize, n, x, spare) {
+      checkUnits(from, kvHeads, headBytes(n, headSize, bits));
+      kernels().gradedDecode(from, kvHeads, headSize, n, false, bits, x, spare);
+    },
+  };
+}
+
+export function gradedValues(bits: Bits): TokenFormat {
+  return {
+    layout: 'byToken',
+    bytes: (kvHeads, headSize, n) => kvHeads * headBytes(n, headSize, bits),
+    encode: (x, kvHeads, headSize, n, out, spare) => kernels().gradedEncode(x, kvHeads, n, headSize, true, bits, out, spare),
+    decode(from, kvHeads, headSize, n, x, spare) {
+      checkUnits(from, kvHeads, headBytes(n, headSize, bits));
+      kernels().gradedDecode(from, kvHeads, n, headSize, true, bits, x, spare);
+    },
+  };
+}

@@ -1,0 +1,41 @@
+/** Codes of two and four bits in bytes, the first in the lowest bits. */
+
+/** Reads up to 15 codes and writes up to 3 bytes beyond the last. */
+export function packTwo(codes: usize, n: i32, out: usize): void {
+  for (let i = 0; i < n; i += 16) {
+    const v = v128.load(codes + i);
+    const two = v128.and(v128.or(v, i16x8.shr_u(v, 6)), i16x8.splat(15));
+    const four = v128.or(two, i32x4.shr_u(two, 12));
+    v128.store_lane<u32>(out, v128.shuffle<i8>(four, four, 0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), 0);
+    out += 4;
+  }
+}
+
+/** Reads up to 3 bytes and writes up to 15 codes beyond the last. */
+export function unpackTwo(from: usize, n: i32, codes: usize): void {
+  for (let i = 0; i < n; i += 16) {
+    const four = i32x4.extend_low_i16x8_u(i16x8.extend_low_i8x16_u(v128.load32_zero(from)));
+    const two = v128.and(v128.or(four, i32x4.shl(four, 12)), i16x8.splat(15));
+    v128.store(codes + i, v128.and(v128.or(two, i16x8.shl(two, 6)), i8x16.splat(3)));
+    from += 4;
+  }
+}
+
+/** Reads up to 15 codes and writes up to 7 bytes beyond the last. */
+export function packFour(codes: usize, n: i32, out: usize): void {
+  for (let i = 0; i < n; i += 16) {
+    const v = v128.load(codes + i);
+    const two = v128.and(v128.or(v, i16x8.shr_u(v, 4)), i16x8.splat(255));
+    v128.store_lane<u64>(out, i8x16.narrow_i16x8_u(two, two), 0);
+    out += 8;
+  }
+}
+
+/** Reads up to 7 bytes and writes up to 15 codes beyond the last. */
+export function unpackFour(from: usize, n: i32, codes: usize): void {
+  for (let i = 0; i < n; i += 16) {
+    const two = i16x8.extend_low_i8x16_u(v128.load64_zero(from));
+    v128.store(codes + i, v128.and(v128.or(two, i16x8.shl(two, 4)), i8x16.splat(15)));
+    from += 8;
+  }
+}

@@ -1,0 +1,54 @@
+/** Which layers of the built-in model need their rows most: measured once, and better known than not. */
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import type { RunFormat } from '../../engine/cache/codecs/codecFormat.ts';
+import type { KvCodec } from '../../engine/cache/codecs/kvCodec.ts';
+import { codecNamed, FORMATS } from '../../engine/cache/codecs/registry.ts';
+import { codecFor } from '../../engine/model/codecFor.ts';
+import { codecQuality } from '../../engine/model/codecQuality.ts';
+import { importModel } from '../../engine/model/importModel.ts';
+import { layerNeeds } from '../../engine/model/layerNeeds.ts';
+import { RopeTable } from '../../engine/model/rope.ts';
+import { ModelText } from '../../engine/text/modelText.ts';
+import { randomRows } from '../unit/codecRows.ts';
+import { loadRunner, temporaryFolder } from './fixtures.ts';
+
+const folder = temporaryFolder();
+afterAll(() => folder.remove());
+
+test('built-in model: all layers are told, the next time without a step; a codec that goes by them loses less than one that does not', async () => {
+  const imported = await importModel({ modelDir: 'model', cacheDir: `${folder.dir}/cache`, precision: 'int8' });
+  const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8');
+  const { tokenizer } = await ModelText.load('model');
+  const rope = new RopeTable(imported.config.rope, imported.config.headSize);
+  const encode = (text: string): number[] => tokenizer.encode(text);
+  const format: RunFormat = FORMATS.find(({ name }) => name === 'turboquant')!;
+  const measuring = { model: imported, runner, rope, encode, contextTokens: 1024 };
+  const needs = (await layerNeeds(format, measuring))!;
+  expect([...needs].sort()).toEqual(Array.from({ length: imported.config.numLayers }, (_, l) => l));
+  expect(runner.window.numSlots).toBe(0);
+  const { run } = runner;
+  runner.run = () => Promise.reject(new Error('a step'));
+  expect(await layerNeeds(format, measuring)).toEqual(needs);
+  await expect(layerNeeds(format, { ...measuring, contextTokens: 512 })).rejects.toThrow('a step');
+  runner.run = run;
+  expect(await layerNeeds(format, { ...measuring, contextTokens: 128 })).toBeUndefined();
+
+  const lossOf = async (name: string, order: readonly number[]): Promise<number> => {
+    const dir = path.join(folder.dir, name);
+    await mkdir(dir);
+    return (await codecQuality({ ...imported, dir }, runner, encode, codecNamed('turboquant', runner.window.shape, rope, order), 1024, () => {}))!.klMean;
+  };
+  const best = await lossOf('needs', needs);
+  expect(best).toBeLessThan(0.01);
+  expect(await lossOf('reversed', needs.toReversed())).toBeGreaterThan(2 * best);
+
+  // In the product it is the one that goes by them.
+  const rows = randomRows(runner.window.shape, 128, 1);
+  const bytesOf = (codec: KvCodec): Uint8Array => codec.encode(rows, { startIndex: 0 });
+  expect(bytesOf(await codecFor('turboquant', measuring))).toEqual(bytesOf(codecNamed('turboquant', runner.window.shape, rope, needs)));
+  expect((await codecFor('int4', measuring)).name).toBe('int4');
+  await expect(codecFor('int5', measuring)).rejects.toThrow('unknown codec int5');
+  await runner.dispose();
+});
