@@ -30,15 +30,15 @@ const MINUTE = 60_000;
 /** The setting that chooses by age and fullness. */
 const AUTO = 'auto';
 /**
- * Of `auto`. 3 bits are a quarter smaller than 4 and lose some four times as much, so they are for what is hardly read again: a file
+ * Of `auto`. turboquant is four tenths smaller than 4 bits and diverges twice as much, so it is for what is hardly read again: a file
  * left for half an hour is come back to seven times more rarely than one left for five to ten minutes, one left for ten to thirty
  * minutes twice (test/bench/eviction/returns.ts, days of the model of behaviour). Nearly full, runs are about to be dropped, and
  * to compute them again costs more than any codec: then ten minutes are enough.
  */
 const LADDER: readonly (Omit<Rung, 'codec'> & { name: CodecName })[] = [
   { name: 'int4-kivi', idleMs: 5 * MINUTE, fullness: 0.75 },
-  { name: 'kvquant3', idleMs: 30 * MINUTE, fullness: 0.75 },
-  { name: 'kvquant3', idleMs: 10 * MINUTE, fullness: 0.9 },
+  { name: 'turboquant', idleMs: 30 * MINUTE, fullness: 0.75 },
+  { name: 'turboquant', idleMs: 10 * MINUTE, fullness: 0.9 },
 ];
 /** Of a codec that is asked for by name. */
 const ALWAYS = { idleMs: MINUTE, fullness: 0 };

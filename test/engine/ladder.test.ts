@@ -57,7 +57,7 @@ test('under one budget files of different age end in different codecs, and answe
   expect(files.map((block) => engine.describe(block).codecs)).toEqual([['int8'], ['int8'], ['int8']]);
   engine.setMaxBytes(3200 * BYTES + KERNELS);
   await tidyAll(engine, files);
-  expect(files.map((block) => engine.describe(block).codecs)).toEqual([['kvquant3'], ['int4-kivi'], ['int8']]);
+  expect(files.map((block) => engine.describe(block).codecs)).toEqual([['turboquant'], ['int4-kivi'], ['int8']]);
   expect(files.map((block) => engine.describe(block).tokens)).toEqual([1000, 1000, 1000]);
   const [smallest, small, exact] = files.map((block) => engine.describe(block).bytes) as [number, number, number];
   expect(smallest).toBeLessThan(small);
@@ -78,7 +78,7 @@ test('under one budget files of different age end in different codecs, and answe
   // What has been coded stays as it is, however old; the rest follows.
   engine.setMaxBytes(2600 * BYTES + KERNELS);
   await tidyAll(engine, files);
-  expect(files.map((block) => engine.describe(block).codecs)).toEqual([['kvquant3'], expect.arrayContaining(['int4-kivi']), ['kvquant3']]);
+  expect(files.map((block) => engine.describe(block).codecs)).toEqual([['turboquant'], expect.arrayContaining(['int4-kivi']), ['turboquant']]);
 });
 
 test('a file that was coded in parts, mildly and then hard, says both', async () => {
@@ -93,7 +93,7 @@ test('a file that was coded in parts, mildly and then hard, says both', async ()
   await tidyAll(engine, [block]);
   expect(engine.describe(block)).toMatchObject({ tokens: 1000, tier: 'store', codecs: ['int8'] });
   // Some more than three quarters, twice: no more is coded than that calls for.
-  for (const [idle, codecs] of [[0, ['int4-kivi']], [40, ['int4-kivi', 'kvquant3']]] as const) {
+  for (const [idle, codecs] of [[0, ['int4-kivi']], [40, ['int4-kivi', 'turboquant']]] as const) {
     clock.now += idle * MINUTE;
     const { windowBytes, storeBytes } = engine.stats();
     engine.setMaxBytes((windowBytes + storeBytes) / 0.78 + codingReserve(AUTO, SHAPE) + KERNELS);
@@ -107,7 +107,7 @@ test('a file that was coded in parts, mildly and then hard, says both', async ()
   expect([again.ended, again.sequence.cachedTokens >= 1000]).toEqual(['length', true]);
 });
 
-test.each([[4, 40, 'kvquant3'], [8, 40, 'kvquant3'], [8, 0, 'kvquant3'], [8, 250, 'int4-kivi']] as const)('a conversation that fills the window, %i pages under a ceiling with %i more tokens of room, is coded once it is out of use, with %s, and memory is won', async (pages, room, codec) => {
+test.each([[4, 40, 'turboquant'], [8, 40, 'turboquant'], [8, 0, 'turboquant'], [8, 250, 'int4-kivi']] as const)('a conversation that fills the window, %i pages under a ceiling with %i more tokens of room, is coded once it is out of use, with %s, and memory is won', async (pages, room, codec) => {
   const numTokens = 256 * pages;
   const { engine, clock } = opened(numTokens + room + reserve(), 0);
   const conversation = tokens(numTokens, 1);

@@ -33,7 +33,7 @@ test('auto has the rungs that the model bears, a codec that loses too much is le
   };
 
   const all = await bears('auto');
-  expect([rungs(all), lines, all.prunes]).toEqual([['int4-kivi', 'kvquant3', 'kvquant3'], [], null]);
+  expect([rungs(all), lines, all.prunes]).toEqual([['int4-kivi', 'turboquant', 'turboquant'], [], null]);
   // Two codecs, three contexts each, one bar.
   expect(shown).toEqual([1, 2, 3, 4, 5, 6].map((part) => expect.closeTo(part / 6)));
   const [mild, hard] = all.qualities as [CodecQuality, CodecQuality];
@@ -42,14 +42,14 @@ test('auto has the rungs that the model bears, a codec that loses too much is le
   expect([(await bears('auto')).qualities, shown]).toEqual([all.qualities, []]);
 
   const tooMuch = (codec: string): string => `${codec} is not used: with this model it loses too much (mean KL divergence 0.200, at most 0.05)`;
-  await spoil('kvquant3', 0.2);
+  await spoil('turboquant', 0.2);
   const without = await bears('auto');
-  expect([rungs(without), lines, without.qualities.map(({ klMean }) => klMean)]).toEqual([['int4-kivi'], [tooMuch('kvquant3')], [mild.klMean, 0.2]]);
+  expect([rungs(without), lines, without.qualities.map(({ klMean }) => klMean)]).toEqual([['int4-kivi'], [tooMuch('turboquant')], [mild.klMean, 0.2]]);
   await spoil('int4-kivi', 0.2);
-  expect([rungs(await bears('auto')), lines]).toEqual([null, [tooMuch('int4-kivi'), tooMuch('kvquant3')]]);
-  await spoil('kvquant3', 0.01);
-  expect([rungs(await bears('auto')), lines]).toEqual([['kvquant3', 'kvquant3'], [tooMuch('int4-kivi')]]);
-  expect([rungs(await bears('kvquant3')), rungs(await bears('int4-kivi'))]).toEqual([['kvquant3'], null]);
+  expect([rungs(await bears('auto')), lines]).toEqual([null, [tooMuch('int4-kivi'), tooMuch('turboquant')]]);
+  await spoil('turboquant', 0.01);
+  expect([rungs(await bears('auto')), lines]).toEqual([['turboquant', 'turboquant'], [tooMuch('int4-kivi')]]);
+  expect([rungs(await bears('turboquant')), rungs(await bears('int4-kivi'))]).toEqual([['turboquant'], null]);
   // The layer that needs its rows most decides which go; what stays goes by the same order.
   const kvzip = await bears('kvzip');
   const [neediest] = JSON.parse(await readFile(path.join(imported.dir, 'layers-turboquant.json'), 'utf8')).result as number[];
@@ -57,6 +57,6 @@ test('auto has the rungs that the model bears, a codec that loses too much is le
   expect(kvzip.qualities[0]!.klMean).toBeLessThan(0.02);
   expect(kvzip.qualities[0]!.compression).toBeGreaterThan(6);
   const short = await bears('auto', 64);
-  expect([rungs(short), short.qualities, lines]).toEqual([null, [], ['int4-kivi', 'kvquant3'].map((codec) => `${codec} is not used: the context is too short to measure what it loses`)]);
+  expect([rungs(short), short.qualities, lines]).toEqual([null, [], ['int4-kivi', 'turboquant'].map((codec) => `${codec} is not used: the context is too short to measure what it loses`)]);
   await runner.dispose();
 });

@@ -82,7 +82,7 @@ test('quality: every treatment is measured against the rows as they were, and th
   expect(of('kvzip').bytesPerTokenHere).toBeLessThan((1.05 * 400 * keptBytes + 64 * rowBytes) / 464);
   // A third as it was, a third in each codec of its ladder.
   const third = (name: string): number => of(name).bytesPerToken / 3;
-  expect(of('auto').bytesPerToken).toBeCloseTo((rowBytes / 3) + third('int4-kivi') + third('kvquant3'), 6);
+  expect(of('auto').bytesPerToken).toBeCloseTo((rowBytes / 3) + third('int4-kivi') + third('turboquant'), 6);
   expect(of('auto').klMean).toBeGreaterThan(of('int4-kivi').klMean / 2);
   // By kind of exercise: the short context of the needles is left whole.
   expect(of('kvzip').contexts.map(({ kind, numContexts, numTokens }) => [kind, numContexts, numTokens])).toEqual([['text', 1, 400], ['needle', 1, 64]]);

@@ -15,7 +15,7 @@ import { KvWindow } from '../../engine/cache/window.ts';
 import { randomRows } from './codecRows.ts';
 import { codec, contents, laddered, minutes, SHAPE } from './ladderedCache.ts';
 
-test.each<{ names: CodecName[] }>([...(['fp8', 'int4', 'int4-kivi', 'nvfp4', 'kvquant3'] as const).map((name) => ({ names: [name] })), { names: ['int4-kivi', 'kvquant3'] }])('$names: a run that is split and compressed in any order has the rows that its blocks were made into, says of each what it has been through, none twice, and has its bytes', ({ names }) => {
+test.each<{ names: CodecName[] }>([...(['fp8', 'int4', 'int4-kivi', 'nvfp4', 'kvquant3'] as const).map((name) => ({ names: [name] })), { names: ['int4-kivi', 'turboquant'] }])('$names: a run that is split and compressed in any order has the rows that its blocks were made into, says of each what it has been through, none twice, and has its bytes', ({ names }) => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 300 }), fc.array(fc.oneof(fc.integer({ min: -names.length, max: -1 }), fc.nat(300)), { maxLength: 12 }), fc.nat(300), fc.integer(), (numTokens, work, after, seed) => {
       const rows = randomRows(SHAPE, numTokens, seed);
@@ -110,10 +110,10 @@ test('only what is long out of use is compressed, and only when memory is short 
 });
 
 test('the codec follows from age and fullness: the smallest whose conditions both hold', () => {
-  const rungs = compressionOf('auto', [codec('int4-kivi'), codec('kvquant3')])!.rungs;
+  const rungs = compressionOf('auto', [codec('int4-kivi'), codec('turboquant')])!.rungs;
   const chosen = (idle: number, fullness: number): string | null => rungFor(rungs, minutes(idle), fullness)?.codec.name ?? null;
   const table = [0.74, 0.75, 0.89, 0.9, 1].map((fullness) => [4.9, 5, 9.9, 10, 29.9, 30, 1000].map((idle) => chosen(idle, fullness)));
-  const [kivi, quant] = ['int4-kivi', 'kvquant3'];
+  const [kivi, quant] = ['int4-kivi', 'turboquant'];
   const short = [null, kivi, kivi, kivi, kivi, quant, quant];
   const full = [null, kivi, kivi, quant, quant, quant, quant];
   expect(table).toEqual([Array(7).fill(null), short, short, full, full]);
@@ -126,19 +126,19 @@ test('the codec follows from age and fullness: the smallest whose conditions bot
 });
 
 test('a ladder has the rungs whose codecs may be used; a codec that is asked for by name is one rung, always', () => {
-  const [kivi, quant] = [codec('int4-kivi'), codec('kvquant3')];
+  const [kivi, quant] = [codec('int4-kivi'), codec('turboquant')];
   const names = (setting: string, codecs: KvCodec[]): unknown => compressionOf(setting, codecs)?.rungs.map((rung) => [rung.codec.name, rung.idleMs / 60_000, rung.fullness]) ?? null;
-  expect(codecNames('auto')).toEqual(['int4-kivi', 'kvquant3']);
+  expect(codecNames('auto')).toEqual(['int4-kivi', 'turboquant']);
   expect(names('auto', [kivi])).toEqual([['int4-kivi', 5, 0.75]]);
-  expect(names('auto', [quant])).toEqual([['kvquant3', 30, 0.75], ['kvquant3', 10, 0.9]]);
+  expect(names('auto', [quant])).toEqual([['turboquant', 30, 0.75], ['turboquant', 10, 0.9]]);
   expect(names('auto', [])).toBeNull();
-  expect([codecNames('kvquant3'), names('kvquant3', [quant])]).toEqual([['kvquant3'], [['kvquant3', 1, 0]]]);
+  expect([codecNames('turboquant'), names('turboquant', [quant])]).toEqual([['turboquant'], [['turboquant', 1, 0]]]);
   expect([names('int8', [codec('int8')]), compressionOf('auto', [kivi])!.only, codecNames('kvzip'), compressionOf('kvzip', [codec('int4')])!.only]).toEqual([null, null, ['turboquant'], 'kept']);
 });
 
 test('what is kept free is a page of rows, for a codec may keep all of them exactly; where there are no two pages beside it, what there is', () => {
   const page = 256 * exactBytesPerToken(SHAPE);
-  expect([['int4-kivi'], ['int4-kivi', 'kvquant3'], []].map((names) => codingReserve(compressionOf('auto', names.map((name) => codec(name as CodecName))), SHAPE))).toEqual([page, page, 0]);
+  expect([['int4-kivi'], ['int4-kivi', 'turboquant'], []].map((names) => codingReserve(compressionOf('auto', names.map((name) => codec(name as CodecName))), SHAPE))).toEqual([page, page, 0]);
   expect(codingReserve(compressionOf('kvzip', [codec('int4')]), SHAPE)).toBe(0);
   const bytesPerSlot = kvBytesPerToken(SHAPE);
   const kept = (maxBytes: number): number => maxBytes - new Ceiling({ maxBytes, bytesPerSlot, softSlots: 2000, reserve: page }).limit;
