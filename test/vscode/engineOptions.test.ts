@@ -94,7 +94,7 @@ editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LO
     await window.screenshot('codec-hover');
     await window.unhover();
     expect(hover).toMatch(/kvzip: 6\.3 times smaller, the same most probable token in 9\d\.\d%/);
-    expect(hover).toMatch(/h2o: 5\.0 times smaller, the same most probable token in 9\d\.\d%/);
+    expect(hover).toMatch(/h2o: 6\.3 times smaller, the same most probable token in 9\d\.\d%/);
     expect(window.problems).toEqual([]);
   });
 
