@@ -1,4 +1,5 @@
 /** What of a setting of the cache's codec a model bears: each codec is measured with it once, and those that lose too much are left out. */
+import type { KvCodec } from './cache/codecs/kvCodec.ts';
 import { codecNames, type Compression, compressionOf } from './cache/compression.ts';
 import { KVZIP } from './cache/keptRows.ts';
 import { codecQuality } from './model/codecQuality.ts';
@@ -37,18 +38,28 @@ interface Measuring {
 
 /** @param setting as LoadOptions.compress. An int8 window. */
 export async function modelCompression(setting: string, { imported, runner, rope, encode, turn, contextTokens, onProgress, log }: Measuring): Promise<ModelCompression> {
-  const codecs = [];
-  for (const name of codecNames(setting)) codecs.push(await codecFor(name, { model: imported, runner, rope, encode, contextTokens }));
+  const names = codecNames(setting);
+  let done = 0;
+  const upTo = (end: number): ((fraction: number) => void) => {
+    const from = done;
+    return (fraction) => {
+      done = from + (end - from) * fraction;
+      onProgress(done);
+    };
+  };
+  const codecOf = (name: string, end: number): Promise<KvCodec> => codecFor(name, { model: imported, runner, rope, encode, contextTokens, onProgress: upTo(end) });
   if (setting === KVZIP) {
-    const pruned = await pruneQuality(imported, runner, encode, codecs[0]!, turn, contextTokens, onProgress);
+    const codec = await codecOf(names[0]!, 1 / 2);
+    const pruned = await pruneQuality(imported, runner, encode, codec, turn, contextTokens, upTo(1));
     const isGood = isUsed(KVZIP, pruned?.files, log);
     const qualities = pruned ? [pruned.files, ...(isGood ? [pruned.conversations] : [])] : [];
-    return { compression: isGood ? compressionOf(setting, codecs) : null, prunes: isGood ? { layers: codecs[0]!.neediest, conversations: isUsed(pruned!.conversations.codec, pruned!.conversations, log) } : null, qualities };
+    return { compression: isGood ? compressionOf(setting, [codec]) : null, prunes: isGood ? { layers: codec.neediest, conversations: isUsed(pruned!.conversations.codec, pruned!.conversations, log) } : null, qualities };
   }
   const qualities: CodecQuality[] = [];
   const good = [];
-  for (const [i, codec] of codecs.entries()) {
-    const quality = await codecQuality(imported, runner, encode, codec, contextTokens, (fraction) => onProgress((i + fraction) / codecs.length));
+  for (const [i, name] of names.entries()) {
+    const codec = await codecOf(name, (i + 1 / 2) / names.length);
+    const quality = await codecQuality(imported, runner, encode, codec, contextTokens, upTo((i + 1) / names.length));
     if (quality) qualities.push(quality);
     if (isUsed(codec.name, quality, log)) good.push(codec);
   }

@@ -89,7 +89,9 @@ export class KvSubject {
   }
 
   codec(name: string): KvCodec {
-    return this.#codecs.get(name)!;
+    const codec = this.#codecs.get(name);
+    if (!codec) throw new Error(`unknown codec ${name}; there are ${[...this.#codecs.keys()].join(', ')}`);
+    return codec;
   }
 
   /** Computes a context from its first token, in the prefill lane. */

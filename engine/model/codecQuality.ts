@@ -64,7 +64,7 @@ async function measureCodec(runner: OnnxRunner, ids: readonly number[], codec: K
 
 /** What is known of this model and codec, or else what measuring on the sample says, which is kept beside it. null: the model's context is too short. */
 export function codecQuality(model: ImportedModel, runner: OnnxRunner, encode: (text: string) => number[], codec: KvCodec, contextTokens: number, onProgress: (fraction: number) => void): Promise<CodecQuality | null> {
-  return measuredOnce(model.dir, `codec-${codec.name}.json`, { format: FORMAT, contextTokens, bound: CODEC_BOUND }, async () => {
+  return measuredOnce(model.dir, `codec-${codec.name}.json`, { format: FORMAT, contextTokens, bound: CODEC_BOUND, ...(codec.format.finer && { order: codec.order }) }, async () => {
     const { klSum, klMax, agreed, numTokens } = await measureCodec(runner, encode(SHIFT_SAMPLE), codec, contextTokens, onProgress);
     if (numTokens === 0) return null;
     const { numLayers, kvHeads, headSize } = runner.window.shape;

@@ -14,7 +14,7 @@ import type { OnnxRunner } from './runner.ts';
 import { SHIFT_SAMPLE } from './shiftSample.ts';
 
 /** Of the file; raised when measuring changes. */
-const FORMAT = 1;
+const FORMAT = 2;
 const CHUNK = 256;
 /** Tokens compared behind the text. */
 const SCORED = 64;
@@ -28,30 +28,39 @@ export interface NeedsMeasuring {
   readonly rope: RopeTable;
   readonly encode: (text: string) => number[];
   readonly contextTokens: number;
+  /** 0..1, where it is measured; what it throws ends that. */
+  readonly onProgress?: (fraction: number) => void;
 }
 
 /** The layers, those first that lose most in the sides of this format that most layers have; undefined: the context is too short to say. */
-export async function layerNeeds(format: RunFormat, { model, runner, rope, encode, contextTokens }: NeedsMeasuring): Promise<readonly number[] | undefined> {
-  const needs = await measuredOnce(model.dir, `layers-${format.name}.json`, { format: FORMAT, contextTokens }, async () => {
-    const text = encode(SHIFT_SAMPLE).slice(0, Math.min(MOST_TOKENS, contextTokens));
+export async function layerNeeds(format: RunFormat, { model, runner, rope, encode, contextTokens, onProgress }: NeedsMeasuring): Promise<readonly number[] | undefined> {
+  const { numLayers } = runner.window.shape;
+  const mostTokens = Math.min(MOST_TOKENS, contextTokens);
+  const needs = await measuredOnce(model.dir, `layers-${format.name}.json`, { format: FORMAT, mostTokens }, async () => {
+    const text = encode(SHIFT_SAMPLE).slice(0, mostTokens);
     const end = text.length - SCORED;
     if (end < 2 * SCORED) return null;
-    const losses = await lossByLayer(runner, text, end, new KvCodec({ ...format, finer: [] }, runner.window.shape, rope));
+    const losses = await lossByLayer(runner, text, end, new KvCodec({ ...format, finer: [] }, runner.window.shape, rope), onProgress);
     return losses.map((_, l) => l).sort((a, b) => losses[b]! - losses[a]! || a - b);
   });
-  return needs ?? undefined;
+  // A file may say anything.
+  return needs && [...needs].sort((a, b) => a - b).every((layer, l) => layer === l) && needs.length === numLayers ? needs : undefined;
 }
 
 /** Sums of the KL divergence of the tokens behind text[0 .. end), for each layer coded by itself. */
-async function lossByLayer(runner: OnnxRunner, text: readonly number[], end: number, codec: KvCodec): Promise<number[]> {
+async function lossByLayer(runner: OnnxRunner, text: readonly number[], end: number, codec: KvCodec, onProgress?: (fraction: number) => void): Promise<number[]> {
   const { window, vocabSize } = runner;
   const { shape } = window;
+  const numSteps = Math.ceil(end / CHUNK) + 1 + shape.numLayers;
+  let numDone = 0;
+  const done = (): void => onProgress?.(++numDone / numSteps);
   const slots = Int32Array.from(text, (_, i) => i);
   window.resize(text.length);
   try {
     for (let at = 0; at < end; at += CHUNK) {
       const to = Math.min(end, at + CHUNK);
       await runner.run([{ tokenIds: text.slice(at, to), startIndex: at, contextSlots: slots.subarray(0, at), newSlots: slots.subarray(at, to), lane: 'prefill', prefillEnd: end, numLogits: 0 }]);
+      done();
     }
     const own = slots.subarray(0, end);
     const exact = window.read(own);
@@ -60,13 +69,16 @@ async function lossByLayer(runner: OnnxRunner, text: readonly number[], end: num
     const score = async (rows: KvRows): Promise<Float64Array[]> => {
       window.write(own, rows, 0, 0);
       const logits = await runner.run([{ tokenIds: text.slice(end), startIndex: end, contextSlots: own, newSlots: slots.subarray(end), numLogits: SCORED }]);
+      done();
       return Array.from({ length: SCORED }, (_, i) => logProbabilities(logits.subarray(i * vocabSize, (i + 1) * vocabSize)));
     };
     const reference = await score(exact);
     const losses: number[] = [];
     for (let l = 0; l < shape.numLayers; l++) {
       const loss = noDivergence();
-      for (const [i, row] of (await score(withLayer(exact, coded, l, shape.numLayers))).entries()) addPosition(loss, reference[i]!, row);
+      swapLayer(exact, coded, l, shape.numLayers);
+      for (const [i, row] of (await score(exact)).entries()) addPosition(loss, reference[i]!, row);
+      swapLayer(exact, coded, l, shape.numLayers);
       losses.push(loss.klSum);
     }
     return losses;
@@ -76,12 +88,13 @@ async function lossByLayer(runner: OnnxRunner, text: readonly number[], end: num
   }
 }
 
-/** A copy of `rows` that has layer `l` of others. */
-function withLayer(rows: KvRows, others: KvRows, l: number, numLayers: number): KvRows {
-  const copy = { ...rows, keys: rows.keys.slice(), keyScales: rows.keyScales.slice(), values: rows.values.slice(), valueScales: rows.valueScales.slice() };
-  for (const [i, array] of arraysOf(copy).entries()) {
+/** Layer `l` of either becomes the other's. */
+function swapLayer(rows: KvRows, others: KvRows, l: number, numLayers: number): void {
+  for (const [i, array] of arraysOf(rows).entries()) {
     const length = array.length / numLayers;
-    array.set(arraysOf(others)[i]!.subarray(l * length, (l + 1) * length) as never, l * length);
+    const [one, other] = [array, arraysOf(others)[i]!].map((each) => each.subarray(l * length, (l + 1) * length));
+    const kept = one!.slice();
+    one!.set(other! as never);
+    other!.set(kept as never);
   }
-  return copy;
 }

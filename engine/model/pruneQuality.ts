@@ -33,7 +33,7 @@ export interface PruneQuality {
 
 /** null: the model's context is too short. @param codec of what stays. @param turn see PruningOptions. */
 export function pruneQuality(model: ImportedModel, runner: OnnxRunner, encode: (text: string) => number[], codec: KvCodec, turn: TurnIds, contextTokens: number, onProgress: (fraction: number) => void): Promise<PruneQuality | null> {
-  return measuredOnce(model.dir, `pruning-${KVZIP}.json`, { format: FORMAT, contextTokens, bound: PRUNE_BOUND, shares: KEPT_SHARES, recent: RECENT_TOKENS, turn, codec: codec.name }, async () => {
+  return measuredOnce(model.dir, `pruning-${KVZIP}.json`, { format: FORMAT, contextTokens, bound: PRUNE_BOUND, shares: KEPT_SHARES, recent: RECENT_TOKENS, turn, codec: codec.name, order: codec.order }, async () => {
     const text = encode(SHIFT_SAMPLE).slice(0, Math.min(MOST_TOKENS, contextTokens));
     const most = text.length - SCORED - 1;
     if (most * ENDS[0]! < 2 * RECENT_TOKENS) return null;

@@ -115,11 +115,11 @@ test.each<[CodecName, string]>([
   ['int4-kivi', '6e76f60edbd05dbb'],
   ['kvquant3', '9fe2af30bf797d93'],
   ['turboquant', '9ea8581115776d27'],
-])('%s: the bytes and rows of its first release', (name, digest) => {
+])('%s: the bytes and rows that are written down here', (name, digest) => {
   expect(digestOf(name)).toBe(digest);
 });
 
-test('Hadamard: the floats of its first release', () => {
+test('Hadamard: the floats that are written down here', () => {
   const random = seededRandom(12);
   const hash = createHash('sha256');
   for (const layout of ['byToken', 'byChannel'] as const) {

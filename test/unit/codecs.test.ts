@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type CodecShape, MalformedRun, type RunPlace } from '../../engine/cache/codecs/codecFormat.ts';
+import { gradedValues } from '../../engine/cache/codecs/graded.ts';
 import { type CodecName, codecNamed, FORMATS } from '../../engine/cache/codecs/registry.ts';
 import { HEADER_BYTES } from '../../engine/cache/codecs/runHeader.ts';
 import { type KvRows, newKvRows } from '../../engine/cache/kvRows.ts';
@@ -106,6 +107,23 @@ describe.each(NAMES)('%s', (name) => {
       { numRuns: 300 },
     );
   });
+});
+
+test.each([64, 128, 256])('turboquant, heads of %i: units whose sums would be beyond a float are refused', (headSize) => {
+  const shape = { numLayers: 1, kvHeads: 1, headSize };
+  const one = codecNamed('turboquant', shape, rope(headSize));
+  const bytes = one.encode(randomRows(shape, 40, 3), { startIndex: 2 });
+  // Of the values: two units, means, scales, codes.
+  const values = bytes.length - gradedValues(4).bytes(1, headSize, 40);
+  bytes.fill(255, values + 8);
+  bytes.fill(127, values + 8, values + 8 + headSize);
+  bytes.fill(0, values + 8 + headSize, values + 8 + headSize + 40);
+  const decoded = (unit: number): (() => Float32Array) => {
+    for (const at of [0, 4]) new DataView(bytes.buffer).setFloat32(values + at, unit, true);
+    return () => one.decode(bytes).rows.valueScales;
+  };
+  expect(decoded(7e32)().every(Number.isFinite)).toBe(true);
+  expect(decoded(1.2e34)).toThrow(MalformedRun);
 });
 
 test.each<[CodecName, number, number]>([

@@ -13,8 +13,8 @@ import { finite } from './scales.ts';
 type Bits = 2 | 3 | 4;
 
 const UNITS_BYTES = 8;
-/** More than a value may be after the rotations in units of this. */
-const MOST_UNITS = 127 * 64;
+/** More than sums of a whole row's values may be in units of this, which is what the rotation has on its way. */
+const MOST_UNITS = 127 * 1024;
 
 const headBytes = (tokens: number, channels: number, bits: Bits): number => UNITS_BYTES + channels + tokens + Math.ceil((tokens * channels * bits) / 8);
 
@@ -27,26 +27,18 @@ function checkUnits(from: number, kvHeads: number, bytesOfHead: number): void {
   }
 }
 
-export function gradedKeys(bits: Bits): SideFormat {
+/** x [kvHeads, headSize, n], by token [kvHeads, n, headSize]. */
+function graded(bits: Bits, byToken: boolean): Omit<SideFormat, 'layout'> {
+  const sizes = (headSize: number, n: number): [rows: number, width: number] => (byToken ? [n, headSize] : [headSize, n]);
   return {
-    layout: 'byChannel',
     bytes: (kvHeads, headSize, n) => kvHeads * headBytes(n, headSize, bits),
-    encode: (x, kvHeads, headSize, n, out, spare) => kernels().gradedEncode(x, kvHeads, headSize, n, false, bits, out, spare),
+    encode: (x, kvHeads, headSize, n, out, spare) => kernels().gradedEncode(x, kvHeads, ...sizes(headSize, n), byToken, bits, out, spare),
     decode(from, kvHeads, headSize, n, x, spare) {
       checkUnits(from, kvHeads, headBytes(n, headSize, bits));
-      kernels().gradedDecode(from, kvHeads, headSize, n, false, bits, x, spare);
+      kernels().gradedDecode(from, kvHeads, ...sizes(headSize, n), byToken, bits, x, spare);
     },
   };
 }
 
-export function gradedValues(bits: Bits): TokenFormat {
-  return {
-    layout: 'byToken',
-    bytes: (kvHeads, headSize, n) => kvHeads * headBytes(n, headSize, bits),
-    encode: (x, kvHeads, headSize, n, out, spare) => kernels().gradedEncode(x, kvHeads, n, headSize, true, bits, out, spare),
-    decode(from, kvHeads, headSize, n, x, spare) {
-      checkUnits(from, kvHeads, headBytes(n, headSize, bits));
-      kernels().gradedDecode(from, kvHeads, n, headSize, true, bits, x, spare);
-    },
-  };
-}
+export const gradedKeys = (bits: Bits): SideFormat => ({ layout: 'byChannel', ...graded(bits, false) });
+export const gradedValues = (bits: Bits): TokenFormat => ({ layout: 'byToken', ...graded(bits, true) });

@@ -29,6 +29,8 @@ export class KvCodec {
   readonly format: RunFormat;
   readonly shape: CodecShape;
   readonly #rotation: Rotation | null;
+  /** Its layers, those first that lose most by being coded. */
+  readonly order: readonly number[];
   /** By layer; null: all tokens are kept exactly. */
   readonly #sides: readonly LayerSides[] | null;
 
@@ -42,10 +44,10 @@ export class KvCodec {
     this.shape = shape;
     this.#rotation = rotation;
     const { numLayers } = shape;
-    const order = needs ?? Array.from({ length: numLayers }, (_, i) => numLayers - 1 - i);
+    this.order = needs ?? Array.from({ length: numLayers }, (_, i) => numLayers - 1 - i);
     const { sides, finer = [] } = format;
     const each = Math.max(1, Math.round(FINER_SHARE * numLayers));
-    this.#sides = sides && Array.from({ length: numLayers }, (_, l) => finer[Math.floor(order.indexOf(l) / each)] ?? sides);
+    this.#sides = sides && Array.from({ length: numLayers }, (_, l) => finer[Math.floor(this.order.indexOf(l) / each)] ?? sides);
   }
 
   get name(): string {

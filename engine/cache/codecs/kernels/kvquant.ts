@@ -3,7 +3,7 @@ import { findBounds, rounded } from './bounds';
 import { NUM_BINS as BINS, NUM_LEVELS } from './levels';
 import { farthest } from './outliers';
 import { unpackThree } from './threeBits';
-import { bitsOf, bytesOf, doublesAt, floatsOf, highBytes, highShorts, LEAST_SCALE, lowBytes, lowShorts } from './vectors';
+import { bitsOf, bytesOf, floatsOf, highBytes, highShorts, LEAST_SCALE, lowBytes, lowShorts } from './vectors';
 
 const OUTLIER_BYTES: i32 = 3;
 
