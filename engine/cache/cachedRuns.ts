@@ -90,8 +90,8 @@ export class CachedRuns {
   }
 
   /**
-   * Lets rows of a prefix go, from token `from` on: of each run a share `keep` of the tokens stays, those that receive most in these
-   * layers. `attention` [numLayers * kvHeads, rows]: what each row of the prefix receives.
+   * Lets rows of a prefix go, from token `from` on: of each run a share `keep` of the tokens stays, those that keptTokens
+   * says of these layers. `attention` [numLayers * kvHeads, rows]: what each row of the prefix receives.
    */
   prune(tokenIds: readonly number[], from: number, attention: Float32Array, options: { keep: number; layers: ReadonlySet<number>; name: PruningName }): void {
     const { shape } = this.#memory.window;
@@ -105,7 +105,7 @@ export class CachedRuns {
       if (!mayGo || row > width) continue;
       const own = new Float32Array(numHeads * n);
       for (let h = 0; h < numHeads; h++) own.set(attention.subarray(h * width + first, h * width + row), h * n);
-      const kept = keptTokens(shape, own, Math.ceil(options.keep * n), options.layers);
+      const kept = keptTokens(shape, own, Math.ceil(options.keep * n), options.layers, node.startIndex);
       const all = this.#memory.read(node, 0, n);
       // What goes on from it has gone with it.
       if (!all) return;

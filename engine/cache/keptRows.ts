@@ -19,6 +19,11 @@ export const KEPT_SHARES: Readonly<Record<PruningName, number>> = { [KVZIP]: 0.9
 export const KEPT_CODEC = 'turboquant';
 /** The end of a conversation, which what comes next refers to most, stays. */
 export const RECENT_TOKENS = 128;
+/**
+ * The beginning of a context stays: whatever it says, models attend to it where there is nothing to look for (sinks), and large ones
+ * fall apart without it. As many as StreamingLLM keeps (arXiv 2309.17453).
+ */
+export const SINK_TOKENS = 4;
 /** Longer contexts are cut: an edit voids the piece that it is in and those behind it. */
 const MOST_TOGETHER = 512;
 
@@ -34,17 +39,18 @@ export function pieceLengths(numTokens: number): number[] {
 }
 
 /**
- * Which `count` of n tokens stay, ascending: those that receive most in the layers that decide. @param attention [numLayers * kvHeads, n],
- * what each token's row receives.
+ * Which `count` of n tokens stay, ascending: a context's first ones, and those that receive most in the layers that decide.
+ * @param attention [numLayers * kvHeads, n], what each token's row receives. @param startIndex of the first of them in its context.
  */
-export function keptTokens({ numLayers, kvHeads }: KvShape, attention: Float32Array, count: number, layers: ReadonlySet<number>): Int32Array {
+export function keptTokens({ numLayers, kvHeads }: KvShape, attention: Float32Array, count: number, layers: ReadonlySet<number>, startIndex: number): Int32Array {
   const n = attention.length / (numLayers * kvHeads);
   const received = new Float32Array(n);
   for (const l of layers) for (let h = l * kvHeads; h < (l + 1) * kvHeads; h++) for (let i = 0; i < n; i++) received[i]! += attention[h * n + i]!;
+  received.fill(Number.POSITIVE_INFINITY, 0, Math.max(0, SINK_TOKENS - startIndex));
   return mostOf(received, count);
 }
 
-/** Indices of the `count` largest, ascending; of equal ones the first. */
+/** Indices of the `count` largest, ascending; of equal ones the first (of infinite ones, too: their difference is NaN). */
 function mostOf(values: Float32Array, count: number): Int32Array {
   const order = Int32Array.from(values, (_, i) => i).sort((a, b) => values[b]! - values[a]! || a - b);
   return order.subarray(0, count).sort();

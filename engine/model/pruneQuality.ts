@@ -17,7 +17,7 @@ import { SHIFT_SAMPLE } from './shiftSample.ts';
 /** Mean KL divergence, in nats, up to which rows are let go; as for codecs. */
 const PRUNE_BOUND = 5e-2;
 /** Of the file; raised when measuring changes. */
-const FORMAT = 5;
+const FORMAT = 6;
 const CHUNK = 256;
 /** Tokens compared behind each context. */
 const SCORED = 64;
@@ -64,7 +64,7 @@ export function pruneQuality(model: ImportedModel, runner: OnnxRunner, encode: (
         const own = new Float32Array(numLayers * kvHeads * length);
         for (let h = 0; h < numLayers * kvHeads; h++) own.set(attention.subarray(h * end + from, h * end + from + length), h * length);
         const stays = from + length > end - recent;
-        const kept = keptTokens(window.shape, own, stays ? length : Math.ceil(KEPT_SHARES[name] * length), codec.neediest);
+        const kept = keptTokens(window.shape, own, stays ? length : Math.ceil(KEPT_SHARES[name] * length), codec.neediest, from);
         const left = rowsOf(kept, window.shape, rows);
         const start = from;
         const positions = kept.map((token) => start + token);

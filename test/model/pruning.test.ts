@@ -85,7 +85,7 @@ test.each(models.map((dir) => [path.basename(dir), dir]))('%s: of a context with
   const { numLayers, kvHeads } = window.shape;
   // The same tokens in all heads: then leaving their slots out is the same.
   const attention = Float32Array.from({ length: numLayers * kvHeads * NUM_TOKENS }, (_, i) => ((i % NUM_TOKENS) * 7919) % 1009);
-  const kept = keptTokens(window.shape, attention, 90, new Set([0]));
+  const kept = keptTokens(window.shape, attention, 90, new Set([0]), 0);
   const elsewhere = range(2 * PAGE_SLOTS + 17, 2 * PAGE_SLOTS + 17 + 90);
   window.write(elsewhere, rowsOf(kept, window.shape, window.read(range(0, NUM_TOKENS))), 0, kept);
   const others: BatchSpan[] = [0, 1, 2].map((i) => ({ tokenIds: [7 + i], startIndex: 20, contextSlots: range(20 * i, 20 * i + 20), newSlots: Int32Array.of(1100 + i), numLogits: 1 }));

@@ -31,6 +31,27 @@ test('rows that are coded a second time are a fault, not an entry', () => {
   expect(joinLossy(once, [{ from: 32, to: 40, codec: 'int4' }])).toEqual([{ from: 0, to: 60, codec: 'int4' }]);
 });
 
+test.each([
+  { name: 'kvzip' as const, from: 0, kept: [0, 1, 2, 3] },
+  { name: 'h2o' as const, from: 2, kept: [0, 1, 2, 3] },
+  { name: 'h2o' as const, from: 10, kept: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] },
+])('$name from token $from on: the first four tokens of a context have rows, whatever they receive, and no piece of it has more rows than its share', ({ name, from, kept }) => {
+  const { cache, window, run, compute } = laddered();
+  const ids = run(1, 700);
+  compute(ids);
+  // The later a token stands the more it receives, in each of two pieces.
+  cache.runs.prune(ids, from, Float32Array.from({ length: 4 * 700 }, (_, i) => (i % 700) % ((700 - from) / 2)), { keep: 0.6, layers: new Set([0]), name });
+  const lease = cache.open();
+  expect(cache.advance(lease, ids, 700)).toBe(700);
+  const positions = Array.from(cache.slotsOf(lease), (slot) => window.positions[slot]!);
+  cache.release(lease);
+  const piece = (700 - from) / 2;
+  expect(positions.filter((at) => at < from + piece / 4)).toEqual(kept);
+  expect(positions).toHaveLength(from + 2 * Math.ceil(0.6 * piece));
+  // The second piece begins where the context does not.
+  expect(positions).not.toContain(from + piece);
+});
+
 test('rows that were let go of and coded are not coded again when they have been in the window', () => {
   const { cache, run, compute, read, rest, toWindow, settle } = laddered({ only: 'kept' });
   const ids = run(1, 200);
