@@ -62,15 +62,15 @@ export class KvSubject {
     this.turn = turn;
   }
 
-  /** With int8 weights. @param threads 0: what measuring says is best here. */
-  static async open(name: string, modelDir: string, cacheDir: string, threads: number): Promise<KvSubject> {
+  /** With int8 weights. @param threads 0: what measuring says is best here. @param codecNames of those that it has: for some the model is measured first. */
+  static async open(name: string, modelDir: string, cacheDir: string, threads: number, codecNames: Iterable<string> = FORMATS.map((format) => format.name)): Promise<KvSubject> {
     const model = await importModel({ modelDir, cacheDir, precision: 'int8' });
     const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), { threads });
     const rope = new RopeTable(model.config.rope, model.config.headSize);
     const { tokenizer, turn } = await ModelText.load(modelDir);
     const encode = (text: string): number[] => tokenizer.encode(text);
     const codecs = new Map<string, KvCodec>();
-    for (const format of FORMATS) codecs.set(format.name, await codecFor(format.name, { model, runner, rope, encode, contextTokens: model.config.contextTokens }));
+    for (const codecName of new Set(codecNames)) codecs.set(codecName, await codecFor(codecName, { model, runner, rope, encode, contextTokens: model.config.contextTokens }));
     return new KvSubject(name, modelDir, model, runner, rope, codecs, await readKeyBiases(model), turn);
   }
 

@@ -20,7 +20,8 @@ const SCORED_TOKENS = 127;
 /** @param names of treatments. */
 export async function evaluateTreated(names: readonly string[], file: { path: string; text: string }, options: LoadOptions, json: boolean): Promise<void> {
   const text = await ModelText.load(options.modelDir);
-  const subject = await KvSubject.open(text.manifest.name, options.modelDir, options.cacheDir, options.threads);
+  const treatments = TREATMENTS.filter(({ name }) => names.includes(name));
+  const subject = await KvSubject.open(text.manifest.name, options.modelDir, options.cacheDir, options.threads, treatments.flatMap(({ codecs }) => codecs));
   try {
     const { config } = subject.model;
     const limit = Math.min(config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
@@ -29,7 +30,7 @@ export async function evaluateTreated(names: readonly string[], file: { path: st
     const layout = new Layout(text, { contextTokens: limit, numParameters: subject.model.parameters });
     const exercises = await exercisesOf(layout, new Grammars(), [{ path: shortPath(file.path), text: file.text }], { ...OPTIONS, contextTokens, scoredTokens });
     if (exercises.length === 0) throw new RequestError('badRequest', 'eval: the text is too short: nothing of it is compressed before the tokens that are compared');
-    const result = await measureQuality(subject, exercises, TREATMENTS.filter(({ name }) => names.includes(name)), { decode: (ids) => text.tokenizer.decode(ids), onProgress: log });
+    const result = await measureQuality(subject, exercises, treatments, { decode: (ids) => text.tokenizer.decode(ids), onProgress: log });
     if (json) {
       for (const treatment of result.treatments) printJson({ ...treatment, numTokens: result.numTokens });
       return;

@@ -39,6 +39,8 @@ const always = (slots: Int32Array): SlotsFor => async () => slots;
 
 export interface Treatment {
   readonly name: string;
+  /** Names of those that the subject must have. */
+  readonly codecs: readonly string[];
   /** Bytes per token of a long context, far from either end of it. */
   bytesPerToken(subject: KvSubject): number;
   /** Changes rows of the context, which stands in the window as computed. */
@@ -49,6 +51,7 @@ export interface Treatment {
 export function codecTreatment(name: CodecName): Treatment {
   return {
     name,
+    codecs: [name],
     bytesPerToken(subject) {
       const codec = subject.codec(name);
       return codec.bytesPerToken(codec.format.blockTokens);
@@ -79,6 +82,7 @@ function autoCodecs(subject: KvSubject): (KvCodec | null)[] {
 /** What it makes of a context in its scene: a part as it was, a part in each of its codecs. */
 const auto: Treatment = {
   name: AUTO,
+  codecs: codecNames(AUTO),
   bytesPerToken(subject) {
     const parts = autoCodecs(subject).map((codec) => codec?.bytesPerToken(codec.format.blockTokens) ?? rowBytes(subject));
     return parts.reduce((sum, bytes) => sum + bytes, 0) / parts.length;
@@ -121,7 +125,7 @@ function pruned(name: PruningName, subject: KvSubject, { slots }: ComputedContex
   for (const length of pieceLengths(n)) {
     const own = new Float32Array(numHeads * length);
     for (let h = 0; h < numHeads; h++) own.set(attention.subarray(h * width + from, h * width + from + length), h * length);
-    const kept = keptTokens(shape, own, Math.ceil(KEPT_SHARES[name] * length), codec.neediest);
+    const kept = keptTokens(shape, own, Math.ceil(KEPT_SHARES[name] * length), codec.neediest, from);
     const start = from;
     const positions = kept.map((token) => start + token);
     const encoded = codec.encode(rowsOf(kept, shape, window.read(slots.subarray(from, from + length))), { startIndex: start, positions });
@@ -138,6 +142,7 @@ const whole = (subject: KvSubject, { slots }: ComputedContext): TreatedContext =
 /** Rows that parts of the context, said again, attend to, as files have them (after KVzip). */
 const kvzip: Treatment = {
   name: KVZIP,
+  codecs: [KEPT_CODEC],
   bytesPerToken: (subject) => keptBytesPerToken(subject.codec(KEPT_CODEC), KVZIP),
   async apply(subject, context) {
     const { tokenIds } = context;
@@ -151,6 +156,7 @@ const kvzip: Treatment = {
 /** Rows that the context's own tokens have attended to most, and the recent ones, as long conversations have them (H2O). */
 const h2o: Treatment = {
   name: H2O,
+  codecs: [KEPT_CODEC],
   bytesPerToken: (subject) => keptBytesPerToken(subject.codec(KEPT_CODEC), H2O),
   async apply(subject, context) {
     const n = context.tokenIds.length - RECENT_TOKENS;
@@ -167,6 +173,7 @@ const h2o: Treatment = {
  */
 const sketch: Treatment = {
   name: SKETCH,
+  codecs: [],
   bytesPerToken: (subject) => sketchBytes(subject.shape, SPILLED_TOKENS) / SPILLED_TOKENS + CHOSEN_SHARE * rowBytes(subject),
   async apply(subject, context) {
     const { tokenIds, slots } = context;

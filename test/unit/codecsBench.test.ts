@@ -1,5 +1,5 @@
 /** The `kv` benchmark, on a small model: what it measures is there, and tells good codecs from bad ones. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
@@ -32,6 +32,16 @@ async function withSubject(work: (subject: KvSubject, text: number[]) => Promise
     await subject.dispose();
   }
 }
+
+test('which layers need most is measured only where a codec that is asked for goes by it', async () => {
+  const dir = path.join(cacheDir, 'asked for');
+  for (const [name, isMeasured] of [['sketch', false], ['int4', false], ['kvzip', true]] as const) {
+    const { codecs } = TREATMENTS.find((treatment) => treatment.name === name)!;
+    const subject = await KvSubject.open('biased', MODEL, dir, 1, codecs);
+    expect(existsSync(path.join(subject.model.dir, 'layers-turboquant.json')), name).toBe(isMeasured);
+    await subject.dispose();
+  }
+});
 
 /** Some prompts behind a context, right where the answer is `value`. */
 const asked = (contextIds: number[], value: string): Exercise => ({
@@ -149,7 +159,7 @@ test('a treatment may leave fewer slots than there were tokens', () => withSubje
   expect(rows.map((row) => row.length)).toEqual(exact.map((row) => row.length));
   expect(rows[0]).not.toEqual(exact[0]);
   // The same rows of a half through the evaluation.
-  const dropping: Treatment = { name: 'half', bytesPerToken: ({ float16Bytes }) => float16Bytes / 4, apply: async ({ float16Bytes }, { slots }) => ({ slotsFor: async () => slots.filter((slot) => slot % 2 === 0), bytes: (slots.length * float16Bytes) / 4 }) };
+  const dropping: Treatment = { name: 'half', codecs: [], bytesPerToken: ({ float16Bytes }) => float16Bytes / 4, apply: async ({ float16Bytes }, { slots }) => ({ slotsFor: async () => slots.filter((slot) => slot % 2 === 0), bytes: (slots.length * float16Bytes) / 4 }) };
   const { treatments: [dropped] } = await measureQuality(subject, textExercises([text], { contextTokens: 400, scoredTokens: 16, numTexts: 1 }), [dropping]);
   expect(dropped).toMatchObject({ treatment: 'half', compression: 4, bytesPerTokenHere: subject.float16Bytes / 4 });
   expect(dropped!.klMean).toBeGreaterThan(0);

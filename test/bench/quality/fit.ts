@@ -50,7 +50,7 @@ console.log(table(['line', 'words', 'rests exact', 'shown', 'exact of shown', 'f
 
 /** Of each token that stood at a cursor and is not said again for the sake of healing. */
 async function copyCases(): Promise<CopyCase[]> {
-  const subject = await KvSubject.open('fitted', modelDir, cacheDir, 0);
+  const subject = await KvSubject.open('fitted', modelDir, cacheDir, 0, []);
   const text = await ModelText.load(modelDir);
   // So that a weight tells how long the longest match was: n / (n + 1).
   Object.assign(text.manifest.completion.copy, { share: 1, doubt: 0, match: 1, agreement: 0, confidence: 0 });
