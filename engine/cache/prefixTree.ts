@@ -224,7 +224,7 @@ export class PrefixTree {
     const stack = [...this.root.children.values()];
     for (let node = stack.pop(); node; node = stack.pop()) {
       yield node;
-      stack.push(...node.children.values());
+      if (node.children.size > 0) stack.push(...node.children.values());
     }
   }
 }
