@@ -73,6 +73,6 @@ export class Ceiling {
   }
 
   get #hasPages(): boolean {
-    return this.maxSlots % PAGE_SLOTS === 0;
+    return this.maxSlots >= 4 * PAGE_SLOTS;
   }
 }

@@ -1,6 +1,7 @@
 /** How far a cache reaches, against the window and the store themselves. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { Ceiling } from '../../engine/cache/ceiling.ts';
 import { codecNamed, FORMATS } from '../../engine/cache/codecs/registry.ts';
 import { compressionOf } from '../../engine/cache/compression.ts';
 import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
@@ -122,6 +123,15 @@ test('a budget of less than a page still holds a short context', () => {
   expect(windowTokens).toBeGreaterThan(100);
   expect(windowTokens).toBeLessThan(256);
   expect(longestContext).toBe(windowTokens);
+});
+
+test.each([512, 768])('a window of whole pages by chance, fewer than four, has as much beside it as one a slot larger: %d slots', (numSlots) => {
+  const of = (slots: number): Ceiling => new Ceiling({ maxBytes: slots * 100, bytesPerSlot: 100, softSlots: 300, reserve: 0 });
+  for (const slots of [numSlots, numSlots + 1]) {
+    expect(of(slots).bytesBeside(300)).toBe((slots - 300) * 100);
+    expect(of(slots).slotsBeside(1000)).toBe(slots - 10);
+    expect(of(slots).softSlots).toBe(300);
+  }
 });
 
 test('a budget that is too small for anything holds nothing', () => {

@@ -254,7 +254,7 @@ describe('the program', () => {
       [['eval', '--text', binary], 'is a binary file'],
       [['eval', '--text', temporary], 'is a folder; a file is needed'],
       [['generate', '--prompt', 'x', '--metrics', temporary], 'is a folder; a file is needed'],
-      [['generate', '--prompt', 'word '.repeat(900), '--max-bytes', '1000000'], 'The limit is --max-bytes: with about 3.9 MB of it a text of up to 2,048 tokens is read whole; with --keep DIR and about 2.2 MB it is answered from the parts of it that matter.'],
+      [['generate', '--prompt', 'word '.repeat(900), '--max-bytes', '1000000'], 'The limit is --max-bytes: with about 3.9 MB of it a text of up to 2,048 tokens is read whole; with --keep DIR and about 2.0 MB it is answered from the parts of it that matter.'],
       [['complete', '--file', 'no/such.ts', '--line', '1', '--column', '1'], 'no/such.ts: no such file'],
       [['demo', '--file', 'no/such.ts'], 'no/such.ts: no such file'],
       [['complete', '--file', 'package.json', '--line', '1', '--column', '1', '--beside', temporary], 'is a folder; a file is needed'],
