@@ -3,8 +3,8 @@
  * which what is long out of use is coded with loss or loses rows. Decides which runs; where they lie is KvMemory's.
  */
 import type { Coding } from './codedPage.ts';
-import { type Compression, type Rung, rungFor } from './compression.ts';
-import { firstToGo } from './eviction/eviction.ts';
+import type { KvCodec } from './codecs/kvCodec.ts';
+import { type Compression, rungFor } from './compression.ts';
 import { keptTokens, pieceLengths, type PruningName, rowsOf } from './keptRows.ts';
 import type { KvMemory } from './kvMemory.ts';
 import { joinRows, type KvRows, sliceRows } from './kvRows.ts';
@@ -21,6 +21,8 @@ export class CachedRuns {
   readonly #clock: () => number;
   readonly #compression: Compression | null;
   readonly #onInsert: () => void;
+  /** Runs to be coded, the next one last: to look for them takes time, and there is more than a block of each. */
+  #toCode: TreeNode[] = [];
 
   /** `onInsert`: runs have come into the tree. */
   constructor(memory: KvMemory, options: { clock: () => number; compression: Compression | null; onInsert: () => void }) {
@@ -49,27 +51,48 @@ export class CachedRuns {
    * (see compression.ts); false when there is nothing to be coded.
    */
   compress(): boolean {
-    const { tree, store, window } = this.#memory;
-    if (!this.#compression) return false;
-    const fullness = this.fullness;
-    const { rungs, only } = this.#compression;
-    if (!rungs.some((rung) => fullness >= rung.fullness)) return false;
-    const now = this.#clock();
-    const rungOf = ({ lastUse }: TreeNode): Rung | null => rungFor(rungs, now - lastUse, fullness);
+    if (this.#codeNext()) return true;
+    this.#toCode = this.#findToCode();
+    return this.#codeNext();
+  }
+
+  /** What a run of the store is coded with now, as far as nobody uses it; null: with nothing. */
+  #codecFor(node: TreeNode): KvCodec | null {
+    const { rungs = [], only = null } = this.#compression ?? {};
+    if (isUsed(node) || node.slots || !node.stored || (node.pruned !== null) !== (only === 'kept')) return null;
+    return rungFor(rungs, this.#clock() - node.lastUse, this.fullness)?.codec ?? null;
+  }
+
+  /** Runs of which a block may be coded, those that go first last. */
+  #findToCode(): TreeNode[] {
+    const { tree, window } = this.#memory;
+    const { fullness } = this;
+    if (!this.#compression?.rungs.some((rung) => fullness >= rung.fullness)) return [];
     const nodes = [...tree.nodes()];
     // Parents come before their children: backwards each asks only its own for theirs.
     const ends = new Map<TreeNode, number>();
     for (const node of nodes.toReversed()) ends.set(node, deepestEnd(node, (child) => ends.get(child)));
+    const order = this.#memory.order();
     const mayBeCoded = (node: TreeNode): boolean => {
-      const rung = isUsed(node) || node.slots || !node.stored || (node.pruned !== null) !== (only === 'kept') ? null : rungOf(node);
-      return rung !== null && nextToCode(window.shape, node.stored!, rung.codec, { startIndex: node.startIndex, contextEnd: ends.get(node)! }, node.lossy) !== null;
+      const codec = this.#codecFor(node);
+      return codec !== null && nextToCode(window.shape, node.stored!, codec, { startIndex: node.startIndex, contextEnd: ends.get(node)! }, node.lossy) !== null;
     };
-    const node = firstToGo(nodes, this.#memory.order(), mayBeCoded);
-    if (!node) return false;
-    const { run, lossy } = store.compress(node.stored!, rungOf(node)!.codec, placeOf(node), node.lossy)!;
-    node.stored = run;
-    node.lossy = lossy;
-    return true;
+    return nodes.filter(mayBeCoded).sort((a, b) => order(b, a));
+  }
+
+  /** Codes a block of the first of those that were found; they may have been used since, or be gone. False where there is none. */
+  #codeNext(): boolean {
+    for (let node = this.#toCode.at(-1); node; node = this.#toCode.at(-1)) {
+      const codec = this.#codecFor(node);
+      const coded = codec && this.#memory.store.compress(node.stored!, codec, placeOf(node), node.lossy);
+      if (coded) {
+        node.stored = coded.run;
+        node.lossy = coded.lossy;
+        return true;
+      }
+      this.#toCode.pop();
+    }
+    return false;
   }
 
   /** Of a prefix, from token `from` on: how many tokens could lose rows, being in exact runs that nobody has used since `before`, and which is the first. */

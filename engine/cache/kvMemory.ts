@@ -253,6 +253,9 @@ export class KvMemory {
       this.#evictable -= node.slots.length;
     }
     if (node.stored) this.store.drop(node.stored);
+    // Whoever still knows the run keeps no rows with it.
+    node.slots = null;
+    node.stored = null;
     this.lost.gone(node);
     this.tree.remove(node);
     this.events.evictions++;

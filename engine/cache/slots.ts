@@ -85,11 +85,9 @@ export class SlotAllocator {
   resize(numSlots: number): void {
     const held = new Uint8Array(numSlots);
     held.set(this.#held.subarray(0, Math.min(numSlots, this.#held.length)));
-    let numHeld = 0;
-    for (const flag of held) numHeld += flag;
-    if (numHeld !== this.numHeld) throw new Error('The window shrinks over slots that are held.');
+    if (this.#held.includes(1, numSlots)) throw new Error('The window shrinks over slots that are held.');
+    this.numFree += numSlots - this.#held.length;
     this.#held = held;
-    this.numFree = numSlots - numHeld;
   }
 
   /** The page with most free slots, the first of several. */

@@ -174,9 +174,9 @@ export class KvStore {
     const piece = file.put(encoded ?? rowsToBytes(rows));
     if (!piece) return null;
     const sketch = sketchKeys(shape, rows);
-    // A part of what is coded leaves as rows.
     const read = (): KvRows => (encoded ? codec!.decode(file.read(piece), positions).rows : rowsFromBytes(shape, numRows, file.read(piece)));
-    return { numTokens, numRows, positions, codec, encoded: null, sketch, bytes: sketch.length + (positions?.byteLength ?? 0), rows: read, free: () => file.free(piece) };
+    // A part of what is coded leaves as rows.
+    return { numTokens, numRows, positions, codec: encoded && codec, encoded: null, sketch, bytes: sketch.length + (positions?.byteLength ?? 0), rows: read, free: () => file.free(piece) };
   }
 
   /** Tokens of the longest beginning of a run that is whole blocks and at most `at` tokens. */

@@ -5,9 +5,11 @@ import { Ceiling } from '../../engine/cache/ceiling.ts';
 import type { KvCodec } from '../../engine/cache/codecs/kvCodec.ts';
 import type { CodecName } from '../../engine/cache/codecs/registry.ts';
 import { codecNames, compressionOf, rungFor } from '../../engine/cache/compression.ts';
+import { Lru } from '../../engine/cache/eviction/lru.ts';
 import { KvCache } from '../../engine/cache/kvCache.ts';
 import { joinRows, kvBytesPerToken, sliceRows } from '../../engine/cache/kvRows.ts';
 import { type Lossy, lossyWithin } from '../../engine/cache/lossyRows.ts';
+import type { TreeNode } from '../../engine/cache/prefixTree.ts';
 import { KvStore } from '../../engine/cache/store.ts';
 import { BLOCK_TOKENS, exactBytesPerToken, plainBlocks, runOf, type StoredRun } from '../../engine/cache/storedBlocks.ts';
 import { nextToCode, codingReserve } from '../../engine/cache/toCode.ts';
@@ -196,4 +198,37 @@ test('what the store has leaves a full window first: nothing goes for a page tha
   cache.checkIntegrity();
   expect([1, 2].map((seed) => cache.describe(run(seed, 1024)).tokens)).toEqual([256, 768]);
   expect(cache.windowSlots.total).toBeLessThan(1024);
+});
+
+test('what is to be coded is looked for once for all of it, not for each block; what has gone meanwhile keeps no rows', () => {
+  const clock = { now: 0 };
+  let numReckoned = 0;
+  class Counted extends Lru {
+    override worth(node: TreeNode): number {
+      numReckoned++;
+      return super.worth(node);
+    }
+  }
+  const compression = { rungs: [{ codec: codec('int4'), idleMs: 1000, fullness: 0 }], only: null };
+  const cache = new KvCache({ window: new KvWindow(SHAPE, 0), maxBytes: 1e8, softSlots: 256, clock: () => clock.now, compression, eviction: new Counted() });
+  const [numRuns, numBlocks] = [40, 10];
+  const tokens = (run: number): number[] => Array.from({ length: numBlocks * BLOCK_TOKENS }, (_, i) => 1000 * run + i);
+  for (let run = 0; run < numRuns; run++) {
+    clock.now = run;
+    cache.runs.takeStored(tokens(run), 0, plainBlocks(SHAPE, randomRows(SHAPE, numBlocks * BLOCK_TOKENS, run)), 'idle');
+  }
+  clock.now = minutes(1);
+  numReckoned = 0;
+  for (let i = 0; i < 5; i++) expect(cache.runs.compress()).toBe(true);
+  // The run under way, and one that has not come to its turn: all but their first tokens go.
+  const [first, last] = [0, numRuns - 1].map((run) => cache.lookUp(tokens(run), 1).path.nodes[0]!);
+  expect(first!.stored!.blocks.filter((block) => block.codec)).toHaveLength(5);
+  for (const run of [0, numRuns - 1]) cache.evict(tokens(run).slice(0, 1));
+  cache.checkIntegrity();
+  expect([first!.stored, last!.stored]).toEqual([null, null]);
+  let numCoded = 5;
+  for (; cache.runs.compress(); numCoded++) cache.checkIntegrity();
+  expect(numCoded).toBe(5 + (numRuns - 2) * numBlocks + 1);
+  expect(numReckoned).toBeLessThan(4 * numRuns);
+  expect(cache.runs.compress()).toBe(false);
 });
