@@ -98,7 +98,7 @@ export class Assistant {
         completion.forget();
         host.clearCache();
         figures.refresh();
-        void vscode.window.showInformationMessage(vscode.l10n.t('Kvasir: the cache is cleared; pinned files stay.'));
+        void vscode.window.showInformationMessage(vscode.l10n.t('Kvasir: the cache is cleared, but for pinned files if there are any. Open files are read again.'));
       }),
       command('kvasir.chooseModel', () => chooseModel(locateModel('', context.extensionPath).modelDir, host, settings)),
       command('kvasir.reportProblem', () => reportProblem(context, host, completion.last)),

@@ -94,7 +94,8 @@ Model: --model DIR (default: the built-in one), --precision int8|int4|float32, -
        has computed it anew (an approximation).
 Store (chat, generate): --codec ${CACHE_CODECS.join('|')}: what nobody has used for a minute is
        kept in fewer bits, with kvzip fewer rows too, where the model bears it; auto: once three quarters of the memory
-       are taken, 4 bits after five minutes, 3 after half an hour, or after ten minutes if nine tenths are taken.
+       are taken, 4 bits after five minutes, 2 to 4 by layer (turboquant) after half an hour, or after ten minutes if
+       nine tenths are taken.
 Sampling: --max-tokens N, --temperature T, --top-p P, --top-k K, --min-p P, --repetition-penalty R, --seed N,
        --stop TEXT (repeatable), --ignore-eos, --top-logprobs K.
 At the end: --metrics FILE writes the engine's figures as Prometheus text, --trace FILE its last steps as a Chrome

@@ -27,7 +27,8 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
   if (stats.diskMaxBytes) lines.push(t('On disk: {0} of {1}', formatBytes(stats.diskBytes), formatBytes(stats.diskMaxBytes)), '');
   for (const quality of model?.compressed ?? []) lines.push(compressionText(quality, t), '');
   const speed = stats.tokensPerSecond > 0 ? `${formatCount(stats.tokensPerSecond)} tok/s · ` : '';
-  lines.push(speed + t('Requests: {0} running, {1} waiting, {2} done', requests.running, requests.waiting, formatCount(requests.done)), '');
+  const failed = requests.failed > 0 ? ` · $(warning) ${t('failed: {0}', formatCount(requests.failed))}` : '';
+  lines.push(speed + t('Requests: {0} running, {1} waiting, {2} done', requests.running, requests.waiting, formatCount(requests.done)) + failed, '');
   lines.push(t('Memory: weights {0}, process {1}, {2} of {3} available', formatBytes(model?.residentBytes ?? 0), formatBytes(memory.processBytes), formatBytes(memory.availableBytes), formatBytes(memory.totalBytes)), '');
   if (gpus) lines.push(gpus.length ? gpus.map((gpu) => gpuText(gpu, t)).join(', ') : t('No GPU: everything runs on the processor.'), '');
   const files = stats.files.filter((file) => file.open || file.tokens > 0 || file.diskTokens > 0).sort((a, b) => b.bytes - a.bytes);

@@ -38,6 +38,9 @@ test('the status line and the hover', () => {
   expect(hover).not.toContain('pproximated');
   expect(hover).not.toContain('share');
   expect(hoverMarkdown({ ...stats, numEngines: 2 }, undefined, t)).toContain('The limit is this window’s part: 2 windows of the editor share the cache’s memory');
+  // Where requests fail, an engine that looks idle says so.
+  expect(hover).not.toContain('failed');
+  expect(hoverMarkdown({ ...stats, requests: { ...stats.requests, failed: 3 } }, undefined, t)).toContain('2 done · $(warning) failed: 3');
   // Asked for: how much of it there was, or why there is none.
   const measured = (klMean: number) => ({ ...stats, model: { ...stats.model, shifted: { klMean, bound: 5e-3 } }, tokens: { ...stats.tokens, promptShifted: 1234 } }) as EngineStats;
   expect(hoverMarkdown(measured(0.0012), undefined, t)).toContain('Approximated behind edits: 1,234 tokens (mean KL divergence 1.2e-3)');

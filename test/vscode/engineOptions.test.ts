@@ -93,8 +93,8 @@ editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LO
     const hover = await window.statusHover();
     await window.screenshot('codec-hover');
     await window.unhover();
-    expect(hover).toMatch(/kvzip: 6\.3 times smaller, the same most probable token in 9\d\.\d%/);
-    expect(hover).toMatch(/h2o: 6\.3 times smaller, the same most probable token in 9\d\.\d%/);
+    expect(hover).toMatch(/kvzip: 6\.3 times smaller than 16 bits, picks the same next token 9\d\.\d% of the time/);
+    expect(hover).toMatch(/h2o, of long conversations: 6\.3 times smaller than 16 bits, picks the same next token 9\d\.\d% of the time/);
     expect(window.problems).toEqual([]);
   });
 
