@@ -48,9 +48,10 @@ export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: 
   const { numLayers, kvHeads, headSize } = shape;
   const scratchBytes = scratchBytesPerToken(shape);
   const { prefillTokens, rowBytes } = divideCeiling(budgetBytes, scratchBytes, config.contextTokens, mostBytes);
-  const spills = diskBytes > 0 && canSketch(shape);
+  const keeps = Snapshots.fitUnder(mostBytes, shape);
+  const spills = diskBytes > 0 && keeps && canSketch(shape);
   const kernelBytes = spills ? sketchingBytes(shape) : 0;
-  const besideBytes = Snapshots.bufferBytes(shape) + kernelBytes;
+  const besideBytes = (keeps ? Snapshots.bufferBytes(shape) : 0) + kernelBytes;
   const workBytes = scratchRows(prefillTokens) * scratchBytes + besideBytes;
   const slotBytes = kvBytesPerToken(shape);
   const ceilingBeside = (bytes: number, reserve: number): Ceiling => new Ceiling({ maxBytes: Math.max(0, rowBytes - besideBytes - bytes), bytesPerSlot: slotBytes, softSlots: 2 * config.contextTokens, reserve });

@@ -18,6 +18,7 @@ import { modelCompression } from './modelCompression.ts';
 import { reasonOf } from './modelFolder.ts';
 import { StepCost, TYPICAL_PREFILL } from './policies/stepCost.ts';
 import type { LoadOptions, ModelInfo } from './protocol.ts';
+import { Snapshots } from './snapshots.ts';
 import { Layout } from './text/layout.ts';
 import { type Faults, ModelText } from './text/modelText.ts';
 import { selfTest } from './text/selfTest.ts';
@@ -100,12 +101,14 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
       if (budget.follow(reading(model.engine.cacheBytes), lookedAt)) model.engine.setMaxBytes(budget.ceiling);
     };
     const stepCosts = { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) };
-    const snapshots = disk && { disk, codec: codecNamed('int8', shape, null), modelKey: imported.key, log: hooks.log };
+    const keeps = disk !== null && Snapshots.fitUnder(budget.most, shape);
+    if (disk && !keeps) hooks.log(`The ${budget.most} bytes that the KV cache may take have no room for what reading and writing the disk takes: nothing is kept there. Allow the cache more memory, and restart the engine.`);
+    const snapshots = keeps ? { disk, codec: codecNamed('int8', shape, null), modelKey: imported.key, log: hooks.log } : null;
     const { onReady } = hooks;
     let spillFile: SpillFile | null = null;
     const makeEngine = () => {
       spillFile?.close();
-      if (options.disk && disk && kv === 'int8') spillFile = new SpillFile(options.disk.dir, options.disk.maxBytes, hooks.log);
+      if (options.disk && keeps) spillFile = new SpillFile(options.disk.dir, options.disk.maxBytes, hooks.log);
       return new Engine({ runner, stepCosts, window, maxBytes: budget.ceiling, numWindows: numEngines, mostBytes: budget.most, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken, reuseShifted, compression, pruning, snapshots, spillFile, biased: new Set(imported.biased), onReady });
     };
     const model = {

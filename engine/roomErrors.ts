@@ -16,10 +16,10 @@ type Limit = Pick<KvCache, 'toldBytes' | 'numWindows'>;
 /** Rows that should have left the window could not. */
 export function lacking(lack: Lack, limit: Limit): RequestError {
   if (lack === 'memory') {
-    return outOfMemory(limit, t('This long text is read in parts, and the {0} bytes of memory that the KV cache may take have no room for what has to be kept of one more. Raise the memory limit of the cache or send less text.', limit.toldBytes));
+    return outOfMemory(limit, t('This long text is read in parts, and the {0} bytes of memory that the KV cache may take have no room for what has to be kept of one more. Raise the memory limit of the cache (kvasir.cache.maxBytes) or send less text.', limit.toldBytes));
   }
   const { reason, folder, maxBytes, message } = lack;
-  if (reason === 'cap') return new RequestError('diskFull', t('The {0} bytes that the KV cache may take of the disk, in {1}, have no room for more of this long text. Allow it more of the disk or more memory, or send less text.', maxBytes, folder));
+  if (reason === 'cap') return new RequestError('diskFull', t('The {0} bytes that the KV cache may take of the disk, in {1}, have no room for more of this long text. Allow it more of the disk (kvasir.cache.diskBytes) or more memory (kvasir.cache.maxBytes), or send less text.', maxBytes, folder));
   if (reason === 'full') return new RequestError('diskFull', t('The disk that {0} is on is full and takes no more of this long text. Free some of it, allow the KV cache more memory, or send less text.', folder));
   return new RequestError('writeFailed', t('A part of this long text could not be written to {0} ({1}). See to it that files can be written there, allow the KV cache more memory, or send less text.', folder, message));
 }
@@ -32,12 +32,12 @@ export function tooLarge(numTokens: number, cache: Pick<KvCache, 'capacity' | 's
   if (diskBound !== null && numTokens > most) {
     return new RequestError(
       'diskFull',
-      t('The request has {0} tokens; of a text that memory cannot take whole, {1} fit into the {2} bytes that the KV cache may take of the disk. Allow it more of the disk or more memory, or send less text.', numTokens, most, diskBound),
+      t('The request has {0} tokens; of a text that memory cannot take whole, {1} fit into the {2} bytes that the KV cache may take of the disk. Allow it more of the disk (kvasir.cache.diskBytes) or more memory (kvasir.cache.maxBytes), or send less text.', numTokens, most, diskBound),
     );
   }
   return outOfMemory(
     cache,
-    t('The request has {0} tokens; {1} fit into the {2} bytes that the KV cache may take, for rows and what they are computed with. Raise the memory limit of the cache or send less text.', numTokens, most, cache.toldBytes),
+    t('The request has {0} tokens; {1} fit into the {2} bytes that the KV cache may take, for rows and what they are computed with. Raise the memory limit of the cache (kvasir.cache.maxBytes) or send less text.', numTokens, most, cache.toldBytes),
   );
 }
 

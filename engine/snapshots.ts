@@ -39,6 +39,9 @@ export interface FileContext extends Context {
   readonly path: string;
 }
 
+/** Of a ceiling, at most, for what is read from the disk or written to it. With the built-in model, whose context is read in parts under 2 MB, this ends at 1.75 MB. */
+const MOST_BUFFERS = 0.6;
+
 export class Snapshots {
   readonly disk: DiskTier;
   /** Tokens brought back since the start. */
@@ -72,6 +75,11 @@ export class Snapshots {
   static bufferBytes(shape: KvShape): number {
     const { numLayers, kvHeads, headSize } = shape;
     return 3 * SEGMENT_TOKENS * numLayers * kvHeads * (2 * headSize + 8) + 4096;
+  }
+
+  /** Whether a ceiling of so many bytes has room for rows beside what reading and writing takes: else nothing is kept on the disk, rather than nothing computed. */
+  static fitUnder(maxBytes: number, shape: KvShape): boolean {
+    return Snapshots.bufferBytes(shape) <= MOST_BUFFERS * maxBytes;
   }
 
   /** Tokens of a prompt that the disk has behind the `numCached` that memory has. Looks at no file. */

@@ -171,7 +171,7 @@ test('no room: one message, and the rest goes on', async () => {
   await drain(small.engine);
   // It is the disk's cap that bounds it.
   expect(refused).toMatchObject({ ended: 'diskFull', numEnds: 1 });
-  expect(refused.message).toMatch(/3,?000 tokens.* 2,?\d{3} fit .* of the disk\. Allow it more of the disk/);
+  expect(refused.message).toMatch(/3,?000 tokens.* 2,?\d{3} fit .* of the disk\. Allow it more of the disk \(kvasir\.cache\.diskBytes\)/);
   expect(taken.ended).toBe('length');
   expect(short.ended).toBe('length');
   const { engine } = opened();
@@ -179,7 +179,7 @@ test('no room: one message, and the rest goes on', async () => {
   const idle = ask(engine, tokens(3000, 1), { maxTokens: 0, priority: 'idle' });
   await drain(engine);
   expect([far.ended, idle.ended]).toEqual(['outOfMemory', 'outOfMemory']);
-  for (const { message } of [tooLong, far]) expect(message).toMatch(/Raise the memory limit/);
+  for (const { message } of [tooLong, far]) expect(message).toMatch(/Raise the memory limit of the cache \(kvasir\.cache\.maxBytes\)/);
 });
 
 interface Refused {

@@ -36,8 +36,8 @@ function talk(loading = loadModel) {
       if (loaded.type !== 'reply' || loaded.value.kind !== 'loaded') throw new Error('it was not loaded');
       return loaded.value.model;
     },
-    question: async (docId: string, secret = false): Promise<{ usage: Usage; text: string }> => {
-      assistant.handle({ type: 'documentChanged', docId, version: 1, path: docId, text: FILE, ...(secret ? { secret } : {}) });
+    question: async (docId: string, secret = false, text = FILE): Promise<{ usage: Usage; text: string }> => {
+      assistant.handle({ type: 'documentChanged', docId, version: 1, path: docId, text, ...(secret ? { secret } : {}) });
       const done = await ask({ type: 'generate', requestId: `ask ${docId}`, priority: 'chat', task: { kind: 'chat', docIds: [docId], messages: [{ role: 'user', content: 'What is this file for?' }] }, sampling: { maxTokens: 8 } });
       if (done.type !== 'done') throw new Error('it has no answer');
       return done;
@@ -188,4 +188,19 @@ test('a codec is measured once with the model, and used where it costs little; a
   const again = talk();
   expect((await again.load({ compress })).compressed).toEqual(qualities);
   await again.close();
+});
+
+test('under a ceiling that reading and writing the disk would take nearly whole nothing is kept there, and requests are answered', async () => {
+  const disk = { dir: join(folder, 'no-room'), maxBytes: 1e9 };
+  const { load, question, lines, close } = talk();
+  const short = FILE.slice(0, 1200);
+  const { text } = await (async () => {
+    await load({ maxBytes: 1e6 });
+    return question('a.ts', false, short);
+  })();
+  await load({ maxBytes: 1e6, disk });
+  expect((await question('a.ts', false, short)).text).toBe(text);
+  expect(lines.filter((line) => line.includes('nothing is kept there'))).toHaveLength(1);
+  await close();
+  expect(await readdir(disk.dir).catch(() => [])).toHaveLength(0);
 });

@@ -119,7 +119,7 @@ test.each([2e6, 3e6, 4e6])('beside the longest context a cache takes what is nam
 });
 
 test('a budget of less than a page still holds a short context', () => {
-  const { longestContext, windowTokens } = cacheReach(CONFIG, 1_300_000, DISK_BYTES);
+  const { longestContext, windowTokens } = cacheReach(CONFIG, 300_000, DISK_BYTES);
   expect(windowTokens).toBeGreaterThan(100);
   expect(windowTokens).toBeLessThan(256);
   expect(longestContext).toBe(windowTokens);
