@@ -103,7 +103,7 @@ describe('what to do about a text that has no room', () => {
   });
 
   test('memory for a short text: there are no parts that would take less', () => {
-    expect(remedyFor('outOfMemory', config, { numTokens: 128, keeps: true })).toMatch(/^The limit is --max-bytes: with about [\d.]+ MB of it a text of up to 128 tokens is read whole\.$/);
+    expect(remedyFor('outOfMemory', config, { numTokens: 128, keeps: true })).toMatch(/^The limit is --max-bytes: with about \d+ kB of it a text of up to 128 tokens is read whole\.$/);
   });
 
   test('the disk: what there may be of it, and that enough memory does without', () => {
