@@ -17,7 +17,7 @@ import { prepareEdit } from './tasks/edit.ts';
 import { askedOfFiles } from './tasks/factFiles.ts';
 import type { KnownAnswer, PreparedRequest } from './tasks/preparedRequest.ts';
 import { prepareRaw } from './tasks/raw.ts';
-import { emptySummary, type FileSummary, measureSummarize, prepareSummarize, summarizeFolder } from './tasks/summarize.ts';
+import { emptySummary, type FileSummary, fileNotes, measureSummarize, prepareSummarize, summarizeFolder } from './tasks/summarize.ts';
 import type { SourceDocument } from './text/sourceDocument.ts';
 import type { Syntax } from './text/syntax.ts';
 
@@ -247,9 +247,10 @@ export class Requests {
     const one = async (docId: string, index: number): Promise<FileSummary | undefined> => {
       try {
         const document = this.#documents.get(docId);
+        const path = task.paths?.[index] ?? document.path;
         const prepared = prepareSummarize(model.layout, document, undefined, sampling);
         if (prepared.unread) {
-          notes.push(prepared.unread.text);
+          notes.push(prepared.unread.text.replace(document.path, () => path));
           return undefined;
         }
         let raw = '';
@@ -261,9 +262,9 @@ export class Requests {
           return shaped.stop;
         });
         parts.push(outcome);
-        notes.push(...prepared.notes);
         const { text, note } = prepared.shape(raw, true);
-        return { path: task.paths?.[index] ?? document.path, text, note: note ?? cut };
+        const own = fileNotes(document.path, [...prepared.notes, note ?? cut]);
+        return { path, text, note: own || undefined };
       } catch (error) {
         notes.push(`${task.paths?.[index] ?? docId}: ${error instanceof Error ? error.message : String(error)}`);
         return undefined;
