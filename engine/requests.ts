@@ -39,13 +39,15 @@ function toRequestError(error: unknown): RequestError {
 export class Requests {
   readonly #live = new Map<string, Live>();
   readonly #documents: Documents;
+  readonly #sources: Documents;
   readonly #files: FileLedger;
   readonly #syntax: Syntax;
   readonly #emit: (message: EngineMessage) => void;
   readonly #parsing: Parsing;
 
-  constructor(documents: Documents, files: FileLedger, syntax: Syntax, emit: (message: EngineMessage) => void) {
+  constructor(documents: Documents, sources: Documents, files: FileLedger, syntax: Syntax, emit: (message: EngineMessage) => void) {
     this.#documents = documents;
+    this.#sources = sources;
     this.#files = files;
     this.#syntax = syntax;
     this.#emit = emit;
@@ -77,7 +79,7 @@ export class Requests {
     if (nothing) return this.#answer(message, nothing, performance.now());
     if (task.kind !== 'complete') return this.#begin(message, this.#prepare(task, sampling, model), priority, model);
     const { document, offset } = completedDocument(this.#documents.get(task.docId), task);
-    const copyFrom = task.copyFrom?.flatMap((docId) => (docId === task.docId ? [] : (this.#documents.find(docId) ?? [])));
+    const copyFrom = task.copyFrom?.flatMap((docId) => (docId === task.docId ? [] : (this.#documents.find(docId) ?? this.#sources.find(docId) ?? [])));
     const prepare = (doc: SourceDocument) => prepareComplete(model.layout, doc, { offset, multiline: task.multiline, snippets: task.snippets, copyFrom, unsure: task.unsure }, sampling, this.#syntax);
     this.#files.cursorAt(task.docId, task.offset);
     this.#parsing.whenParsed(message, [document], onReady, ([doc = document], waiting) => {
