@@ -1,0 +1,13 @@
+/** Takes the user to what a failure calls for. */
+import * as vscode from '../vscode.ts';
+import type { Remedy } from './remedy.ts';
+
+export async function applyRemedy(remedy: Remedy): Promise<void> {
+  if (remedy.kind === 'model') await vscode.commands.executeCommand('kvasir.chooseModel');
+  else await openSettings([remedy.key]);
+}
+
+/** One is looked for by its name; several are among all of them. */
+export async function openSettings(keys: readonly string[]): Promise<void> {
+  await vscode.commands.executeCommand('workbench.action.openSettings', keys.length === 1 ? `@id:${keys[0]}` : '@ext:kvasir.kvasir');
+}
