@@ -52,7 +52,7 @@ export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: 
   const { numLayers, kvHeads, headSize } = shape;
   const scratchBytes = scratchBytesPerToken(shape);
   const { prefillTokens, rowBytes } = divideCeiling(budgetBytes, scratchBytes, config.contextTokens, mostBytes);
-  const keeps = Snapshots.fitUnder(mostBytes, shape);
+  const keeps = Snapshots.fitUnder(budgetBytes, shape);
   const spills = diskBytes > 0 && canSketch(shape);
   const kernelBytes = spills ? sketchingBytes(shape) : 0;
   const besideBytes = (keeps ? Snapshots.bufferBytes(shape) : 0) + kernelBytes;

@@ -105,21 +105,30 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
     let lookedAt = performance.now();
     const follow = (): void => {
       lookedAt = performance.now();
-      if (budget.follow(reading(model.engine.cacheBytes), lookedAt)) model.engine.setMaxBytes(budget.ceiling);
+      const before = hasNoRoom();
+      if (!budget.follow(reading(model.engine.cacheBytes), lookedAt)) return;
+      logNoRoom(before);
+      model.engine.setMaxBytes(budget.ceiling, { usesDisk: usesDisk() });
     };
     const stepCosts = { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) };
     const snapshots = disk.tier && { disk: disk.tier, codec: codecNamed('int8', shape, null), modelKey: imported.key, log: hooks.log };
-    const usesDisk = (): boolean => Snapshots.fitUnder(budget.most, shape);
+    // By this window's part: what is read from the disk or written to it takes as much in each.
+    const usesDisk = (): boolean => Snapshots.fitUnder(budget.ceiling, shape);
     const hasNoRoom = (): boolean => snapshots !== null && !usesDisk();
     const logNoRoom = (before: boolean): void => {
-      if (!before && hasNoRoom()) hooks.log(`The KV cache's limit of ${formatBytes(budget.most)} has no room for reading and writing the disk: nothing is kept there.`);
+      if (!before && hasNoRoom()) hooks.log(`The KV cache's limit of ${formatBytes(budget.ceiling)} has no room for reading and writing the disk: nothing is kept there.`);
     };
     logNoRoom(false);
     const { onReady } = hooks;
     let spillFile: SpillFile | null = null;
     let needs: Needs | null = null;
     // Rows in float32 are never read in parts, nor are there figures for them.
-    const figures = kv === 'int8' ? { needs: () => (needs ??= needsOf(imported.config, contextTokens, disk.tier ? (options.disk?.maxBytes ?? 0) : 0)) } : {};
+    const figures = kv === 'int8' ? { needs: () => (needs ??= needsHere()) } : {};
+    const needsHere = (): Needs => {
+      const found = needsOf(imported.config, contextTokens, disk.tier ? (options.disk?.maxBytes ?? 0) : 0);
+      // There is no file for parts, and no setting that would change that.
+      return disk.fault === null ? found : { ...found, inParts: found.whole };
+    };
     const makeEngine = () => {
       spillFile?.close();
       if (options.disk && disk.tier) spillFile = new SpillFile(options.disk.dir, options.disk.maxBytes, hooks.log);
@@ -156,7 +165,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
         return numEngines();
       },
       get diskFault() {
-        return disk.fault ?? (hasNoRoom() ? t('the {0} of memory that the KV cache may take have no room for reading and writing the disk', formatBytes(budget.most)) : null);
+        return disk.fault ?? (hasNoRoom() ? t('the {0} of memory that the KV cache may take have no room for reading and writing the disk', formatBytes(budget.ceiling)) : null);
       },
       setBudget(change: BudgetChange) {
         const before = hasNoRoom();

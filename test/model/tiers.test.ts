@@ -239,3 +239,25 @@ test('a ceiling that is lowered in use gives the memory of the disk back at once
   await vi.waitFor(async () => expect(await readdir(disk.dir)).toEqual([]));
   await again.close();
 });
+
+test('the disk takes no more of a window’s part than of a ceiling: where several windows share one, files are read whole with as much for each as the message says', async () => {
+  const shared = { enginesDir: join(folder, 'engines'), disk: { dir: join(folder, 'shared'), maxBytes: 1e9 } };
+  const windows = [talk(), talk(), talk(), talk()];
+  const last = windows.at(-1)!;
+  for (const each of windows) await each.load({ ...shared, maxBytes: 4 * 2.4e6 });
+  expect(await last.stats()).toMatchObject({ maxBytes: 2.4e6, diskFault: expect.stringContaining('the 2.4 MB of memory') });
+  expect((await last.question('a.ts')).usage.inParts).toBeUndefined();
+  last.send({ type: 'configure', maxBytes: 4 * 0.3e6 });
+  const [, figure] = /with about ([\d.]+) MB up to 2048 tokens are read whole/.exec(await last.question('a.ts').catch((error: Error) => error.message) as string) ?? [];
+  last.send({ type: 'configure', maxBytes: Number(figure) * 1e6 });
+  expect(await last.stats()).toMatchObject({ numEngines: 4, maxBytes: Number(figure) * 0.25e6 });
+  expect((await last.question('a.ts')).usage.inParts).toBeUndefined();
+  for (const each of windows) await each.close();
+});
+
+test('a folder that takes nothing is not said to be a setting that is off', async () => {
+  const { load, question, close } = talk();
+  await load({ maxBytes: 0.5e6, disk: { dir: join('package.json', 'kv'), maxBytes: 1e9 } });
+  await expect(question('a.ts')).rejects.toThrow(/ Raise kvasir\.cache\.maxBytes or send less text: with about 2\.9 MB up to 2048 tokens are read whole\.$/);
+  await close();
+});
