@@ -18,6 +18,7 @@ import { memoryStats } from './memory.ts';
 import { Metrics } from './metrics.ts';
 import { prometheusText } from './prometheus.ts';
 import { Requests } from './requests.ts';
+import { indexOf } from './text/copyPrior.ts';
 import { Syntax } from './text/syntax.ts';
 import { chromeTrace } from './trace.ts';
 
@@ -35,6 +36,8 @@ export class Assistant {
   readonly #emit: (message: EngineMessage) => void;
   readonly #load: typeof loadModel;
   readonly #documents = new Documents();
+  /** What completions may copy from, of files that nobody has open. */
+  readonly #sources = new Documents();
   readonly #files = new FileLedger();
   readonly #syntax = new Syntax();
   readonly #requests: Requests;
@@ -67,7 +70,7 @@ export class Assistant {
       emit(message);
     };
     this.#load = load;
-    this.#requests = new Requests(this.#documents, this.#files, this.#syntax, this.#emit);
+    this.#requests = new Requests(this.#documents, this.#sources, this.#files, this.#syntax, this.#emit);
     this.closed = new Promise((resolve) => {
       this.#close = resolve;
     });
@@ -171,6 +174,14 @@ export class Assistant {
         this.#documents.close(message.docId);
         this.#syntax.forget(message.docId);
         return this.#files.close(message.docId);
+      case 'sourceChanged': {
+        const source = this.#sources.open(message.docId, 1, message.path, message.text);
+        // Now, file by file, rather than all of them when a completion first needs them.
+        if (this.#model?.info.copiesFiles) indexOf(this.#model.layout.beginning(source));
+        return;
+      }
+      case 'sourceClosed':
+        return this.#sources.close(message.docId);
       case 'countTokens':
         return this.#reply(message.requestId, { kind: 'count', numTokens: this.#countTokens(message) });
       case 'measure':

@@ -15,7 +15,7 @@ import { asksForHelp, type CommandLine, HELP, helpOf, parseCommandLine, UsageErr
 import { summarize } from './cli/summarize.ts';
 
 /** Each returns the exit status. */
-const COMMANDS: Record<string, (line: CommandLine) => Promise<number>> = { demo, generate, complete, chat, summarize, eval: evaluate, inspect };
+const COMMANDS: Record<string, (line: CommandLine) => Promise<number>> = { demo, complete, chat, summarize, generate, eval: evaluate, inspect };
 
 async function main(argv: string[]): Promise<number> {
   const name = argv[0];

@@ -7,7 +7,10 @@
  * - The engine mirrors the documents: `generate` names a document and a position, never a rendered prompt.
  * - Offsets are UTF-16 code units of the document's text as the host holds it; times are milliseconds; sizes are bytes.
  */
-export const PROTOCOL_VERSION = 3;
+export const PROTOCOL_VERSION = 4;
+
+/** Characters of another file that completions copy from, from its beginning on. */
+export const MOST_COPIED = 24_576;
 
 export type Precision = 'int4' | 'int8' | 'float32';
 /** Precision of the resident KV window. */
@@ -86,7 +89,7 @@ export type Task =
       /** Whether the text may go on below the line; decided by what is around the cursor when left out. */
       multiline?: boolean;
       snippets?: Snippet[];
-      /** Other documents that it may copy from, the likeliest first; those that the engine does not have are left out. */
+      /** Other documents and sources that it may copy from, the likeliest first; those that the engine does not have are left out. */
       copyFrom?: string[];
       /** Shows it, too, where the model is not sure: the user has asked for it. */
       unsure?: boolean;
@@ -242,6 +245,9 @@ export type HostMessage =
   /** Its text has been saved as it is; `saved` false: it turns out that it is not. */
   | { type: 'documentSaved'; docId: string; saved: boolean }
   | { type: 'documentClosed'; docId: string }
+  /** A file that nobody has open, for completions to copy from (`copyFrom`) and for nothing else: none of it is computed or kept. It has the docId of no document. */
+  | { type: 'sourceChanged'; docId: string; path: string; text: string }
+  | { type: 'sourceClosed'; docId: string }
   /** Of a text, or of a mirrored document's file block. */
   | { type: 'countTokens'; requestId: string; text: string }
   | { type: 'countTokens'; requestId: string; docId: string }

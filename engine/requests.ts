@@ -17,7 +17,7 @@ import { prepareEdit } from './tasks/edit.ts';
 import { askedOfFiles } from './tasks/factFiles.ts';
 import type { KnownAnswer, PreparedRequest } from './tasks/preparedRequest.ts';
 import { prepareRaw } from './tasks/raw.ts';
-import { emptySummary, type FileSummary, measureSummarize, prepareSummarize, summarizeFolder } from './tasks/summarize.ts';
+import { emptySummary, type FileSummary, fileNotes, measureSummarize, prepareSummarize, summarizeFolder } from './tasks/summarize.ts';
 import type { SourceDocument } from './text/sourceDocument.ts';
 import type { Syntax } from './text/syntax.ts';
 
@@ -39,13 +39,15 @@ function toRequestError(error: unknown): RequestError {
 export class Requests {
   readonly #live = new Map<string, Live>();
   readonly #documents: Documents;
+  readonly #sources: Documents;
   readonly #files: FileLedger;
   readonly #syntax: Syntax;
   readonly #emit: (message: EngineMessage) => void;
   readonly #parsing: Parsing;
 
-  constructor(documents: Documents, files: FileLedger, syntax: Syntax, emit: (message: EngineMessage) => void) {
+  constructor(documents: Documents, sources: Documents, files: FileLedger, syntax: Syntax, emit: (message: EngineMessage) => void) {
     this.#documents = documents;
+    this.#sources = sources;
     this.#files = files;
     this.#syntax = syntax;
     this.#emit = emit;
@@ -77,7 +79,7 @@ export class Requests {
     if (nothing) return this.#answer(message, nothing, performance.now());
     if (task.kind !== 'complete') return this.#begin(message, this.#prepare(task, sampling, model), priority, model);
     const { document, offset } = completedDocument(this.#documents.get(task.docId), task);
-    const copyFrom = task.copyFrom?.flatMap((docId) => (docId === task.docId ? [] : (this.#documents.find(docId) ?? [])));
+    const copyFrom = task.copyFrom?.flatMap((docId) => (docId === task.docId ? [] : (this.#documents.find(docId) ?? this.#sources.find(docId) ?? [])));
     const prepare = (doc: SourceDocument) => prepareComplete(model.layout, doc, { offset, multiline: task.multiline, snippets: task.snippets, copyFrom, unsure: task.unsure }, sampling, this.#syntax);
     this.#files.cursorAt(task.docId, task.offset);
     this.#parsing.whenParsed(message, [document], onReady, ([doc = document], waiting) => {
@@ -247,9 +249,10 @@ export class Requests {
     const one = async (docId: string, index: number): Promise<FileSummary | undefined> => {
       try {
         const document = this.#documents.get(docId);
+        const path = task.paths?.[index] ?? document.path;
         const prepared = prepareSummarize(model.layout, document, undefined, sampling);
         if (prepared.unread) {
-          notes.push(prepared.unread.text);
+          notes.push(prepared.unread.text.replace(document.path, () => path));
           return undefined;
         }
         let raw = '';
@@ -261,9 +264,9 @@ export class Requests {
           return shaped.stop;
         });
         parts.push(outcome);
-        notes.push(...prepared.notes);
         const { text, note } = prepared.shape(raw, true);
-        return { path: task.paths?.[index] ?? document.path, text, note: note ?? cut };
+        const own = fileNotes(document.path, [...prepared.notes, note ?? cut]);
+        return { path, text, note: own || undefined };
       } catch (error) {
         notes.push(`${task.paths?.[index] ?? docId}: ${error instanceof Error ? error.message : String(error)}`);
         return undefined;

@@ -13,6 +13,7 @@ import { Snooze } from './completion/snooze.ts';
 import { toggleLanguage } from './completion/toggleLanguage.ts';
 import type { Settings } from './config.ts';
 import { beside } from './context/beside.ts';
+import { ProjectFiles } from './context/projectFiles.ts';
 import { SnippetSource } from './context/snippetSource.ts';
 import { DocumentMirror } from './client/documentMirror.ts';
 import { EngineHost } from './client/engineHost.ts';
@@ -47,7 +48,8 @@ export class Assistant {
     const mirror = new DocumentMirror(host.client, (document) => !mayBeKept(document, settings.current.completion));
     const snooze = new Snooze();
     const snippets = new SnippetSource(host.client, settings);
-    const completion = new CompletionProvider({ client: host.client, mirror, settings, log, snooze, beside: beside(snippets, host.client, mirror, settings) });
+    const project = new ProjectFiles(host.client, settings);
+    const completion = new CompletionProvider({ client: host.client, mirror, settings, log, snooze, beside: beside(snippets, host.client, mirror, project, settings) });
     const edits = new EditPreview();
     const summaries = new Summaries(context, host, mirror, settings, log);
     const chat = new ChatView(context, host, mirror, settings, edits, log);
@@ -63,12 +65,14 @@ export class Assistant {
       // Whose files they are is not known on the disk: all of it goes, and what may stay comes again.
       onNewlyExcluded(context.workspaceState, settings, () => {
         mirror.reviewSecrets();
+        project.forget();
         summaries.forget();
         completion.forget();
         host.clearCache({ pinned: true });
       }),
       completion,
       snippets,
+      project,
       snooze,
       chat,
       mirror,

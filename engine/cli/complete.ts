@@ -1,9 +1,13 @@
 /** `kvasir complete`: what the editor shows as ghost text at a position when it is asked for by hand. */
+import { readdir } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { SEGMENT_TOKENS } from '../cache/disk/segment.ts';
 import { RequestError } from '../errors.ts';
 import { candidateSampling, type Task } from '../protocol.ts';
 import type { Done } from './client.ts';
-import { type CommandLine, number, required, samplingOf, texts, UsageError } from './options.ts';
+import { type CommandLine, keepDirOf, number, required, samplingOf, texts, UsageError } from './options.ts';
 import { doneLine, log, printJson, statsLine } from './output.ts';
+import { leadsToSecret } from './secrets.ts';
 import { runTask, withClient } from './session.ts';
 
 /** UTF-16 offset of a 1-based line and column, as editors show them. */
@@ -31,7 +35,9 @@ export async function complete(line: CommandLine): Promise<number> {
   if (row === undefined || column === undefined) throw new UsageError('complete: --line and --column are needed');
   const n = number(line, 'n', 1, 16) ?? 1;
   const sampling = samplingOf(line);
-  return withClient(line, async (client) => {
+  const keepDir = keepDirOf(line);
+  const keptBefore = await keptIn(keepDir);
+  const { cachedTokens } = await withClient(line, async (client) => {
     const { docId, text } = await client.openFile(file);
     const copyFrom: string[] = [];
     for (const other of texts(line, 'beside')) copyFrom.push((await client.openFile(other)).docId);
@@ -52,9 +58,22 @@ export async function complete(line: CommandLine): Promise<number> {
     // All at once: one prompt, computed once, and one step decodes a token of each. Behind the first, so that its figures tell what was known before.
     others = Array.from({ length: n - 1 }, (_, i) => client.generate(task, { id: `complete-${i + 1}`, sampling: candidateSampling(i + 1, sampling) }));
     for (const other of others) other.catch(() => undefined);
-    await first;
+    const { usage } = await first;
     if (n > 1) log(`${seen.size - 1} different of ${n} candidates`);
     if (line.json) printJson(statsLine(await client.stats()));
-    return 0;
+    return usage;
   });
+  // It is written when the engine ends.
+  const isNew = (await keptIn(keepDir)).some((name) => !keptBefore.includes(name));
+  if (keepDir !== undefined && cachedTokens === 0 && !isNew) log(`note: nothing of this is kept in ${keepDir}: ${await whyNotKept(file)}`);
+  return 0;
+}
+
+async function keptIn(dir: string | undefined): Promise<string[]> {
+  return dir === undefined ? [] : readdir(dir).catch(() => []);
+}
+
+async function whyNotKept(file: string): Promise<string> {
+  if (await leadsToSecret(resolve(file))) return 'files with secrets never are';
+  return `of a completion it is what was read of the file above the lines around the cursor, in whole segments of ${SEGMENT_TOKENS} tokens`;
 }

@@ -14,9 +14,10 @@ import { Tokenizer } from '../text/tokenizer.ts';
 import { evaluateShifted } from './evaluateShifted.ts';
 import { evaluateTreated } from './evaluateTreated.ts';
 import { TREATMENTS } from './evaluateTreatments.ts';
+import { tooFewNote } from './evaluateReport.ts';
 import { LARGEST_INPUT_BYTES, readTextFile } from './files.ts';
 import { type CommandLine, loadOptionsOf, required, text, UsageError } from './options.ts';
-import { log, printJson, table } from './output.ts';
+import { log, paced, printJson, table } from './output.ts';
 
 /** Tokens per forward pass: logits of a chunk are held for all variants at once. */
 const CHUNK_TOKENS = 32;
@@ -74,11 +75,12 @@ export async function evaluate(line: CommandLine): Promise<number> {
   const variants = [WINDOWS.float32!, ...wanted.filter((name) => name !== 'float32' && Object.hasOwn(WINDOWS, name)).map((name) => WINDOWS[name]!), ...SHIPPED];
   const scores = variants.map((): Score => ({ nll: 0, ...noDivergence() }));
   const runners: OnnxRunner[] = [];
+  const progress = paced(log);
+  const tell = (numDone: number): void => progress(`scored ${numDone} of ${ids.length} tokens`);
   try {
     for (const variant of variants) runners.push(await OnnxRunner.create(models[variant.weights]!, new KvWindow(kvShape(config, variant.window), stretch), { threads: options.threads }));
     for (let start = 0; start + 1 < ids.length; start += stretch) {
-      await scoreStretch(runners, scores, ids.slice(start, start + stretch + 1));
-      log(`scored ${Math.min(start + stretch, ids.length)} of ${ids.length} tokens`);
+      await scoreStretch(runners, scores, ids.slice(start, start + stretch + 1), (numFed) => tell(start + numFed));
     }
   } finally {
     for (const runner of runners) await runner.dispose();
@@ -99,15 +101,19 @@ export async function evaluate(line: CommandLine): Promise<number> {
   else {
     const rows = results.map((r) => [r.kv, r.weights, r.nll.toFixed(4), r.ppl.toFixed(3), r.kldMean.toExponential(2), r.kldMax.toExponential(2), `${(100 * r.top1).toFixed(2)}%`, String(r.kvBytesPerToken), `${r.compression.toFixed(2)}x`]);
     process.stdout.write(`${table([['kv', 'weights', 'nll', 'ppl', 'KL mean', 'KL max', 'top-1', 'bytes/token', 'vs float16'], ...rows])}\n`);
+    log('KL and top-1 are against the first row: how far the next token is from its (KL divergence in nats), and how often the likeliest one is the same.');
+    const note = tooFewNote(results[0]!.numTokens);
+    if (note !== undefined) log(note);
   }
   return 0;
 }
 
 /** Feeds the same tokens to all variants, chunk by chunk; ids has one token more than is fed, the last one's successor. */
-async function scoreStretch(runners: OnnxRunner[], scores: Score[], ids: number[]): Promise<void> {
+async function scoreStretch(runners: OnnxRunner[], scores: Score[], ids: number[], onFed: (numFed: number) => void): Promise<void> {
   const numFed = ids.length - 1;
   const slots = Int32Array.from({ length: numFed }, (_, i) => i);
   for (let start = 0; start < numFed; start += CHUNK_TOKENS) {
+    onFed(start);
     const tokenIds = ids.slice(start, Math.min(start + CHUNK_TOKENS, numFed));
     const span = { tokenIds, startIndex: start, contextSlots: slots.subarray(0, start), newSlots: slots.subarray(start, start + tokenIds.length), numLogits: tokenIds.length };
     let reference: Float64Array[] = [];

@@ -6,6 +6,7 @@ import { addPosition, type Divergence, noDivergence } from '../divergence.ts';
 import type { Exercise, ExerciseKind } from './evaluateExercises.ts';
 import { argmax, type KvSubject } from './evaluateSubject.ts';
 import type { SlotsFor, Treatment } from './evaluateTreatments.ts';
+import { paced } from './output.ts';
 
 /** Of answers of one kind. */
 export interface AnswerCounts {
@@ -136,7 +137,9 @@ export async function measureQuality(subject: KvSubject, exercises: readonly Exe
   const reference = new Tally();
   const tallies = treatments.map(() => new Tally());
   const started = performance.now();
+  const progress = paced(onProgress);
   for (const [e, exercise] of exercises.entries()) {
+    progress(`${subject.name}: ${e} of ${exercises.length} contexts, ${((performance.now() - started) / 1000).toFixed(0)} s`);
     const { contextIds, next, prompts } = exercise;
     const context = await subject.compute(contextIds);
     const go = async (slotsFor: SlotsFor): Promise<Continued> => {
@@ -157,7 +160,6 @@ export async function measureQuality(subject: KvSubject, exercises: readonly Exe
       tally.addAnswers(exercise, asItWas.texts, treated.texts);
       subject.restore(context);
     }
-    if ((e + 1) % 20 === 0 || e + 1 === exercises.length) onProgress(`${subject.name}: ${e + 1} of ${exercises.length} contexts, ${((performance.now() - started) / 1000).toFixed(0)} s`);
   }
   const { numTokens } = reference.divergence;
   return {

@@ -7,7 +7,7 @@ import { shortPath } from '../text/sourceDocument.ts';
 import { Grammars } from '../text/syntaxGrammars.ts';
 import { type ExerciseOptions, exercisesOf } from './evaluateExercises.ts';
 import { measureQuality } from './evaluateQuality.ts';
-import { baseline, qualityCells } from './evaluateReport.ts';
+import { baseline, LEGEND, qualityCells, tooFewNote } from './evaluateReport.ts';
 import { KvSubject } from './evaluateSubject.ts';
 import { TREATMENTS } from './evaluateTreatments.ts';
 import { log, printJson, table } from './output.ts';
@@ -37,7 +37,9 @@ export async function evaluateTreated(names: readonly string[], file: { path: st
     }
     const { head, rows } = qualityCells(result);
     process.stdout.write(`${table([head, ...rows])}\n`);
-    log(baseline(result));
+    log(`${baseline(result)}\n${LEGEND}`);
+    const note = tooFewNote(result.numTokens);
+    if (note !== undefined) log(note);
   } finally {
     await subject.dispose();
   }

@@ -1,5 +1,4 @@
 /** `kvasir inspect`: what a model folder is, whether it can run, what for, the memory it needs, how far the cache reaches, or the one reason why not. */
-import { H2O, KVZIP } from '../cache/keptRows.ts';
 import { type CacheReach, cacheReach } from '../cacheReach.ts';
 import { inspectFolder } from '../inspection.ts';
 import { memoryReading } from '../memory.ts';
@@ -37,24 +36,21 @@ export async function inspect(line: CommandLine): Promise<number> {
   return 0;
 }
 
+/** Of the files of which the table counts how many there is room for; in tokens. */
+const FILE_TOKENS = 2000;
+
 function reachText({ budgetBytes, windowTokens, longestContext, sketchedTokens, diskBytes, codecs }: CacheReach, contextTokens: number): string {
+  const offered: readonly string[] = CACHE_CODECS;
   const limit = windowTokens >= contextTokens ? 'all that the model reads' : `of the ${count(contextTokens)} that the model reads`;
   return [
     `The cache has ${bytes(budgetBytes)} on this machine now, if the settings name no other figure: 60% of what is available, at most 2 GB.`,
     `The longest context in it has ${count(longestContext)} tokens, ${limit}.`,
     ...(sketchedTokens > 0 && windowTokens < contextTokens ? [`With ${bytes(diskBytes)} of the disk one of up to ${count(Math.min(sketchedTokens, contextTokens))} tokens is answered too, read in parts: an approximation.`] : []),
-    'Beside the longest context in memory there is room for so many tokens of other files, by what is done with their rows:',
+    `Beside the longest context in memory there is room for so many other files of ${count(FILE_TOKENS)} tokens, by how they are kept (--codec):`,
     table([
-      ['codec', 'bytes a token', 'against float16', 'tokens'],
-      ...codecs.map(({ codec, bytesPerToken, compression, storedTokens }) => [codec, bytesPerToken.toFixed(0), `${compression.toFixed(2)}x`, count(storedTokens)]),
+      ['codec', 'bytes a token', 'against float16', 'files'],
+      ...codecs.filter(({ codec }) => offered.includes(codec)).map(({ codec, bytesPerToken, compression, storedTokens }) => [codec, bytesPerToken.toFixed(0), `${compression.toFixed(2)}x`, count(Math.floor(storedTokens / FILE_TOKENS))]),
     ]),
-    choiceText(codecs.map(({ codec }) => codec)),
+    'With auto it is some of each: int8, int4-kivi and turboquant, by how long a file has been left and how full memory is.',
   ].join('\n');
-}
-
-/** Which of the codecs `--codec` takes, and what the others are there for. */
-function choiceText(codecs: readonly string[]): string {
-  const offered: readonly string[] = CACHE_CODECS;
-  const compared = codecs.filter((codec) => !offered.includes(codec) && codec !== H2O);
-  return `--codec takes ${offered.join(', ')}. ${H2O} is what ${KVZIP} does with long conversations; ${compared.join(' and ')} are for comparison only (kvasir eval --kv).`;
 }

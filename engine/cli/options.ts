@@ -34,8 +34,8 @@ const OPTIONS: Record<string, Options> = COMMANDS;
 type Command = keyof typeof COMMANDS;
 type Option = { [C in Command]: keyof (typeof COMMANDS)[C] }[Command];
 
-/** Each with what its value is called, if it takes one, and what it does. */
-const DESCRIBED: Record<Option, [value: string, words: string]> = {
+/** Each with what its value is called, if it takes one, and what it does; in some commands that is something else. */
+const DESCRIBED: Record<Option, [value: string, words: string, inCommand?: Partial<Record<Command, string>>]> = {
   model: ['DIR', 'a model folder; the built-in model when left out'],
   precision: ['P', 'bits of the weights: int8 (usual), int4 or float32'],
   threads: ['N', 'processors to use; 0 is as many as are best'],
@@ -58,7 +58,7 @@ const DESCRIBED: Record<Option, [value: string, words: string]> = {
   stop: ['TEXT', 'ends before this text; may be given again'],
   'ignore-eos': ['', 'goes on where the model would end'],
   'top-logprobs': ['K', 'with --json, the K likeliest tokens at each place'],
-  file: ['F', 'the source file; for chat it may be given again'],
+  file: ['F', 'the source file', { chat: 'a source file that the questions are about; may be given again', demo: 'the source file; one of its own when left out' }],
   line: ['L', 'of the cursor, counted from 1'],
   column: ['C', 'of the cursor, counted from 1, as editors count'],
   beside: ['F', 'a file that is open, too, and may be copied from; may be given again'],
@@ -68,7 +68,7 @@ const DESCRIBED: Record<Option, [value: string, words: string]> = {
   prompt: ['TEXT', 'the text to go on from'],
   ids: ['1,2,3', 'the same, as token ids'],
   requests: ['FILE', 'many, one JSON object a line, run together'],
-  kv: ['NAMES', 'how rows are kept: int8 or float32; eval takes codecs, or all'],
+  kv: ['NAMES', 'how rows are kept: int8 (usual) or float32', { eval: 'what is measured: int8 (usual), codecs such as int4-kivi,fp8, or all' }],
   text: ['FILE', 'the text to measure on'],
   shifted: ['', 'measures what --reuse-shifted costs'],
 };
@@ -76,11 +76,12 @@ const DESCRIBED: Record<Option, [value: string, words: string]> = {
 export const HELP = `kvasir: a code assistant's engine on the command line
 
   kvasir demo [--file F]                                    a completion, a chat and a summary of one file at once
-  kvasir generate (--prompt TEXT | --ids 1,2,3 | --requests FILE.jsonl)
   kvasir complete --file F --line L --column C [--n K]      fill in the middle (1-based; columns as editors count)
                   [--beside F]...                           with these files open, too, the likeliest to copy from first
   kvasir chat [--file F]... [--message M]                   one turn, or a conversation
   kvasir summarize PATH [--symbol S]                        a file, one symbol of it, or a folder
+  kvasir generate (--prompt TEXT | --ids 1,2,3 | --requests FILE.jsonl)
+                                                            goes on from raw text, without what makes a model answer
   kvasir eval --text FILE [--kv int8]                       what compression costs, against float32
   kvasir eval --text FILE --kv (all | int4-kivi,fp8,...)    what it costs to keep it compressed: next tokens, lines, answers
   kvasir eval --text FILE --shifted                         what --reuse-shifted costs behind edits of the file
@@ -107,8 +108,10 @@ At the end: --metrics FILE writes the engine's figures as Prometheus text, --tra
 export function helpOf(command: string): string {
   // A line that is indented deeper goes on from the one above.
   const own = HELP.split(/\n(?! {4})/).filter((lines) => new RegExp(`^  kvasir ${command}\\b`).test(lines));
-  const options = Object.keys(OPTIONS[command]!).map((name) => [name, ...DESCRIBED[name as Option]] as const);
-  const lines = options.map(([name, value, words]) => `  ${`--${name} ${value}`.padEnd(24)}  ${words}`);
+  const lines = Object.keys(OPTIONS[command]!).map((name) => {
+    const [value, words, inCommand] = DESCRIBED[name as Option];
+    return `  ${`--${name} ${value}`.padEnd(24)}  ${inCommand?.[command as Command] ?? words}`;
+  });
   return `${own.join('\n')}\n\nOptions:\n${lines.join('\n')}\n(more on them: kvasir help)\n`;
 }
 
@@ -218,6 +221,13 @@ function choice<T extends string>(line: CommandLine, name: string, choices: read
   return given as T | undefined;
 }
 
+/** What is kept of files, for later runs; undefined: nothing. */
+export function keepDirOf(line: CommandLine): string | undefined {
+  const dir = text(line, 'keep');
+  if (dir === '') throw new UsageError('--keep is an empty text; name a folder, or leave it out to keep nothing');
+  return dir;
+}
+
 /** The built-in model lies beside dist/, in the checkout as in the packaged extension. */
 function builtInModelDir(): string {
   return join(__dirname, '..', 'model');
@@ -237,10 +247,11 @@ export function loadOptionsOf(line: CommandLine): LoadOptions {
   if (precision === 'float32' && kv === 'int8') throw new UsageError('--precision float32 is the reference and implies --kv float32; `kvasir eval` measures int8 KV over float32 weights');
   const contextTokens = number(line, 'context', 16, MANY);
   const codec = choice(line, 'codec', CACHE_CODECS) ?? 'int8';
+  const keepDir = keepDirOf(line);
   if (codec !== 'int8' && (precision === 'float32' || kv === 'float32')) throw new UsageError(`--codec ${codec}: rows in float32 are not compressed`);
   return {
     modelDir: modelDirOf(text(line, 'model')), cacheDir: text(line, 'cache-dir') ?? defaultCacheDir(), precision, maxBytes: number(line, 'max-bytes', 1, MANY) ?? 0, threads: threadsOf(line),
     ...(kv ? { kv } : {}), ...compressOf(codec), ...(contextTokens ? { contextTokens } : {}), ...(line.values['reuse-shifted'] === true ? { reuseShifted: true } : {}),
-    ...(text(line, 'keep') ? { disk: { dir: text(line, 'keep')!, maxBytes: KEPT_BYTES } } : {}),
+    ...(keepDir === undefined ? {} : { disk: { dir: keepDir, maxBytes: KEPT_BYTES } }),
   };
 }

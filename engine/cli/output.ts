@@ -41,6 +41,19 @@ export function showProgress(numDone: number, numTotal: number, what: string, ou
   if (out.isTTY) out.write(`\r\x1b[2K${numDone < numTotal ? `${numDone} of ${numTotal} ${what}` : ''}`);
 }
 
+/** How often it is said how far a long measurement is, ms. */
+const EVERY_MS = 5000;
+
+/** Passes on what it is told, at most every five seconds: the first thing, and what stands after that. */
+export function paced(tell: (text: string) => void, clock: () => number = () => performance.now()): (text: string) => void {
+  let next = Number.NEGATIVE_INFINITY;
+  return (text) => {
+    if (clock() < next) return;
+    next = clock() + EVERY_MS;
+    tell(text);
+  };
+}
+
 /** "80 files, 79,035 tokens, in 45 s" */
 export function folderFooter(numFiles: number, { usage }: Done, ms: number): string {
   const tokens = usage.promptTokens > 0 ? `, ${count(usage.promptTokens)} tokens,` : '';

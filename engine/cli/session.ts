@@ -37,11 +37,13 @@ export async function withClient<T>(line: CommandLine, work: (client: Client, mo
   }
 }
 
-/** What was asked for and is more than there can be. */
+/** What was asked for and is more than there can be, or comes to nothing. */
 function tellLimits(line: CommandLine, options: LoadOptions, { name, contextTokens }: ModelInfo): void {
   if (options.contextTokens !== undefined && options.contextTokens > contextTokens) log(`note: --context ${options.contextTokens}: ${name} reads at most ${contextTokens} tokens`);
   const maxTokens = samplingOf(line).maxTokens ?? 0;
   if (maxTokens > contextTokens) log(`note: --max-tokens ${maxTokens}: prompt and answer together have at most ${contextTokens} tokens`);
+  const isSingle = ['message', 'prompt', 'ids'].some((name) => text(line, name) !== undefined);
+  if (options.compress !== undefined && isSingle) log(`note: --codec ${text(line, 'codec')} changes nothing in one answer: only what nobody has used for a minute is compressed`);
 }
 
 /** Makes it where it is missing. */
@@ -99,8 +101,8 @@ interface Ending {
   footerOf?: ((done: Done) => string) | undefined;
 }
 
-/** Runs one task and prints it: streamed text, or JSON lines. Returns the text. */
-export async function runTask(line: CommandLine, client: Client, task: Task, options: GenerateOptions & { id: string }, { beforeFooter, footerOf = footer }: Ending = {}): Promise<string> {
+/** Runs one task and prints it: streamed text, or JSON lines. */
+export async function runTask(line: CommandLine, client: Client, task: Task, options: GenerateOptions & { id: string }, { beforeFooter, footerOf = footer }: Ending = {}): Promise<Done> {
   const onChunk = (chunk: Chunk) => {
     if (line.json) printJson({ type: 'chunk', id: options.id, text: chunk.text, tokenIds: chunk.tokenIds, logprobs: chunk.logprobs });
     else process.stdout.write(chunk.text);
@@ -117,5 +119,5 @@ export async function runTask(line: CommandLine, client: Client, task: Task, opt
   }
   await beforeFooter?.(done.text);
   if (!line.json) log(footerOf(done));
-  return done.text;
+  return done;
 }

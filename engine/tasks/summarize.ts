@@ -65,6 +65,12 @@ export interface FileSummary {
   note?: string | undefined;
 }
 
+/** What there is to know of a summary of one file, which stands beside the file's name: its own name is left out. @param path as the notes have it. */
+export function fileNotes(path: string, notes: readonly (string | undefined)[]): string {
+  const own = `${path}: `;
+  return notes.flatMap((note) => (note === undefined ? [] : [note.startsWith(own) ? note.slice(own.length) : note])).join('; ');
+}
+
 /** A folder's summary made from its files': a list that is ready, or a request that makes one text of them. */
 export type FolderSummary = { kind: 'text'; text: string } | { kind: 'request'; request: PreparedRequest };
 

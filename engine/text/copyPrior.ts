@@ -1,14 +1,15 @@
 /**
- * PURE: what code mostly is: something that stands in the file already, or in others of its kind. Where the last tokens before the cursor
- * have stood before, what followed there is a guess at what follows now; all such places vote, longer matches for more, other files for
- * less. A small model, which copies badly, is a fifth less uncertain by its file, and a quarter by five more of the folder
- * (docs/quality.md); a large one copies by itself.
+ * PURE: what code mostly is: something that stands in the file already, or in others of its kind. Where the last two tokens before the
+ * cursor have stood before (or else, in this file, the last one), what followed there is a guess at what follows now; all such places
+ * vote, longer matches for more, other files for less. A small model, which copies badly, is a fifth less uncertain by its file, and a
+ * third by forty more of the folder (docs/quality.md); a large one copies by itself.
  *
  * The distribution is mixed with the model's, p = (1 - w) model + w copied, as in a cache language model (Kuhn and De Mori, 1990). How much
  * it weighs depends on how long the longest match is, how far the places agree, and how sure the model is; the manifest has the figures,
  * fitted by likelihood on code. A function of the texts alone, so tokens stay what they are whoever shares a step.
  */
 import type { OtherNext } from '../blending.ts';
+import { CopyIndex } from './copyIndex.ts';
 
 /** How much copying weighs: share * sigmoid(match * ln(longest match) + agreement * (share of the likeliest) - confidence * (the model's likeliest) - doubt). */
 export interface CopyWeights {
@@ -40,12 +41,22 @@ const PER_TOKEN = 2.5;
 const MOST_PLACES = 2048;
 /** Of tokens that may come next, the likeliest. */
 const MOST_TOKENS = 64;
-/** For an answer, in tokens; more is made as it is needed. */
+/** For an answer, in tokens. */
 const ROOM = 64;
-/** Between texts: no token. */
-const BREAK = -1;
 /** So that what nothing has copied can still be. */
 const MOST_WEIGHT = 0.98;
+
+/** Of other files, whose ids stay the same array for as long as their texts stay. */
+const indexes = new WeakMap<readonly number[], CopyIndex>();
+
+/** Where everything stands in another file; found out once. */
+export function indexOf(tokenIds: readonly number[]): CopyIndex {
+  const known = indexes.get(tokenIds);
+  if (known) return known;
+  const index = new CopyIndex(tokenIds);
+  indexes.set(tokenIds, index);
+  return index;
+}
 
 export class CopyPrior {
   readonly #weights: CopyWeights;
@@ -53,79 +64,58 @@ export class CopyPrior {
   readonly #breaks = new Map<number, boolean>();
   /** The answer says something by now. */
   #begun = false;
-  /** Where what is of other files ends. */
-  readonly #own: number;
-  /** The texts, each behind a break, the last of them the one that goes on; [capacity], `#length` of them in use. */
-  #tokens: Int32Array;
-  #length = 0;
-  /** By hash of a token, the last place where such a one stands, plus one, but for the very last; and by place, the one before it. [power of two], [capacity] */
-  readonly #last: Int32Array;
-  #before: Int32Array;
+  /** The text that goes on, and where everything stands in it. */
+  readonly #tokens: number[];
+  readonly #current: CopyIndex;
+  /** It and the others of the same file, and those of other files; the likeliest first. */
+  readonly #own: readonly CopyIndex[];
+  readonly #others: readonly CopyIndex[];
 
   /** @param textOf of a token */
   constructor(weights: CopyWeights, { others, texts, current }: CopySources, textOf: (tokenId: number) => string) {
     this.#weights = weights;
     this.#textOf = textOf;
-    const apart = (some: CopySources['texts']): (readonly number[])[] => some.flatMap((text) => [[BREAK], text]);
-    const ofOthers = weights.others > 0 ? apart(others) : [];
-    const all = [...ofOthers, ...apart(texts), [BREAK], ...current];
-    this.#own = lengthOf(ofOthers);
-    const numTokens = lengthOf(all);
-    this.#tokens = new Int32Array(numTokens + ROOM);
-    this.#before = new Int32Array(numTokens + ROOM);
-    this.#last = new Int32Array(2 ** Math.ceil(Math.log2(numTokens + ROOM)));
-    for (const text of all) for (const tokenId of text) this.#add(tokenId);
+    this.#tokens = current.flat();
+    this.#current = new CopyIndex(this.#tokens, { room: ROOM, singles: true });
+    this.#own = [this.#current, ...texts.map((text) => new CopyIndex(text, { singles: true })).reverse()];
+    this.#others = weights.others > 0 ? others.map(indexOf).reverse() : [];
   }
 
   /** The text has gone on by a token; `answered`: what of it is the answer's. */
   push(tokenId: number, answered: string): void {
-    this.#add(tokenId);
+    this.#tokens.push(tokenId);
+    this.#current.learn();
     this.#begun ||= answered.trim() !== '';
   }
 
-  /** What may come next; null where the last token has stood nowhere. */
+  /** What may come next; null where the last two tokens have stood nowhere, nor the last one in this file. */
   next(): OtherNext | null {
     const { share, doubt, match, agreement, confidence, others } = this.#weights;
-    const votes = new Map<number, number>();
-    const end = this.#length - 1;
-    let longest = 0;
-    let place = this.#last[this.#hash(this.#tokens[end]!)]! - 1;
-    for (let n = 0; place >= 0 && n < MOST_PLACES; n++, place = this.#before[place]! - 1) {
-      const tokenId = this.#tokens[place + 1]!;
-      const length = this.#commonLength(place, end);
-      // That a line ends where another one did is nothing to offer: it may be as unfinished as this one.
-      if (length === 0 || tokenId === BREAK || (!this.#begun && this.#breaksLine(tokenId))) continue;
-      longest = Math.max(longest, length);
-      votes.set(tokenId, (votes.get(tokenId) ?? 0) + (place < this.#own ? others : 1) * PER_TOKEN ** Math.min(length, MOST_VOTING));
+    const [previous, token] = [this.#tokens.at(-2), this.#tokens.at(-1)];
+    if (token === undefined) return null;
+    const votes = new Votes();
+    if (previous !== undefined) {
+      for (const index of this.#own) this.#vote(votes, index, 1, index.lastPair(previous, token), (place) => index.beforePair(place), 2);
+      for (const index of this.#others) this.#vote(votes, index, others, index.lastPair(previous, token), (place) => index.beforePair(place), 2);
     }
-    if (votes.size === 0) return null;
-    const ranked = [...votes].sort(([a, votesOfA], [b, votesOfB]) => votesOfB - votesOfA || a - b).slice(0, MOST_TOKENS);
+    if (votes.of.size === 0) for (const index of this.#own) this.#vote(votes, index, 1, index.last(token), (place) => index.before(place), 1);
+    if (votes.of.size === 0) return null;
+    const ranked = [...votes.of].sort(([a, votesOfA], [b, votesOfB]) => votesOfB - votesOfA || a - b).slice(0, MOST_TOKENS);
     const all = ranked.reduce((sum, [, vote]) => sum + vote, 0);
     const shares = ranked.map(([, vote]) => vote / all);
-    const known = match * Math.log(longest) + agreement * shares[0]! - doubt;
+    const known = match * Math.log(votes.longest) + agreement * shares[0]! - doubt;
     return { tokenIds: ranked.map(([id]) => id), shares, weight: (likeliest) => Math.min(MOST_WEIGHT, share / (1 + Math.exp(confidence * likeliest - known))) };
   }
 
-  #add(tokenId: number): void {
-    if (this.#length === this.#tokens.length) {
-      const [tokens, before] = [this.#tokens, this.#before];
-      this.#tokens = new Int32Array(2 * tokens.length);
-      this.#before = new Int32Array(2 * tokens.length);
-      this.#tokens.set(tokens);
-      this.#before.set(before);
+  /** From `place` on, as `before` leads; `least` tokens have to be in common. */
+  #vote(votes: Votes, { tokens }: CopyIndex, weight: number, last: number, before: (place: number) => number, least: number): void {
+    for (let place = last; place >= 0 && votes.numPlaces < MOST_PLACES; place = before(place)) {
+      votes.numPlaces++;
+      const tokenId = tokens[place + 1]!;
+      const length = this.#commonLength(tokens, place);
+      // That a line ends where another one did is nothing to offer: it may be as unfinished as this one.
+      if (length >= least && (this.#begun || !this.#breaksLine(tokenId))) votes.add(tokenId, length, weight);
     }
-    // The last token's place is known once something follows it: it must not find itself.
-    const at = this.#length - 1;
-    if (at >= 0) {
-      const hash = this.#hash(this.#tokens[at]!);
-      this.#before[at] = this.#last[hash]!;
-      this.#last[hash] = at + 1;
-    }
-    this.#tokens[this.#length++] = tokenId;
-  }
-
-  #hash(tokenId: number): number {
-    return (Math.imul(tokenId, 0x9e3779b1) >>> 8) & (this.#last.length - 1);
   }
 
   #breaksLine(tokenId: number): boolean {
@@ -137,14 +127,25 @@ export class CopyPrior {
     return breaks;
   }
 
-  /** How many tokens up to `a` equal those up to `b`, the text's end. */
-  #commonLength(a: number, b: number): number {
+  /** How many tokens up to a place equal those up to the end of the text that goes on. */
+  #commonLength(tokens: readonly number[], place: number): number {
+    const current = this.#tokens;
+    const end = current.length - 1;
     let length = 0;
-    while (length < MOST_COMPARED && length <= a && this.#tokens[a - length] === this.#tokens[b - length] && this.#tokens[a - length] !== BREAK) length++;
+    while (length < MOST_COMPARED && length <= place && length <= end && tokens[place - length] === current[end - length]) length++;
     return length;
   }
 }
 
-function lengthOf(texts: readonly (readonly number[])[]): number {
-  return texts.reduce((sum, { length }) => sum + length, 0);
+/** For what may come next, by token. */
+class Votes {
+  readonly of = new Map<number, number>();
+  numPlaces = 0;
+  /** Tokens of the longest match. */
+  longest = 0;
+
+  add(tokenId: number, length: number, weight: number): void {
+    this.longest = Math.max(this.longest, length);
+    this.of.set(tokenId, (this.of.get(tokenId) ?? 0) + weight * PER_TOKEN ** Math.min(length, MOST_VOTING));
+  }
 }

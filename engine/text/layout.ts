@@ -9,6 +9,7 @@
  * void all of the block's KV.
  */
 import { t } from '@vscode/l10n';
+import { MOST_COPIED } from '../protocol.ts';
 import { IncrementalEncoding } from './incrementalEncoding.ts';
 import type { ModelText } from './modelText.ts';
 import { fileSeparator } from './modelText.ts';
@@ -38,8 +39,6 @@ const FILE_MARK = '\uf8ff';
 const MOST_AROUND = 49_152;
 /** It begins and ends on a grid, so that it is seldom encoded anew. */
 const AROUND_GRID = 16_384;
-/** Characters of another file that may be said here. */
-const MOST_BESIDE = 24_576;
 const ENDLESS_LINE = /[^\n]{4096}/;
 /** Sections whose token counts are remembered. */
 const MAX_COUNTED_SECTIONS = 4096;
@@ -131,9 +130,9 @@ export class Layout {
     return { before: this.#toCopy(this.#before, doc, lf.slice(from, start)), behind: this.#toCopy(this.#behind, doc, lf.slice(behind, to)) };
   }
 
-  /** Tokens of a text as far as MOST_BESIDE characters. Encodes what has changed since the last time. */
+  /** Tokens of a text as far as MOST_COPIED characters. Encodes what has changed since the last time. */
   beginning(doc: SourceDocument): readonly number[] {
-    return this.#toCopy(this.#beginning, doc, doc.lf.slice(0, MOST_BESIDE));
+    return this.#toCopy(this.#beginning, doc, doc.lf.slice(0, MOST_COPIED));
   }
 
   /** Tokens of each passage that edits have taken out of the text lately, by itself; encoded once for as long as they are the same. */

@@ -13,7 +13,7 @@ const SCHEMES = new Set(['file', 'untitled', 'vscode-remote', 'vscode-vfs', 'vsc
 const CELL = 'vscode-notebook-cell';
 
 /** Of them those that are files of the machine on which the extension runs. */
-const FILES = new Set(['file', 'vscode-remote']);
+export const FILES = new Set(['file', 'vscode-remote']);
 
 export const DOCUMENTS: vscode.DocumentSelector = [...SCHEMES].map((scheme) => ({ scheme }));
 

@@ -4,12 +4,13 @@ import type { EngineClient } from '../client/engineClient.ts';
 import type { Beside } from '../completion/runs.ts';
 import type { Settings } from '../config.ts';
 import { otherFiles } from './otherFiles.ts';
+import type { ProjectFiles } from './projectFiles.ts';
 import type { SnippetSource } from './snippetSource.ts';
 
-export function beside(source: SnippetSource, client: EngineClient, mirror: DocumentMirror, settings: Settings): Beside {
+export function beside(source: SnippetSource, client: EngineClient, mirror: DocumentMirror, project: Pick<ProjectFiles, 'near'>, settings: Settings): Beside {
   return (document, offset) => {
     const snippets = source.gather(document, offset);
-    const copyFrom = otherFiles(document, client, mirror, settings);
+    const copyFrom = otherFiles(document, client, mirror, project, settings);
     return { ...(snippets.length ? { snippets } : {}), ...(copyFrom.length ? { copyFrom } : {}) };
   };
 }

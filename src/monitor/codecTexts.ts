@@ -3,12 +3,12 @@ import type { CodecQuality, ModelInfo } from '../../engine/protocol.ts';
 import type { Translate } from '../translate.ts';
 
 /** Of the loaded model with the codec that is set, as measured with it. */
-export function compressionText({ codec, klMean, bound, top1, compression }: CodecQuality, t: Translate): string {
+export function compressionText({ codec, klMean, bound, top1, compression, numTokens }: CodecQuality, t: Translate): string {
   if (klMean > bound) return t('{0} is not used: with this model its mean KL divergence would be {1}, more than {2}', codec, klMean.toExponential(1), bound.toExponential(0));
   const share = `${(100 * top1).toFixed(1)}%`;
   // What `kvzip` does with conversations, not a setting of its own.
-  if (codec === 'h2o') return t('h2o, of long conversations: {0} times smaller than 16 bits, picks the same next token {1} of the time, measured with this model', compression.toFixed(1), share);
-  return t('{0}: {1} times smaller than 16 bits, picks the same next token {2} of the time, measured with this model', codec, compression.toFixed(1), share);
+  if (codec === 'h2o') return t('h2o, of long conversations: {0} times smaller than 16 bits, picks the same next token {1} of the time, measured with this model on {2} tokens', compression.toFixed(1), share, numTokens);
+  return t('{0}: {1} times smaller than 16 bits, picks the same next token {2} of the time, measured with this model on {3} tokens', codec, compression.toFixed(1), share, numTokens);
 }
 
 /** Of a file's codecs, as its statistics name them, a line each; empty where there is nothing to say. */

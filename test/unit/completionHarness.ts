@@ -39,7 +39,7 @@ export class Harness {
     this.settings = { current: { completion: this.completion } } as unknown as Settings;
     const log = { info: (line: string) => this.logged.push(line), debug: () => {} } as unknown as Log;
     this.snippets = new SnippetSource(this.client, this.settings);
-    this.provider = new CompletionProvider({ client: this.client, mirror: this.mirror, settings: this.settings, log, snooze: this.snooze, beside: beside(this.snippets, this.client, this.mirror, this.settings), policies: { ...ALL_POLICIES, ...policies } });
+    this.provider = new CompletionProvider({ client: this.client, mirror: this.mirror, settings: this.settings, log, snooze: this.snooze, beside: beside(this.snippets, this.client, this.mirror, { near: () => [] }, this.settings), policies: { ...ALL_POLICIES, ...policies } });
     editor.documents = [this.document];
     editor.tabs = [this.document];
     editor.onCommand = (name) => {

@@ -10,16 +10,17 @@ const prior = (weights: CopyWeights, texts: number[][], current: number[][], tex
 const GREEDY: SamplerParams = { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, logprobs: true, topLogprobs: 0, seed: 1 };
 
 /** The rule written down without a thought for speed. */
-function votes(texts: number[][], current: number[], others: number[][] = []): Map<number, number> {
+function votes(texts: number[][], current: number[], others: number[][] = [], least = 2): Map<number, number> {
   const found = new Map<number, number>();
   for (const [text, weight] of [...others.map((text) => [text, WEIGHTS.others] as const), ...[...texts, current].map((text) => [text, 1] as const)]) {
     for (let i = 0; i + 1 < text.length; i++) {
       let length = 0;
       while (length < 32 && length <= i && length < current.length && text[i - length] === current[current.length - 1 - length]) length++;
-      if (length > 0) found.set(text[i + 1]!, (found.get(text[i + 1]!) ?? 0) + weight * 2.5 ** Math.min(16, length));
+      if (length >= least) found.set(text[i + 1]!, (found.get(text[i + 1]!) ?? 0) + weight * 2.5 ** Math.min(16, length));
     }
   }
-  return found;
+  // Of one token in the file itself, where no two are found.
+  return found.size === 0 && least > 1 ? votes(texts, current, [], 1) : found;
 }
 
 const someTokens = fc.array(fc.nat(5), { maxLength: 60 });

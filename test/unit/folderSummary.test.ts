@@ -8,7 +8,7 @@ import { describe, expect, test, vi } from 'vitest';
 import type { Task } from '../../engine/protocol.ts';
 import { EngineError } from '../../src/client/connection.ts';
 import { type FolderFile, summarizeFolder } from '../../src/summary/folderSummary.ts';
-import { IgnoreFiles } from '../../src/summary/ignoreFiles.ts';
+import { IgnoreFiles } from '../../src/context/ignoreFiles.ts';
 import { SummaryCache } from '../../src/summary/summaryCache.ts';
 import { t } from './translate.ts';
 

@@ -43,13 +43,13 @@ describe('what is known around a place', () => {
       const detokenizer = starter.tokenizer.createDetokenizer();
       return ids.map((id) => detokenizer.push(id)).join('') + detokenizer.flush();
     };
-    const [start, end] = [doc.lineStart(30), doc.lineStart(60) + 3];
+    const [start, end] = [doc.lineStart(29), doc.lineStart(59) + 3];
     const known = used.knownAround(doc, start, end);
     // Tokens may span line breaks: the one at the border goes behind.
     expect(source.slice(0, start).startsWith(text(known.before))).toBe(true);
     expect(text(known.before).trimEnd()).toBe(source.slice(0, start).trimEnd());
-    expect(text(known.behind)).toContain(source.slice(doc.lineStart(61)).trimStart());
-    expect(text(known.behind).length).toBeLessThan(source.length - doc.lineStart(61) + 30);
+    expect(text(known.behind)).toContain(source.slice(doc.lineStart(60)).trimStart());
+    expect(text(known.behind).length).toBeLessThan(source.length - doc.lineStart(60) + 30);
     doc.text = `${source.slice(0, end)}typed${source.slice(end)}`;
     expect(used.knownAround(doc, start, end + 5)).toEqual(known);
     doc.text = '';

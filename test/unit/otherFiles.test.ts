@@ -10,7 +10,7 @@ const completion = { enable: true, languages: ['*'], exclude: ['**/*.key.ts'], s
 const settings = { current: { completion } } as unknown as Settings;
 const code = 'export const a = 1;\nexport const b = 2;\n';
 
-function choose(current: FakeDocument, others: FakeDocument[], { copiesFiles = true } = {}): string[] {
+function choose(current: FakeDocument, others: FakeDocument[], { copiesFiles = true, project = [] as string[] } = {}): string[] {
   editor.documents = [current, ...others];
   editor.tabs = [current, ...others];
   const sent: string[] = [];
@@ -18,9 +18,10 @@ function choose(current: FakeDocument, others: FakeDocument[], { copiesFiles = t
     sent.push(document.uri.path);
     return document.uri.path;
   };
-  const chosen = otherFiles(current as never, { state: { kind: 'ready', model: { copiesFiles } } } as never, { sync } as never, settings);
+  const near = (_: unknown, open: ReadonlySet<string>): string[] => project.filter((path) => !open.has(`file://${path}`));
+  const chosen = otherFiles(current as never, { state: { kind: 'ready', model: { copiesFiles } } } as never, { sync } as never, { near } as never, settings);
   // Nothing else is sent.
-  expect(sent).toEqual(chosen);
+  expect(sent).toEqual(chosen.filter((path) => !project.includes(path) || others.some(({ uri }) => uri.path === path)));
   return chosen;
 }
 
@@ -48,4 +49,8 @@ test('never what the user has excluded, and nothing where other files are not wa
   expect(choose(file('/w/this.ts'), others, { copiesFiles: false })).toEqual([]);
   completion.snippets = false;
   expect(choose(file('/w/this.ts'), others)).toEqual([]);
+});
+
+test('behind the open ones those of the project that nobody has open', () => {
+  expect(choose(file('/w/src/this.ts'), [file('/w/far/a.ts')], { project: ['/w/src/near.ts', '/w/far/a.ts'] })).toEqual(['/w/far/a.ts', '/w/src/near.ts']);
 });

@@ -97,7 +97,7 @@ describe('the whole', () => {
     };
     const report = qualityReport(result);
     expect(report).toContain('some 1.0.0');
-    expect(report).toContain('No other file is open.');
+    expect(report).toContain('No other file is copied from.');
     expect(qualityReport({ ...result, beside: 5 })).toContain('5 other files of the project');
     expect(report).toContain(qualityTable(result));
     expect(report).toContain('| file block + tail (as shipped) | rest of the line | Python | 1 | 0.0%');
@@ -120,7 +120,7 @@ describe('the whole', () => {
   });
 
   test('the command line says what is wrong with it', () => {
-    expect(qualityOptions({})).toMatchObject({ n: 200, groups: GROUPS, threads: 0, beside: 5, modelDir: path.resolve('model') });
+    expect(qualityOptions({})).toMatchObject({ n: 200, groups: GROUPS, threads: 0, beside: 40, modelDir: path.resolve('model') });
     expect(qualityOptions({ only: 'rest,questions', n: '3', beside: '0' })).toMatchObject({ n: 3, beside: 0, groups: ['rest', 'questions'] });
     expect(() => qualityOptions({ only: 'words' })).toThrow('--only words: it must be one of rest, line, block, questions, summaries');
     expect(() => qualityOptions({ n: '0' })).toThrow('--n 0');

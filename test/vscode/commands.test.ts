@@ -1,5 +1,5 @@
 /** Every contributed command can be found where the manifest puts it: in the palette, in the menus; and those that no other test file runs do what they say. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
@@ -160,11 +160,18 @@ editorSuite('commands', FILES, (editor) => {
 
   test('Kvasir: Show Log opens the log, which holds none of the code', async () => {
     const window = editor();
-    await window.runCommand('Kvasir: Show Log');
+    // As far as the body of `remove`.
+    writeFileSync(window.file('src/begun.ts'), `${INVENTORY.split('\n').slice(0, 39).join('\n')}\n    `);
+    await window.openFile('src/begun.ts');
+    await window.goTo(40, 5);
     const panel = window.page.locator('.part.panel');
-    // Its lines come only where the editor's native logger has been built, which takes a compiler.
+    await window.runCommand('Kvasir: Trigger Completion');
+    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toContain('entries');
+    await window.runCommand('Kvasir: Show Log');
     await expect.poll(() => panel.locator('.title-actions').innerText(), { timeout: PATIENCE }).toContain('Kvasir');
-    expect(await panel.locator('.view-lines').first().innerText()).not.toMatch(/OutOfStock|entries/);
+    const drawn = async () => (await panel.locator('.view-lines').first().innerText()).replaceAll('\u00a0', ' ');
+    await expect.poll(drawn, { timeout: PATIENCE }).toMatch(/\[info\] completion at src\/begun\.ts:40:5 \(explicit\): \d+ characters/);
+    expect(await drawn()).not.toMatch(/OutOfStock|entries/);
     await window.runCommand('View: Hide Panel');
   });
 

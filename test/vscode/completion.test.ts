@@ -30,9 +30,9 @@ function cursorOf({ before }: Place): { line: number; column: number } {
 }
 
 /** What `kvasir complete` prints; one line break ends its output. */
-async function commandLineCompletion(file: string, place: Place, beside: readonly string[] = []): Promise<string> {
+async function commandLineCompletion(file: string, place: Place): Promise<string> {
   const { line, column } = cursorOf(place);
-  const { stdout } = await promisify(execFile)(process.execPath, ['dist/cli.js', 'complete', '--file', file, '--line', String(line), '--column', String(column), ...beside.flatMap((other) => ['--beside', other])]);
+  const { stdout } = await promisify(execFile)(process.execPath, ['dist/cli.js', 'complete', '--file', file, '--line', String(line), '--column', String(column)]);
   return stdout.replace(/\n$/, '');
 }
 
@@ -47,18 +47,12 @@ const PLACES: Record<string, Place> = {
 };
 /** Where a block opens that the model fills with several lines. */
 const BODY = insertion('    return total;\n  }\n', '\n  /** Sets the number of an article. */\n  set(article: Article, count: number): void {', '\n  }\n');
-/** Where another file has the same beginning. */
-const LEDGER = `export function openLedger(options: LedgerOptions): Ledger {
-  const ledger = createLedger(options.fiscalYear, options.accountPlan);
-  return ledger;
-}
-`;
-const COPY: Place = { before: 'export function copyLedger(options: LedgerOptions): Ledger {\n  const ledger = createLedger(', after: '\n' };
 /** In a file that is excluded by its name. */
 const EXCLUDED = PLACES['arguments.ts'] as Place;
 const FILES = Object.fromEntries(Object.entries(PLACES).map(([name, { before, after }]) => [`src/${name}`, before + after]));
 
-editorSuite('completion', { ...FILES, 'src/typed.ts': STUB.before + STUB.after, 'src/body.ts': BODY.before + BODY.after, 'src/secret.key': EXCLUDED.before + EXCLUDED.after, 'lib/open.ts': LEDGER, 'lib/copy.ts': COPY.before + COPY.after }, (editor) => {
+// What is copied from other files has a suite of its own.
+editorSuite('completion', { '.vscode/settings.json': JSON.stringify({ 'kvasir.completion.snippets': false }), ...FILES, 'src/typed.ts': STUB.before + STUB.after, 'src/body.ts': BODY.before + BODY.after, 'src/secret.key': EXCLUDED.before + EXCLUDED.after }, (editor) => {
   // The first of them is asked for while there is no engine yet: it has to be shown when the model has been loaded.
   test.for(Object.entries(PLACES))('ghost text in %s is what `kvasir complete` prints', async ([name, place]) => {
     const window = editor();
@@ -69,24 +63,6 @@ editorSuite('completion', { ...FILES, 'src/typed.ts': STUB.before + STUB.after, 
     await window.goTo(line, column);
     await window.runCommand('Kvasir: Trigger Completion');
     await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe(expected);
-  });
-
-  test('what stands in another file that is open is said again', async () => {
-    const window = editor();
-    const [other, file] = [window.file('lib/open.ts'), window.file('lib/copy.ts')];
-    const expected = await commandLineCompletion(file, COPY, [other]);
-    expect(expected).toContain('options.fiscalYear');
-    expect(await commandLineCompletion(file, COPY)).not.toContain('fiscalYear');
-    await window.openFile('lib/open.ts');
-    // Another file in its tab would close it.
-    await window.runCommand('View: Keep Editor');
-    await window.openFile('lib/copy.ts');
-    const { line, column } = cursorOf(COPY);
-    await window.goTo(line, column);
-    await window.runCommand('Kvasir: Trigger Completion');
-    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe(expected);
-    await window.screenshot('ghost-text-copied');
-    await window.runCommand('View: Close All Editors');
   });
 
   test('ghost text appears while typing, Escape dismisses it, Tab accepts exactly what it shows', async () => {

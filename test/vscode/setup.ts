@@ -4,7 +4,7 @@
  * run leaves nothing half-made behind. Knows nothing of Kvasir; editor.ts starts what this file prepares.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -45,7 +45,19 @@ export async function prepareEditor(cacheDir: string): Promise<EditorFiles> {
 export async function prepareCodeServer(cacheDir: string): Promise<{ folder: string; entry: string }> {
   const folder = path.join(cacheDir, 'code-server');
   await makeOnce(folder, `code-server ${CODE_SERVER_VERSION}`, () => installCodeServer(folder));
+  giveLogger(folder);
   return { folder, entry: path.join(folder, 'node_modules/code-server/out/node/entry.js') };
+}
+
+/** Without a logger VS Code's logs, the extensions' own among them, are empty pages: its own is native, and no package brings it built. */
+function giveLogger(folder: string): void {
+  const own = path.join(folder, 'node_modules/code-server/lib/vscode/node_modules/@vscode/spdlog');
+  if (existsSync(path.join(own, 'build/Release/spdlog.node'))) return;
+  const [entry, ours] = [path.join(own, 'index.js'), readFileSync(new URL('logger.cjs', import.meta.url), 'utf8')];
+  if (readFileSync(entry, 'utf8') === ours) return;
+  const whole = `${entry}.${process.pid}`;
+  writeFileSync(whole, ours);
+  renameSync(whole, entry);
 }
 
 /** A bare machine has no fonts: the browser's package brings a proportional one, code-server (in KaTeX) a monospaced one. */

@@ -5,7 +5,7 @@
  */
 import { copyFileSync, existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { ModelInfo, Task } from '../../../engine/protocol.ts';
+import { MOST_COPIED, type ModelInfo, type Task } from '../../../engine/protocol.ts';
 import type { Manifest } from '../../../engine/text/manifest.ts';
 import { EngineClient } from '../../../src/client/engineClient.ts';
 import type { Transport } from '../../../src/client/transport.ts';
@@ -32,7 +32,7 @@ export class QualityEngine {
   readonly #client: EngineClient;
   readonly model: ModelInfo;
   #numDocuments = 0;
-  /** Of the files that are open beside the one that is written in, by path. */
+  /** Of the files that are there beside the one that is written in, by path. */
   #beside = new Map<string, string>();
 
   private constructor(client: EngineClient, model: ModelInfo) {
@@ -108,11 +108,17 @@ export class QualityEngine {
     const wanted = new Set(files.map((file) => file.path));
     for (const [name, docId] of this.#beside) {
       if (wanted.has(name)) continue;
-      this.#client.notify({ type: 'documentClosed', docId });
+      this.#client.notify({ type: 'sourceClosed', docId });
       this.#beside.delete(name);
     }
-    for (const { path: name, text } of files) if (!this.#beside.has(name)) this.#beside.set(name, this.#open(name, text));
+    for (const { path: name, text } of files) if (!this.#beside.has(name)) this.#beside.set(name, this.#source(name, text));
     return files.map((file) => this.#beside.get(file.path)!);
+  }
+
+  #source(file: string, text: string): string {
+    const docId = `source ${++this.#numDocuments}`;
+    this.#client.notify({ type: 'sourceChanged', docId, path: file, text: text.slice(0, MOST_COPIED) });
+    return docId;
   }
 
   #open(file: string, text: string): string {

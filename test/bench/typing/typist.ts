@@ -62,7 +62,7 @@ export async function typeSession(session: Session, { policies, speed, threads, 
   const snippets = new SnippetSource(client, settings);
   const snooze = new Snooze();
   const log = { info: () => {}, debug: () => {} } as unknown as Log;
-  const provider = new CompletionProvider({ client, mirror, settings, log, snooze, beside: beside(snippets, client, mirror, settings), policies });
+  const provider = new CompletionProvider({ client, mirror, settings, log, snooze, beside: beside(snippets, client, mirror, { near: () => [] }, settings), policies });
   await client.ready();
   const typist = new Typist(provider, session, speed);
   const stopChat = new AbortController();
