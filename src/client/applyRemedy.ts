@@ -9,5 +9,7 @@ export async function applyRemedy(remedy: Remedy): Promise<void> {
 
 /** One is looked for by its name; several are among all of them. */
 export async function openSettings(keys: readonly string[]): Promise<void> {
-  await vscode.commands.executeCommand('workbench.action.openSettings', keys.length === 1 ? `@id:${keys[0]}` : '@ext:kvasir.kvasir');
+  const query = keys.length === 1 ? `@id:${keys[0]}` : '@ext:kvasir.kvasir';
+  // Settings of the machine are not among the user's where that is another one.
+  await vscode.commands.executeCommand(vscode.env.remoteName ? 'workbench.action.openRemoteSettings' : 'workbench.action.openSettings', { query });
 }
