@@ -419,9 +419,9 @@ export class Assistant {
   #stats(tree: boolean): EngineStats {
     const memory = memoryStats();
     if (!this.#model) return { ...NOTHING, memory, files: [] };
-    const { engine, info, layout, numEngines } = this.#model;
+    const { engine, info, layout, numEngines, diskFault } = this.#model;
     const blocks = this.#files.blocks(this.#documents, layout);
-    return { model: info, ...engine.stats(), ...(numEngines > 1 ? { numEngines } : {}), memory, files: this.#files.stats(blocks, engine), ...(tree ? { tree: engine.outline(blocks) } : {}) };
+    return { model: info, ...(diskFault === null ? {} : { diskFault }), ...engine.stats(), ...(numEngines > 1 ? { numEngines } : {}), memory, files: this.#files.stats(blocks, engine), ...(tree ? { tree: engine.outline(blocks) } : {}) };
   }
 
   #reply(requestId: string, value: ReplyValue): void {

@@ -6,6 +6,7 @@ import { type Compression, compressionOf } from './cache/compression.ts';
 import { H2O, KEPT_CODEC, keptBytesPerToken, KVZIP, type PruningName } from './cache/keptRows.ts';
 import { canSketch } from './cache/keySketch.ts';
 import { codingBytes, sketchingBytes } from './cache/kernelRoom.ts';
+import type { Needs } from './cache/kvCache.ts';
 import { kvBytesPerToken } from './cache/kvRows.ts';
 import { SparseRoom } from './cache/sparseRoom.ts';
 import { exactBytesPerToken } from './cache/storedBlocks.ts';
@@ -16,6 +17,9 @@ import { kvShape } from './model/importModel.ts';
 import { scratchBytesPerToken } from './model/prefillScratch.ts';
 import { RopeTable } from './model/rope.ts';
 import { Snapshots } from './snapshots.ts';
+
+/** Of what may be on the disk, where it is switched off: as much as is usual, in bytes. */
+const USUAL_DISK = 1e9;
 
 export interface CacheReach {
   /** Ceiling of window, store, scratch and snapshot buffers. */
@@ -48,8 +52,8 @@ export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: 
   const { numLayers, kvHeads, headSize } = shape;
   const scratchBytes = scratchBytesPerToken(shape);
   const { prefillTokens, rowBytes } = divideCeiling(budgetBytes, scratchBytes, config.contextTokens, mostBytes);
-  const keeps = Snapshots.fitUnder(mostBytes, shape);
-  const spills = diskBytes > 0 && keeps && canSketch(shape);
+  const keeps = Snapshots.fitUnder(budgetBytes, shape);
+  const spills = diskBytes > 0 && canSketch(shape);
   const kernelBytes = spills ? sketchingBytes(shape) : 0;
   const besideBytes = (keeps ? Snapshots.bufferBytes(shape) : 0) + kernelBytes;
   const workBytes = scratchRows(prefillTokens) * scratchBytes + besideBytes;
@@ -77,14 +81,19 @@ export function cacheReach(config: ModelConfig, budgetBytes: number, diskBytes: 
   return { budgetBytes, workBytes, windowTokens, longestContext, sketchedTokens: room.capacity > windowTokens ? room.capacity : 0, diskBytes, codecs };
 }
 
+/** What is enough for texts of so many tokens. `diskBytes`: see cacheReach; 0: there is no file for parts. */
+export function needsOf(config: ModelConfig, numTokens: number, diskBytes: number): Needs {
+  return { numTokens, whole: leastBudget(config, numTokens, diskBytes, true), inParts: leastBudget(config, numTokens, diskBytes || USUAL_DISK), spills: diskBytes > 0 };
+}
+
 /**
- * The least budget, in bytes and about, from which on a context of so many tokens is read: whole, or in parts with so many bytes on the disk.
+ * The least budget, in bytes and about, from which on a context of so many tokens is read: whole, or, unless it is to be `whole`, in parts with so many bytes on the disk.
  * Where the parts are larger from a budget on, one a little smaller may have room for more of them: so it is looked for from above.
  */
-export function leastBudget(config: ModelConfig, numTokens: number, diskBytes: number): number {
+export function leastBudget(config: ModelConfig, numTokens: number, diskBytes: number, whole = false): number {
   const reaches = (budgetBytes: number): boolean => {
     const { windowTokens, sketchedTokens } = cacheReach(config, budgetBytes, diskBytes);
-    return Math.max(windowTokens, sketchedTokens) >= numTokens;
+    return Math.max(windowTokens, whole ? 0 : sketchedTokens) >= numTokens;
   };
   let high = 1e6;
   while (!reaches(high)) high *= 2;

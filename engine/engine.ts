@@ -10,7 +10,7 @@ import { type ModelRunner, scratchRows, separatesShort } from './batch.ts';
 import { kernelBytes } from './cache/codecs/kernels.ts';
 import { codingBytes, sketchingBytes } from './cache/kernelRoom.ts';
 import { canSketch } from './cache/keySketch.ts';
-import { KvCache } from './cache/kvCache.ts';
+import { KvCache, type Needs } from './cache/kvCache.ts';
 import type { Compression } from './cache/compression.ts';
 import type { SpillFile } from './cache/disk/spillFile.ts';
 import type { Block } from './cache/outline.ts';
@@ -23,7 +23,7 @@ import { clipped, laneIds, type TokenRange } from './laneIds.ts';
 import { type DividedCeiling, divideCeiling, laneLimits } from './memory.ts';
 import { ALL_POLICIES, type Policies } from './policies/policies.ts';
 import { StepCost, TYPICAL_PREFILL } from './policies/stepCost.ts';
-import type { EngineStats, FinishReason, Priority, Tier, TreeNode } from './protocol.ts';
+import type { EngineStats, FinishReason, Priority, TreeNode } from './protocol.ts';
 import { numTokensOf, type Scheduled } from './schedule.ts';
 import { Scheduler } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
@@ -42,6 +42,8 @@ export interface EngineOptions {
   maxBytes: number;
   /** How many windows share the memory that it is a part of; one when left out. */
   numWindows?: () => number;
+  /** What is said where there is no room: what would be enough; without figures when left out. */
+  needs?: () => Needs;
   /** What the ceiling may come to under the same settings: the lane limit goes by it (see divideCeiling). `maxBytes` when left out. */
   mostBytes?: number;
   /** Of the scratch; without it every token takes the window lane. */
@@ -70,6 +72,8 @@ export interface EngineOptions {
   pruning?: PruningOptions | null;
   /** The disk tier; none when left out. */
   snapshots?: SnapshotOptions | null;
+  /** Whether it is read and written; otherwise it takes no memory. It is when left out. */
+  usesDisk?: boolean;
   /** There is work that was not there when `add` returned. */
   onReady?: () => void;
   /** For benchmarks: policies other than the usual ones. */
@@ -89,7 +93,11 @@ export class Engine {
   readonly #planner: StepPlanner;
   readonly #speculation: Speculation | null;
   readonly #shifted: ShiftedReuse | null;
-  readonly #snapshots: Snapshots | null;
+  /** The disk tier; what is on the disk can be removed, also where there is no room to use it. */
+  readonly #disk: Snapshots | null;
+  #usesDisk: boolean;
+  /** Of what is read from the disk or written to it, at most. */
+  readonly #mostBufferBytes: number;
   readonly #onReady: () => void;
   readonly #pruning: Pruning | null;
   readonly #policies: Policies;
@@ -101,8 +109,6 @@ export class Engine {
   readonly #givenPrefill: number | undefined;
   /** Tokens for which the prefill lane has room. */
   #mostPrefill = 0;
-  /** Of what is read from the disk or written to it. */
-  readonly #bufferBytes: number;
   /** That the kernels' memory comes to with what this cache codes and sketches. */
   readonly #mostKernelBytes: number;
   /** Ceiling of window, store, scratch, these buffers and the kernels' memory. */
@@ -129,13 +135,15 @@ export class Engine {
     this.#prefillBytesPerToken = options.prefillBytesPerToken ?? 0;
     this.#givenPrefill = options.prefillTokens;
     this.#mostBytes = options.mostBytes ?? options.maxBytes;
-    this.#bufferBytes = options.snapshots ? Snapshots.bufferBytes(window.shape) : 0;
+    this.#usesDisk = options.usesDisk ?? true;
+    this.#mostBufferBytes = options.snapshots ? Snapshots.bufferBytes(window.shape) : 0;
     this.#mostKernelBytes = Math.max(codingBytes(options.compression ?? null), options.spillFile && canSketch(window.shape) ? sketchingBytes(window.shape) : 0);
     this.#cache = new KvCache({ window, maxBytes: this.#divide(options.maxBytes), softSlots, clock: this.#clock, compression: options.compression, spillFile: options.spillFile, ranks: { ...ALL_POLICIES, ...options.policies }.sketch, biased: options.biased, staleMs: options.pruning?.idleMs });
     this.#cache.sparse.room.prefillTokens = this.#mostPrefill;
     this.#cache.toldBytes = options.maxBytes;
     if (options.numWindows) this.#cache.numWindows = options.numWindows;
-    this.#snapshots = options.snapshots ? new Snapshots(options.snapshots, this.#cache, this.#clock) : null;
+    if (options.needs) this.#cache.needs = options.needs;
+    this.#disk = options.snapshots ? new Snapshots(options.snapshots, this.#cache, this.#clock) : null;
     this.#pruning = options.pruning ? new Pruning(options.pruning, { cache: this.#cache, runner: this.#runner, shape: window.shape, maxContext: this.#maxContext, clock: this.#clock }) : null;
     this.#onReady = options.onReady ?? (() => {});
     this.#policies = { ...ALL_POLICIES, ...options.policies };
@@ -243,10 +251,11 @@ export class Engine {
     return this.#cache.windowBytes + this.#cache.storeBytes + (this.#runner.scratchBytes ?? 0) + this.#bufferBytes + kernelBytes();
   }
 
-  /** Changes the ceiling of all of it. Sequences that no longer fit are preempted. `mostBytes`: see EngineOptions; with other settings only. */
-  setMaxBytes(maxBytes: number, mostBytes?: number): void {
+  /** Changes the ceiling of all of it. Sequences that no longer fit are preempted. `mostBytes` and `usesDisk`: see EngineOptions; with other settings only. */
+  setMaxBytes(maxBytes: number, { mostBytes = this.#mostBytes, usesDisk = this.#usesDisk }: Pick<EngineOptions, 'mostBytes' | 'usesDisk'> = {}): void {
     this.#betweenSteps(() => {
-      this.#mostBytes = mostBytes ?? this.#mostBytes;
+      this.#mostBytes = mostBytes;
+      this.#usesDisk = usesDisk;
       const forCache = this.#divide(maxBytes);
       this.#scheduler.setMaxBytes(forCache, this.#mostPrefill);
       this.#cache.sparse.room.prefillTokens = this.#mostPrefill;
@@ -300,7 +309,7 @@ export class Engine {
 
   /** Removes from the disk what is there of files with this path, or everything but of files with the `kept` paths, of all models. */
   async forgetDisk(path?: string, kept: readonly string[] = []): Promise<void> {
-    await this.#snapshots?.forget(path, kept);
+    await this.#disk?.forget(path, kept);
   }
 
   /** Drops what no sequence uses: everything, but for what is `pinned`, or what begins with a prefix and goes on, pinned or not. */
@@ -311,7 +320,7 @@ export class Engine {
   }
 
   /** What is cached of a prefix: a file block, or a prompt with its tokens for the prefill lane. `diskTokens`: behind what memory has of it. */
-  describe(tokenIds: readonly number[], prefill: readonly TokenRange[] = [[0, tokenIds.length]]): { tokens: number; bytes: number; tier: Tier; codecs: string[]; shiftedTokens: number; diskTokens: number } {
+  describe(tokenIds: readonly number[], prefill: readonly TokenRange[] = [[0, tokenIds.length]]): ReturnType<KvCache['describe']> & { shiftedTokens: number; diskTokens: number } {
     const ids = laneIds(tokenIds, clipped(prefill, this.#laneLimit(tokenIds.length)));
     const found = this.#cache.describe(ids);
     const diskTokens = this.#snapshots?.missing(ids, ids.length, found.tokens) ?? 0;
@@ -343,7 +352,7 @@ export class Engine {
 
   /** Window and runner are another engine's from now on: nothing more comes from the disk. */
   close(): void {
-    this.#snapshots?.close();
+    this.#disk?.close();
   }
 
   stats(): CoreStats {
@@ -352,13 +361,14 @@ export class Engine {
       ...journal,
       // Who reads from the disk waits, too.
       requests: { ...journal.requests, waiting: journal.requests.waiting + [...this.#fetching].filter(({ priority }) => priority !== 'idle').length },
-      tokens: { ...journal.tokens, promptShifted: this.#shifted?.numTokens ?? 0, promptFromDisk: this.#snapshots?.numFetched ?? 0 },
+      tokens: { ...journal.tokens, promptShifted: this.#shifted?.numTokens ?? 0, promptFromDisk: this.#disk?.numFetched ?? 0 },
       maxBytes: this.#maxBytes,
       windowBytes: this.#cache.windowBytes,
       storeBytes: this.#cache.storeBytes,
       scratchBytes: this.#runner.scratchBytes ?? 0,
-      diskBytes: this.#snapshots?.disk.bytes ?? 0,
-      diskMaxBytes: this.#snapshots?.disk.maxBytes ?? 0,
+      diskBytes: this.#disk?.disk.bytes ?? 0,
+      diskMaxBytes: this.#disk?.disk.maxBytes ?? 0,
+      ...(this.#snapshots?.fault ? { diskFault: this.#snapshots.fault } : {}),
       kvBytesPerToken: kvBytesPerToken(this.#window.shape),
       windowSlots: this.#cache.windowSlots,
     };
@@ -386,7 +396,7 @@ export class Engine {
   /** Into the queue once its prompt has been read. What cannot be read is computed. */
   async #fetch(sequence: Sequence, arrivedAt: number): Promise<void> {
     this.#fetching.add(sequence);
-    await this.#snapshots!.fetch(sequence.cacheIds, sequence.numPromptTokens - 1, (action) => this.#betweenSteps(action), () => this.#fetching.has(sequence));
+    await this.#disk!.fetch(sequence.cacheIds, sequence.numPromptTokens - 1, (action) => this.#betweenSteps(action), () => this.#fetching.has(sequence));
     this.#betweenSteps(() => {
       // It may have been aborted.
       if (!this.#fetching.delete(sequence)) return;
@@ -414,6 +424,14 @@ export class Engine {
     }
     const unknown = tokenIds.find((id) => !Number.isInteger(id) || id < 0 || id >= this.#runner.vocabSize);
     return unknown === undefined ? null : new RequestError('badRequest', `Token id ${unknown} is not in the vocabulary of ${this.#runner.vocabSize}.`);
+  }
+
+  get #snapshots(): Snapshots | null {
+    return this.#usesDisk ? this.#disk : null;
+  }
+
+  get #bufferBytes(): number {
+    return this.#usesDisk ? this.#mostBufferBytes : 0;
   }
 
   /** A file block, or the beginning of one, as the cache knows it. */

@@ -1,11 +1,15 @@
 /** A model folder made ready: imported files, text side, session, window and engine; rebuilt after a bug, freed at the end. */
+import { t } from '@vscode/l10n';
 import { codecNamed } from './cache/codecs/registry.ts';
 import { DiskTier } from './cache/disk/diskTier.ts';
 import { SpillFile } from './cache/disk/spillFile.ts';
+import type { Needs } from './cache/kvCache.ts';
 import { kvBytesPerToken } from './cache/kvRows.ts';
 import { KvWindow } from './cache/window.ts';
+import { needsOf } from './cacheReach.ts';
 import { Engine } from './engine.ts';
 import { RequestError } from './errors.ts';
+import { formatBytes } from './formatBytes.ts';
 import { LiveEngines } from './liveEngines.ts';
 import { memoryReading } from './memory.ts';
 import { type BudgetChange, MemoryBudget, type MemoryReading, USUAL_SHARE } from './memoryBudget.ts';
@@ -18,7 +22,7 @@ import { modelCompression } from './modelCompression.ts';
 import { reasonOf } from './modelFolder.ts';
 import { StepCost, TYPICAL_PREFILL } from './policies/stepCost.ts';
 import type { LoadOptions, ModelInfo } from './protocol.ts';
-import { Snapshots } from './snapshots.ts';
+import { notWritable, Snapshots } from './snapshots.ts';
 import { Layout } from './text/layout.ts';
 import { type Faults, ModelText } from './text/modelText.ts';
 import { selfTest } from './text/selfTest.ts';
@@ -34,6 +38,8 @@ export interface LoadedModel {
   readonly engine: Engine;
   /** Among which the ceiling is divided, this one included. */
   readonly numEngines: number;
+  /** Why nothing is kept on the disk from the start, in the user's language; null where it is, or is not to be. */
+  readonly diskFault: string | null;
   /** Other settings for the cache's ceiling (see MemoryBudget); outlives `rebuild`. */
   setBudget(options: BudgetChange): void;
   /** For whenever there is something to do: looks now and then how much memory there is, and moves the ceiling after it. */
@@ -64,12 +70,13 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   const started = performance.now();
   const kv = options.kv ?? usualKv(options.precision);
   // Meanwhile: a full folder has thousands of files.
-  const opening = options.disk && kv === 'int8' ? openDisk(options.disk, hooks.log) : null;
+  const opening = options.disk && kv === 'int8' ? openDisk(options.disk, hooks.log) : NO_DISK;
   // At the same time, but what is wrong with the model itself is said before what is wrong with its texts.
   const reading = ModelText.load(options.modelDir);
   reading.catch(() => undefined);
-  const imported = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision: options.precision, onProgress: (fraction) => progress('import', fraction) });
-  const text = await reading;
+  const located = saysWhere(options.modelDir);
+  const imported = await importModel({ modelDir: options.modelDir, cacheDir: options.cacheDir, precision: options.precision, onProgress: (fraction) => progress('import', fraction) }).catch(located);
+  const text = await reading.catch(located);
   switchOff(text, selfTest(text, imported.config.vocabSize));
   const contextTokens = Math.min(imported.config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
   const shape = kvShape(imported.config, kv, imported.biased);
@@ -98,18 +105,34 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
     let lookedAt = performance.now();
     const follow = (): void => {
       lookedAt = performance.now();
-      if (budget.follow(reading(model.engine.cacheBytes), lookedAt)) model.engine.setMaxBytes(budget.ceiling);
+      const before = hasNoRoom();
+      if (!budget.follow(reading(model.engine.cacheBytes), lookedAt)) return;
+      logNoRoom(before);
+      model.engine.setMaxBytes(budget.ceiling, { usesDisk: usesDisk() });
     };
     const stepCosts = { window: new StepCost(), prefill: new StepCost(TYPICAL_PREFILL) };
-    const keeps = disk !== null && Snapshots.fitUnder(budget.most, shape);
-    if (disk && !keeps) hooks.log(`The ${budget.most} bytes that the KV cache may take have no room for what reading and writing the disk takes: nothing is kept there. Allow the cache more memory, and restart the engine.`);
-    const snapshots = keeps ? { disk, codec: codecNamed('int8', shape, null), modelKey: imported.key, log: hooks.log } : null;
+    const snapshots = disk.tier && { disk: disk.tier, codec: codecNamed('int8', shape, null), modelKey: imported.key, log: hooks.log };
+    // By this window's part: what is read from the disk or written to it takes as much in each.
+    const usesDisk = (): boolean => Snapshots.fitUnder(budget.ceiling, shape);
+    const hasNoRoom = (): boolean => snapshots !== null && !usesDisk();
+    const logNoRoom = (before: boolean): void => {
+      if (!before && hasNoRoom()) hooks.log(`The KV cache's limit of ${formatBytes(budget.ceiling)} has no room for reading and writing the disk: nothing is kept there.`);
+    };
+    logNoRoom(false);
     const { onReady } = hooks;
     let spillFile: SpillFile | null = null;
+    let needs: Needs | null = null;
+    // Rows in float32 are never read in parts, nor are there figures for them.
+    const figures = kv === 'int8' ? { needs: () => (needs ??= needsHere()) } : {};
+    const needsHere = (): Needs => {
+      const found = needsOf(imported.config, contextTokens, disk.tier ? (options.disk?.maxBytes ?? 0) : 0);
+      // There is no file for parts, and no setting that would change that.
+      return disk.fault === null ? found : { ...found, inParts: found.whole };
+    };
     const makeEngine = () => {
       spillFile?.close();
-      if (options.disk && keeps) spillFile = new SpillFile(options.disk.dir, options.disk.maxBytes, hooks.log);
-      return new Engine({ runner, stepCosts, window, maxBytes: budget.ceiling, numWindows: numEngines, mostBytes: budget.most, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken, reuseShifted, compression, pruning, snapshots, spillFile, biased: new Set(imported.biased), onReady });
+      if (options.disk && disk.tier) spillFile = new SpillFile(options.disk.dir, options.disk.maxBytes, hooks.log);
+      return new Engine({ runner, stepCosts, window, maxBytes: budget.ceiling, numWindows: numEngines, ...figures, mostBytes: budget.most, maxContext: contextTokens, prefillBytesPerToken: runner.prefillBytesPerToken, reuseShifted, compression, pruning, snapshots, usesDisk: usesDisk(), spillFile, biased: new Set(imported.biased), onReady });
     };
     const model = {
       info: {
@@ -141,9 +164,14 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
       get numEngines() {
         return numEngines();
       },
+      get diskFault() {
+        return disk.fault ?? (hasNoRoom() ? t('the {0} of memory that the KV cache may take have no room for reading and writing the disk', formatBytes(budget.ceiling)) : null);
+      },
       setBudget(change: BudgetChange) {
+        const before = hasNoRoom();
         budget.configure(change, reading(model.engine.cacheBytes), performance.now());
-        model.engine.setMaxBytes(budget.ceiling, budget.most);
+        logNoRoom(before);
+        model.engine.setMaxBytes(budget.ceiling, { mostBytes: budget.most, usesDisk: usesDisk() });
       },
       followMemory() {
         if (performance.now() - lookedAt >= LOOK_MS) follow();
@@ -167,13 +195,30 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
   }
 }
 
-/** null, and a line in the log: the folder cannot be used, and the cache is in memory only. */
-async function openDisk({ dir, maxBytes }: NonNullable<LoadOptions['disk']>, log: LoadHooks['log']): Promise<DiskTier | null> {
+/** What is wrong with a model's file is said with its folder: there may be many. */
+function saysWhere(modelDir: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof RequestError) || (error.code !== 'modelInvalid' && error.code !== 'modelUnsupported') || error.message.includes(modelDir)) throw error;
+    throw new RequestError(error.code, `${modelDir}: ${error.message}`);
+  };
+}
+
+interface OpenedDisk {
+  /** null: the cache is in memory only. */
+  readonly tier: DiskTier | null;
+  /** Why, where it was not to be. */
+  readonly fault: string | null;
+}
+
+const NO_DISK: OpenedDisk = { tier: null, fault: null };
+
+/** A folder that cannot be used is a line in the log. */
+async function openDisk({ dir, maxBytes }: NonNullable<LoadOptions['disk']>, log: LoadHooks['log']): Promise<OpenedDisk> {
   try {
-    return await DiskTier.open(dir, maxBytes, log);
+    return { tier: await DiskTier.open(dir, maxBytes, log), fault: null };
   } catch (error) {
     log(`The cache cannot be kept in ${dir}: ${reasonOf(error)}`);
-    return null;
+    return { tier: null, fault: notWritable(dir, error) };
   }
 }
 

@@ -434,6 +434,8 @@ export interface FileStats {
   bytes: number;
   /** Where most of them are. */
   tier: Tier;
+  /** Most of them are in the window and, so that they can leave it at once, in the store: `bytes` counts both. */
+  twice?: true;
   /** What its rows have been through: "int8" or "float32" where that is all, or else the lossy codecs of the store; where those are several, each of a part. "kvzip" or "h2o" first, where some were let go of. */
   codecs: string[];
   hits: number;
@@ -478,6 +480,8 @@ export interface EngineStats {
   /** On disk: what is there, of all models, and its cap; 0 without. */
   diskBytes: number;
   diskMaxBytes: number;
+  /** Why nothing more is kept there although it is to be, in the user's language; left out where it is, or is not to be. */
+  diskFault?: string;
   kvBytesPerToken: number;
   windowSlots: { total: number; free: number; held: number };
   requests: { waiting: number; running: number; done: number; failed: number; aborted: number };

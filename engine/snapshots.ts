@@ -3,12 +3,14 @@
  * the store; in quiet moments, what has been out of use for a while goes to the disk, a segment at a time, exact rows only.
  * Decides what and when; where rows lie is the cache's, files are the disk tier's.
  */
+import { t } from '@vscode/l10n';
 import type { KvCodec } from './cache/codecs/kvCodec.ts';
 import type { DiskTier } from './cache/disk/diskTier.ts';
 import { type FoundSegment, rootKey, SEGMENT_TOKENS, segmentKey } from './cache/disk/segment.ts';
 import type { KvCache } from './cache/kvCache.ts';
 import { plainBlocks, type StoredBlock } from './cache/storedBlocks.ts';
 import type { KvShape } from './cache/kvRows.ts';
+import { reasonOf } from './modelFolder.ts';
 
 /** What has not been used for so long is written: a file that is being worked on would be written again and again. */
 export const QUIET_MS = 60_000;
@@ -39,8 +41,13 @@ export interface FileContext extends Context {
   readonly path: string;
 }
 
-/** Of a ceiling, at most, for what is read from the disk or written to it. With the built-in model, whose context is read in parts under 2 MB, this ends at 1.75 MB. */
-const MOST_BUFFERS = 0.6;
+/** Of a ceiling, at most, for what is read from the disk or written to it. It comes to 768 tokens' rows: under a lower ceiling it would be what keeps a text of two or three thousand from being read whole. */
+const MOST_BUFFERS = 0.25;
+
+/** Of a folder of the cache that takes nothing, for the user. */
+export function notWritable(folder: string, error: unknown): string {
+  return t('{0} cannot be written: {1}', folder, reasonOf(error));
+}
 
 export class Snapshots {
   readonly disk: DiskTier;
@@ -57,6 +64,8 @@ export class Snapshots {
   #work: Promise<unknown> = Promise.resolve();
   /** When the next write may be tried, from one that failed to one that does not; the log has been told. */
   #retryAt: number | null = null;
+  /** Why the last write failed, in the user's words; null: it did not. */
+  fault: string | null = null;
   #closed = false;
   /** Ends the wait of what has been read for a moment between steps; null while nothing waits. */
   #giveUp: (() => void) | null = null;
@@ -77,7 +86,7 @@ export class Snapshots {
     return 3 * SEGMENT_TOKENS * numLayers * kvHeads * (2 * headSize + 8) + 4096;
   }
 
-  /** Whether a ceiling of so many bytes has room for rows beside what reading and writing takes: else nothing is kept on the disk, rather than nothing computed. */
+  /** Whether a ceiling of so many bytes has room for rows beside what reading and writing takes: else nothing is kept on the disk, rather than texts read in parts, or not at all. */
   static fitUnder(maxBytes: number, shape: KvShape): boolean {
     return Snapshots.bufferBytes(shape) <= MOST_BUFFERS * maxBytes;
   }
@@ -193,14 +202,16 @@ export class Snapshots {
   async #write(segment: FoundSegment, run: Uint8Array, path: string): Promise<boolean> {
     try {
       const isWritten = await this.disk.write(segment, [run], path);
-      if (isWritten) this.#retryAt = null;
+      if (isWritten) this.#retryAt = this.fault = null;
       return isWritten;
     } catch (error) {
       const isKnown = this.#retryAt !== null;
       this.#retryAt = this.#clock() + RETRY_MS;
-      if (isKnown) return false;
       const { code, message } = error as NodeJS.ErrnoException;
-      this.#log(code === 'ENOSPC' || code === 'EDQUOT' ? `The disk of ${this.disk.folder} is full: nothing more of the cache is kept there until it has room.` : `The cache cannot be kept in ${this.disk.folder}: ${message}`);
+      const isFull = code === 'ENOSPC' || code === 'EDQUOT';
+      this.fault = isFull ? t('the disk is full') : notWritable(this.disk.folder, error);
+      if (isKnown) return false;
+      this.#log(isFull ? `The disk of ${this.disk.folder} is full: nothing more of the cache is kept there until it has room.` : `The cache cannot be kept in ${this.disk.folder}: ${message}`);
       return false;
     }
   }

@@ -35,6 +35,7 @@ import { StatusItem } from './monitor/statusItem.ts';
 import { showStatusMenu, STATUS_MENU } from './monitor/statusMenu.ts';
 import { Summaries } from './summary/summaries.ts';
 import { summarizeFile, summarizeSelection } from './summary/summaryCommands.ts';
+import { tellOfWrongSettings } from './wrongSettings.ts';
 
 /** Extension and walkthrough, as package.json names them. */
 const WALKTHROUGH = 'kvasir.kvasir#start';
@@ -70,6 +71,7 @@ export class Assistant {
         completion.forget();
         host.clearCache({ pinned: true });
       }),
+      tellOfWrongSettings(settings, log),
       completion,
       snippets,
       project,
@@ -102,7 +104,8 @@ export class Assistant {
         completion.forget();
         host.clearCache();
         figures.refresh();
-        void vscode.window.showInformationMessage(vscode.l10n.t('Kvasir: the cache is cleared, but for pinned files if there are any. Open files are read again.'));
+        const t = vscode.l10n.t;
+        void vscode.window.showInformationMessage(figures.stats?.files.some(({ pinned }) => pinned) ? t('Kvasir: the cache is cleared, but for pinned files. Other open files are read again.') : t('Kvasir: the cache is cleared. Open files are read again.'));
       }),
       command('kvasir.chooseModel', () => chooseModel(locateModel('', context.extensionPath).modelDir, host, settings)),
       command('kvasir.reportProblem', () => reportProblem(context, host, completion.last)),

@@ -55,6 +55,14 @@ export interface Config {
   summary: { codeLens: boolean; hover: boolean };
 }
 
+/** A setting that is written as something that it cannot be. */
+export interface WrongSetting {
+  /** With "kvasir.". */
+  key: string;
+  written: unknown;
+  used: unknown;
+}
+
 /** A setting that another place overrules is never as it was written. */
 const CHANGE_MS = 5000;
 
@@ -62,9 +70,11 @@ const CHANGE_MS = 5000;
 export class Settings implements vscode.Disposable {
   readonly #changed = new vscode.EventEmitter<{ before: Config; now: Config }>();
   readonly #subscriptions: readonly vscode.Disposable[];
-  #current = read();
+  #current: Config;
+  #wrong: readonly WrongSetting[];
 
   constructor() {
+    ({ config: this.#current, wrong: this.#wrong } = read());
     this.#subscriptions = [
       vscode.workspace.onDidChangeConfiguration((event) => event.affectsConfiguration('kvasir') && this.#readAgain()),
       // One that comes may have settings of its own.
@@ -74,6 +84,11 @@ export class Settings implements vscode.Disposable {
 
   get current(): Config {
     return this.#current;
+  }
+
+  /** What is used in their place is in `current`. */
+  get wrong(): readonly WrongSetting[] {
+    return this.#wrong;
   }
 
   get onDidChange(): vscode.Event<{ before: Config; now: Config }> {
@@ -101,7 +116,7 @@ export class Settings implements vscode.Disposable {
 
   #readAgain(): void {
     const before = this.#current;
-    this.#current = read();
+    ({ config: this.#current, wrong: this.#wrong } = read());
     this.#changed.fire({ before, now: this.#current });
   }
 }
@@ -125,29 +140,43 @@ function excludeIn(exclude: readonly string[]): Pick<Config['completion'], 'excl
   return own.size > 0 ? { excludeIn: own } : {};
 }
 
-function read(): Config {
+function read(): { config: Config; wrong: WrongSetting[] } {
   // Of no file in particular: what each folder may have of its own is asked for by itself.
   const settings = vscode.workspace.getConfiguration('kvasir', null);
-  const valid = <T>(key: string, fits: (value: unknown) => value is T, otherwise: T): T => validIn(settings, key, fits, otherwise);
+  const wrong: WrongSetting[] = [];
+  /** As it is used, having told where it is not what is written. */
+  const told = <T>(key: string, used: T, fits: (written: unknown) => boolean): T => {
+    const written: unknown = settings.get(key);
+    if (written !== undefined && !fits(written)) wrong.push({ key: `kvasir.${key}`, written, used });
+    return used;
+  };
+  const valid = <T>(key: string, fits: (value: unknown) => value is T, otherwise: T): T => told(key, validIn(settings, key, fits, otherwise), fits);
   const flag = (key: string) => valid(key, (value) => typeof value === 'boolean', false);
   const text = (key: string) => valid(key, (value) => typeof value === 'string', '').trim();
+  const oneOf = <T extends string>(key: string, names: readonly [T, ...T[]]): T => {
+    const given = validIn(settings, key, (value) => typeof value === 'string', '').trim();
+    return told(key, names.find((name) => name === given) ?? names[0], (written) => typeof written === 'string' && names.some((name) => name === written.trim()));
+  };
   /** A fraction is taken as such: minutes may be less than one. */
-  const amount = (key: string, most: number) => Math.min(most, Math.max(0, valid(key, Number.isFinite as (value: unknown) => value is number, 0)));
+  const amount = (key: string, most: number, least = 0) => {
+    const within = Math.min(most, Math.max(least, validIn(settings, key, Number.isFinite as (value: unknown) => value is number, 0)));
+    return told(key, within, (written) => written === within);
+  };
   const count = (key: string, most: number) => Math.floor(amount(key, most));
-  const texts = (key: string) => textsIn(settings, key);
+  const texts = (key: string) => told(key, textsIn(settings, key), Array.isArray);
   const exclude = texts('completion.exclude');
-  return {
+  const config: Config = {
     enable: flag('enable'),
     model: text('model'),
     modelFolders: texts('modelFolders'),
     cacheMaxBytes: count('cache.maxBytes', Number.MAX_SAFE_INTEGER),
-    cacheMemoryShare: Math.max(0.1, amount('cache.memoryShare', 0.9)),
+    cacheMemoryShare: amount('cache.memoryShare', 0.9, 0.1),
     cacheDiskBytes: count('cache.diskBytes', Number.MAX_SAFE_INTEGER),
-    cacheCodec: CACHE_CODECS.find((name) => name === text('cache.codec')) ?? CACHE_CODECS[0],
+    cacheCodec: oneOf('cache.codec', CACHE_CODECS),
     cacheReuseShifted: flag('cache.reuseShifted'),
     threads: count('engine.threads', 256),
-    precision: PRECISIONS.find((name) => name === text('engine.precision')) ?? PRECISIONS[0],
-    transport: TRANSPORTS.find((name) => name === text('engine.transport')) ?? TRANSPORTS[0],
+    precision: oneOf('engine.precision', PRECISIONS),
+    transport: oneOf('engine.transport', TRANSPORTS),
     unloadAfterMinutes: amount('engine.unloadAfterMinutes', 1440),
     completion: {
       enable: flag('completion.enable'),
@@ -162,4 +191,5 @@ function read(): Config {
     chat: { maxTokens: count('chat.maxTokens', 8192) },
     summary: { codeLens: flag('summary.codeLens'), hover: flag('summary.hover') },
   };
+  return { config, wrong };
 }

@@ -3,7 +3,7 @@
  * Owns leases, reference counts and what joins the tree; where rows lie and what is evicted is KvMemory's. Nothing
  * here knows a queue or a tensor. That something does not fit is a return value, never an exception.
  */
-import type { TreeNode as OutlineNode, Tier } from '../protocol.ts';
+import type { TreeNode as OutlineNode } from '../protocol.ts';
 import type { Attended } from './attendedPages.ts';
 import type { Compression } from './compression.ts';
 import { CachedRuns } from './cachedRuns.ts';
@@ -45,6 +45,16 @@ export interface KvCacheOptions {
   staleMs?: number;
 }
 
+/** Bytes of a ceiling, about, from which on texts of so many tokens, as long as they come, are read. */
+export interface Needs {
+  readonly numTokens: number;
+  readonly whole: number;
+  /** With a file for what is not in memory, less than `whole`. */
+  readonly inParts: number;
+  /** Whether there is such a file. */
+  readonly spills: boolean;
+}
+
 export class KvCache {
   readonly #memory: KvMemory;
   /** Tokens of changed texts, taken over from where they stood before. */
@@ -57,6 +67,8 @@ export class KvCache {
   toldBytes: number;
   /** How many windows share the memory of which that is this one's part. */
   numWindows: () => number = () => 1;
+  /** What would be enough; null: there are no figures. */
+  needs: () => Needs | null = () => null;
   readonly #clock: () => number;
   readonly #leases = new Set<Lease>();
   readonly #pins: Pins;
@@ -278,7 +290,7 @@ export class KvCache {
   }
 
   /** What is cached of a prefix, where most of it is, and what parts of it have been through: rules by which rows were let go of, lossy codecs. Changes nothing. */
-  describe(tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier; codecs: string[] } {
+  describe(tokenIds: readonly number[]): ReturnType<typeof describePrefix> {
     return describePrefix(this.#memory, tokenIds);
   }
 

@@ -5,14 +5,16 @@ import { codecsOf, lossyWithin } from './lossyRows.ts';
 import { commonLength, isUsed, lengths, type TreeNode } from './prefixTree.ts';
 import { matchSketched } from './sparseLeases.ts';
 
-/** What is cached of a prefix, where most of it is, and what parts of it have been through: rules by which rows were let go of, lossy codecs. Changes nothing. */
-export function describePrefix({ tree, ceiling }: KvMemory, tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier; codecs: string[] } {
+/** What is cached of a prefix, where most of it is, whether most of it is in the store besides the window, and what parts of it have been through: rules by which rows were let go of, lossy codecs. Changes nothing. */
+export function describePrefix({ tree, ceiling }: KvMemory, tokenIds: readonly number[]): { tokens: number; bytes: number; tier: Tier; twice?: true; codecs: string[] } {
   const match = matchSketched(tree, tokenIds, tokenIds.length, tree.root);
   let inWindow = 0;
+  let inBoth = 0;
   let bytes = 0;
   const codecs = new Set<string>();
   for (const [node, length] of lengths(match)) {
     if (node.slots) inWindow += length;
+    if (node.slots && node.stored) inBoth += length;
     if (node.slots) bytes += Math.round((length / node.tokenIds.length) * node.slots.length) * ceiling.bytesPerSlot;
     // A part of a run takes its share of the whole.
     if (node.stored) bytes += Math.round((length / node.tokenIds.length) * node.stored.bytes);
@@ -20,7 +22,7 @@ export function describePrefix({ tree, ceiling }: KvMemory, tokenIds: readonly n
     for (const codec of codecsOf(node.pruned ? node.lossy : lossyWithin(node.lossy, 0, length))) codecs.add(codec);
   }
   const tokens = match.numTokens;
-  return { tokens, bytes, tier: tokens === 0 ? 'none' : 2 * inWindow >= tokens ? 'window' : 'store', codecs: [...codecs] };
+  return { tokens, bytes, tier: tokens === 0 ? 'none' : 2 * inWindow >= tokens ? 'window' : 'store', ...(tokens > 0 && 2 * inBoth >= tokens ? { twice: true } : {}), codecs: [...codecs] };
 }
 
 /** Drops what no sequence references and goes on from this prefix; `pinned`: pinned runs, too. */

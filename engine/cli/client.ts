@@ -115,7 +115,7 @@ export class Client {
   }
 
   #receive(message: EngineMessage): void {
-    if (message.type === 'log') return void process.stderr.write(`${message.message}\n`);
+    if (message.type === 'log') return void process.stderr.write(`kvasir: ${message.message}\n`);
     if (message.type === 'ready' || message.requestId === undefined) return;
     const pending = this.#pending.get(message.requestId);
     if (!pending) return;

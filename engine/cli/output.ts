@@ -24,12 +24,7 @@ export function statsLine(stats: EngineStats): object {
   return { type: 'stats', ...stats };
 }
 
-/** 1234567 as "1.2 MB": decimal units, as the editor's monitor shows them. */
-export function bytes(n: number): string {
-  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
-  const unit = n < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(n) / 3));
-  return `${(n / 1000 ** unit).toFixed(unit === 0 || n / 1000 ** unit >= 100 ? 0 : 1)} ${units[unit]}`;
-}
+export { formatBytes as bytes } from '../formatBytes.ts';
 
 export function count(n: number): string {
   return n.toLocaleString('en-US');

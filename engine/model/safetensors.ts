@@ -31,7 +31,7 @@ function isSize(value: unknown): value is number {
 export function headerLength(prefix: Uint8Array, file: string, fileSize: number): number {
   if (prefix.length < 8 || fileSize < 8) throw invalid(`${file} has ${fileSize} bytes; a safetensors file starts with an 8-byte header length.`);
   const length = new DataView(prefix.buffer, prefix.byteOffset, 8).getBigUint64(0, true);
-  if (length > BigInt(fileSize - 8)) throw invalid(`${file}: the header length is ${length} bytes, but the file has only ${fileSize}.`);
+  if (length > BigInt(fileSize - 8)) throw invalid(`${file}: the header length is ${length} bytes, but the file has only ${fileSize}: download it again.`);
   if (length > BigInt(MAX_HEADER_BYTES)) throw invalid(`${file}: the header length is ${length} bytes; at most ${MAX_HEADER_BYTES} are supported.`);
   return Number(length);
 }
@@ -58,7 +58,7 @@ export function parseHeader(header: Uint8Array, file: string, fileSize: number):
     if (!Array.isArray(shape) || shape.length > 8 || !shape.every(isSize)) throw invalid(`${what} has a shape that is not a list of at most 8 sizes.`);
     if (!Array.isArray(offsets) || offsets.length !== 2 || !offsets.every(isSize)) throw invalid(`${what} has data_offsets that are not two byte offsets.`);
     const [begin, end] = offsets as [number, number];
-    if (end > dataSize) throw invalid(`${what} ends at byte ${end} of the data section, which has only ${Math.max(0, dataSize)}; the file is cut off or its header is wrong.`);
+    if (end > dataSize) throw invalid(`${what} ends at byte ${end} of the data section, which has only ${Math.max(0, dataSize)}; the file is cut off or its header is wrong: download it again.`);
     // Sizes of a huge shape may exceed 2^53; they then differ from any real byte count all the same.
     const bytes = shape.reduce((product: number, size: number) => product * size, elementBytes);
     if (begin > end || bytes !== end - begin) throw invalid(`${what} has the shape [${shape.join(', ')}] and dtype ${String(dtype)}, which is not the size of its data_offsets [${begin}, ${end}].`);

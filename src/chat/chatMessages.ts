@@ -2,6 +2,7 @@
  * What the chat view's two halves say to each other: chatView.ts in the extension host, src/webview/chat.ts in the page.
  * Plain data only. The host holds the conversations; the page shows what it is told and keeps no more than what is being changed in it.
  */
+import type { Remedy } from '../client/remedy.ts';
 
 /** Zero-based, as the editor counts. */
 export interface TextRange {
@@ -50,6 +51,8 @@ export interface AssistantTurn {
   notes: string[];
   /** Set in state "error". */
   error?: string;
+  /** What can be done about it. */
+  remedy?: Remedy;
   /** In the place of an answer: the name of the model, which was not asked because it is too small for this. */
   refused?: string;
 }
@@ -129,6 +132,7 @@ export type ToHost =
   | { type: 'copy'; text: string }
   | { type: 'code'; action: CodeAction; text: string; language: string }
   | { type: 'chooseModel' }
+  | { type: 'remedy'; remedy: Remedy }
   | { type: 'showLog' }
   | { type: 'restart' };
 
@@ -140,5 +144,5 @@ interface SlashHint {
 /** The page's texts in the user's language. */
 type StringName =
   | 'ask' | 'hint' | 'send' | 'stop' | 'copy' | 'copied' | 'copyAnswer' | 'insert' | 'apply' | 'newFile' | 'attach' | 'detach' | 'addContext' | 'noFile' | 'you' | 'title' | 'tagline' | 'examples'
-  | 'answering' | 'answered' | 'failed' | 'showLog' | 'restart' | 'retry' | 'regenerate' | 'edit' | 'editing' | 'cancel' | 'chooseModel' | 'tryAnyway' | 'refused' | 'files' | 'commands' | 'nothingFound' | 'found' | 'conversation' | 'context' | 'codeIn' | 'code';
+  | 'answering' | 'answered' | 'failed' | 'showLog' | 'restart' | 'retry' | 'regenerate' | 'edit' | 'editing' | 'cancel' | 'chooseModel' | 'openSetting' | 'tryAnyway' | 'refused' | 'files' | 'commands' | 'nothingFound' | 'found' | 'conversation' | 'context' | 'codeIn' | 'code';
 export type Strings = Record<StringName, string> & { slash: SlashHint[] };

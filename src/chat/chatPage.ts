@@ -58,6 +58,7 @@ function strings(): Strings {
     editing: t('Edit the question; what follows it will be dropped'),
     cancel: t('Cancel'),
     chooseModel: t('Choose Model'),
+    openSetting: t('Open Setting'),
     tryAnyway: t('Try anyway'),
     refused: t('{0} is too small for this: it cannot follow instructions, so it was not asked.'),
     files: t('Files and folders'),

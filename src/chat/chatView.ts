@@ -5,6 +5,7 @@
 import * as vscode from '../vscode.ts';
 import type { Task } from '../../engine/protocol.ts';
 import type { Settings } from '../config.ts';
+import { applyRemedy } from '../client/applyRemedy.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
 import type { EditPreview } from '../edit/editPreview.ts';
 import type { EngineHost } from '../client/engineHost.ts';
@@ -155,6 +156,8 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
         return this.#codeBlocks.run(message.action, message.text, message.language, chat.context.editor);
       case 'chooseModel':
         return void (await vscode.commands.executeCommand('kvasir.chooseModel'));
+      case 'remedy':
+        return applyRemedy(message.remedy);
       case 'showLog':
         return this.#log.show();
       case 'restart':

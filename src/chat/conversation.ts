@@ -4,7 +4,9 @@
  * question).
  */
 import type { ChatMessage, Priority, SamplingParams, Task } from '../../engine/protocol.ts';
+import { EngineError } from '../client/connection.ts';
 import type { EngineClient } from '../client/engineClient.ts';
+import { remedyOf } from '../client/remedy.ts';
 import type { AssistantTurn, ContextRef, Turn, UserTurn } from './chatMessages.ts';
 import { footerOf } from './footer.ts';
 
@@ -133,6 +135,8 @@ export class Conversation {
     } catch (error) {
       answer.state = 'error';
       answer.error = error instanceof Error ? error.message : String(error);
+      const remedy = remedyOf(answer.error, error instanceof EngineError ? error.code : undefined);
+      if (remedy) answer.remedy = remedy;
     } finally {
       this.#running.delete(answer.id);
       this.#changed({ type: 'turn', turn: answer });

@@ -3,7 +3,7 @@
  * once after a crash and then stays down with one message. Free of the editor's API, so that it is tested with a scripted
  * engine; engineHost.ts gives it settings, folders and a way to tell the user.
  */
-import type { ChatTask, EngineStats, HostMessage, InspectedModel, LoadOptions, MachineInfo, ModelInfo, PromptSize, ReplyValue, SamplingParams, SummarizeTask } from '../../engine/protocol.ts';
+import type { ChatTask, EngineStats, ErrorCode, HostMessage, InspectedModel, LoadOptions, MachineInfo, ModelInfo, PromptSize, ReplyValue, SamplingParams, SummarizeTask } from '../../engine/protocol.ts';
 import { Connection, type Done, EngineError, type Generate, type GenerateSignals, type LoadStage } from './connection.ts';
 import type { Translate } from '../translate.ts';
 import type { Transport } from './transport.ts';
@@ -13,7 +13,7 @@ export type EngineState =
   | { kind: 'starting'; stage: 'thread' | LoadStage; fraction: number }
   | { kind: 'ready'; model: ModelInfo }
   /** `retry`: the next request tries again (a model that cannot be loaded); otherwise only `restart` helps. */
-  | { kind: 'failed'; message: string; retry: boolean };
+  | { kind: 'failed'; message: string; retry: boolean; code?: ErrorCode };
 
 export interface GenerateRequest extends Omit<Generate, 'task'>, GenerateSignals {
   /** Built when the message is sent, so that it describes the documents as they are then. */
@@ -267,7 +267,7 @@ export class EngineClient {
         this.#loading = null;
         // A library that could not be loaded stays so in its thread, also when it has been mended: the next attempt has a new one.
         if (error instanceof EngineError && error.code === 'engineFailed') this.#dropConnection();
-        this.#fail(error instanceof Error ? error.message : String(error), true);
+        this.#fail(error instanceof Error ? error.message : String(error), true, error instanceof EngineError ? error.code : undefined);
       }
       throw error;
     }
@@ -305,9 +305,9 @@ export class EngineClient {
     this.ready().catch(() => {});
   }
 
-  #fail(message: string, retry: boolean): void {
+  #fail(message: string, retry: boolean, code?: ErrorCode): void {
     this.#options.log('error', message);
-    this.#setState({ kind: 'failed', message, retry });
+    this.#setState({ kind: 'failed', message, retry, ...(code ? { code } : {}) });
   }
 
   #setState(state: EngineState): void {

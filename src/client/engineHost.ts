@@ -6,9 +6,11 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import * as vscode from '../vscode.ts';
 import type { Config, Settings, TransportName } from '../config.ts';
-import { compressOf, type LoadOptions } from '../../engine/protocol.ts';
+import { compressOf, type ErrorCode, type LoadOptions } from '../../engine/protocol.ts';
+import { applyRemedy } from './applyRemedy.ts';
 import { EngineClient, type EngineState } from './engineClient.ts';
 import { IdleUnload } from './idleUnload.ts';
+import { remedyLabel, remedyOf } from './remedy.ts';
 import type { Log } from '../log.ts';
 import { keptCacheDir, liveEnginesDir, locateModel, modelCacheDir } from '../models/locate.ts';
 import { ProcessTransport } from './processTransport.ts';
@@ -174,7 +176,7 @@ export class EngineHost implements vscode.Disposable {
     if (state.kind === 'stopped') this.#idle.stopped();
     if (state.kind === 'failed' && state.message !== this.#told) {
       this.#told = state.message;
-      if (!this.#numQuiet && !this.shownElsewhere()) void this.#tell(state.message);
+      if (!this.#numQuiet && !this.shownElsewhere()) void this.#tell(state.message, state.code);
     }
   }
 
@@ -198,10 +200,14 @@ export class EngineHost implements vscode.Disposable {
     this.client.notify({ type: 'configure', ...memory });
   }
 
-  async #tell(message: string): Promise<void> {
+  async #tell(message: string, code: ErrorCode | undefined): Promise<void> {
     const showLog = vscode.l10n.t('Show Log');
     const restart = vscode.l10n.t('Restart');
-    const chosen = await vscode.window.showErrorMessage(`Kvasir: ${withoutLinks(message)}`, showLog, restart);
+    const remedy = remedyOf(message, code);
+    const label = remedy && remedyLabel(remedy, vscode.l10n.t);
+    const chosen = await vscode.window.showErrorMessage(`Kvasir: ${withoutLinks(message)}`, ...(label === undefined ? [] : [label]), showLog, restart);
+    if (chosen === undefined) return;
+    if (remedy && chosen === label) await applyRemedy(remedy);
     if (chosen === showLog) this.#log.show();
     // A new failure sets the state again and is told there.
     if (chosen === restart) {

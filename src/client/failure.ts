@@ -1,6 +1,9 @@
 /** One message for a request that failed: the engine's own failures have been told by engineHost.ts already. */
 import * as vscode from '../vscode.ts';
+import { applyRemedy } from './applyRemedy.ts';
+import { EngineError } from './connection.ts';
 import type { EngineHost } from './engineHost.ts';
+import { remedyLabel, remedyOf } from './remedy.ts';
 
 /** Call it before the request; what it returns shows the error that the request ended with. */
 export function failureOf(host: EngineHost): (error: unknown) => void {
@@ -8,6 +11,12 @@ export function failureOf(host: EngineHost): (error: unknown) => void {
   return (error) => {
     const { state } = host.client;
     if (host.client.disposed || (state.kind === 'failed' && before.kind !== 'failed')) return;
-    void vscode.window.showErrorMessage(`Kvasir: ${error instanceof Error ? error.message : String(error)}`);
+    void tell(error instanceof Error ? error.message : String(error), error instanceof EngineError ? error.code : undefined);
   };
+}
+
+async function tell(message: string, code: EngineError['code'] | undefined): Promise<void> {
+  const remedy = remedyOf(message, code);
+  const chosen = await vscode.window.showErrorMessage(`Kvasir: ${message}`, ...(remedy ? [remedyLabel(remedy, vscode.l10n.t)] : []));
+  if (remedy && chosen !== undefined) await applyRemedy(remedy);
 }

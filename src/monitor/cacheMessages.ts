@@ -8,6 +8,8 @@ export interface FileRow extends FileStats {
   name: string;
   /** What its codecs mean. */
   codecNote: string;
+  /** Of the approximated tokens, about. */
+  shiftedBytes: number;
 }
 
 export interface CacheFigures {
@@ -50,6 +52,7 @@ export interface CacheStrings {
   firstTokenNote: string;
   speed: string;
   speedNote: string;
+  failedNote: string;
   queueNote: string;
   batch: string;
   batchNote: string;
@@ -59,6 +62,8 @@ export interface CacheStrings {
   toFirst: string;
   eachToken: string;
   quantiles: string;
+  medians: string;
+  p95: string;
   busy: string;
   draftsRight: string;
   memory: string;
@@ -66,10 +71,12 @@ export interface CacheStrings {
   shared: string;
   window: string;
   store: string;
+  both: string;
   disk: string;
   onDisk: string;
   diskOf: string;
   diskOff: string;
+  diskStopped: string;
   diskTokens: string;
   scratch: string;
   free: string;
@@ -96,6 +103,7 @@ export interface CacheStrings {
   fileBlock: string;
   others: string;
   outdated: string;
+  background: string;
   kinds: { completion: string; chat: string; summary: string; idle: string; shifted: string };
   tokens: string;
   running: string;

@@ -95,7 +95,7 @@ export class CacheView implements vscode.WebviewViewProvider, vscode.Disposable 
     const { files, tree = [], ...stats } = this.#figures.stats;
     return {
       stats,
-      files: files.map((file) => ({ ...file, name: vscode.workspace.asRelativePath(vscode.Uri.parse(file.docId)), codecNote: codecNotes(file.codecs, stats.model, vscode.l10n.t) })),
+      files: files.map((file) => ({ ...file, name: vscode.workspace.asRelativePath(vscode.Uri.parse(file.docId)), codecNote: codecNotes(file.codecs, stats.model, vscode.l10n.t), shiftedBytes: file.shiftedTokens * stats.kvBytesPerToken })),
       tree,
       machine: this.#figures.machine,
       sample: this.#figures.samples.all.at(-1) ?? null,

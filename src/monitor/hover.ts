@@ -24,7 +24,8 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
     if (klMean <= bound) lines.push(t('Approximated behind edits: {0} tokens (mean KL divergence {1})', formatCount(tokens.promptShifted), klMean.toExponential(1)), '');
     else lines.push(t('Nothing is approximated behind edits: with this model the mean KL divergence would be {0}, more than {1}', klMean.toExponential(1), bound.toExponential(0)), '');
   }
-  if (stats.diskMaxBytes) lines.push(t('On disk: {0} of {1}', formatBytes(stats.diskBytes), formatBytes(stats.diskMaxBytes)), '');
+  const disk = diskText(stats, t);
+  if (disk) lines.push(disk, '');
   for (const quality of model?.compressed ?? []) lines.push(compressionText(quality, t), '');
   const speed = stats.tokensPerSecond > 0 ? `${formatCount(stats.tokensPerSecond)} tok/s · ` : '';
   const failed = requests.failed > 0 ? ` · $(warning) ${t('failed: {0}', formatCount(requests.failed))}` : '';
@@ -33,14 +34,22 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
   if (gpus) lines.push(gpus.length ? gpus.map((gpu) => gpuText(gpu, t)).join(', ') : t('No GPU: everything runs on the processor.'), '');
   const files = stats.files.filter((file) => file.open || file.tokens > 0 || file.diskTokens > 0).sort((a, b) => b.bytes - a.bytes);
   if (files.length) {
-    lines.push(`| ${t('File')} | ${t('Tokens')} | ${t('Bytes')} | ${t('Tier')} | ${t('Reused')} |`, '|:--|--:|--:|:--|--:|');
-    const tiers: Record<Tier, string> = { window: t('window'), store: t('store'), disk: t('disk'), none: '–' };
+    // What is aligned to the right stands apart from what follows, which is not.
+    lines.push(`| ${t('File')} | ${t('Tokens')} | ${t('Bytes')} | &nbsp;&nbsp;${t('Tier')} | ${t('Reused')} |`, '|:--|--:|--:|:--|--:|');
+    const tiers: Record<Tier, string> = { window: t('window'), store: t('store'), disk: t('disk'), none: t('not cached') };
     for (const file of files.slice(0, MOST_FILES)) {
-      lines.push(`| ${escapeMarkdown(shortPath(file.path))}${file.pinned ? ' $(pinned)' : ''} | ${formatCount(file.tokens)}${file.diskTokens ? ` + ${formatCount(file.diskTokens)}` : ''} | ${formatBytes(file.bytes)} | ${tiers[file.tier]} | ${file.hits ? formatShare(file.hitRate) : '–'} |`);
+      lines.push(`| ${escapeMarkdown(shortPath(file.path))}${file.pinned ? ' $(pinned)' : ''} | ${formatCount(file.tokens)}${file.diskTokens ? ` + ${formatCount(file.diskTokens)}` : ''} | ${formatBytes(file.bytes)} | &nbsp;&nbsp;${file.twice ? t('window + store') : tiers[file.tier]} | ${file.hits ? formatShare(file.hitRate) : '–'} |`);
     }
-    if (files.length > MOST_FILES) lines.push('', t('and {0} more files', files.length - MOST_FILES));
+    if (files.length > MOST_FILES) lines.push('', t('further files: {0}', files.length - MOST_FILES));
   }
   return lines.join('\n');
+}
+
+/** undefined: nothing is to be kept there. */
+function diskText({ diskBytes, diskMaxBytes, diskFault }: EngineStats, t: Translate): string | undefined {
+  if (diskFault === undefined) return diskMaxBytes ? t('On disk: {0} of {1}', formatBytes(diskBytes), formatBytes(diskMaxBytes)) : undefined;
+  const fault = escapeMarkdown(diskFault);
+  return `$(warning) ${diskBytes > 0 ? t('On disk: {0} of {1}; nothing more is kept: {2}', formatBytes(diskBytes), formatBytes(diskMaxBytes), fault) : t('On disk: nothing is kept: {0}', fault)}`;
 }
 
 /** Kvasir computes on the processor alone: what is in use belongs to others. */

@@ -10,6 +10,7 @@ export interface AnswerActions extends CodeActions {
   openRef(ref: ContextRef): void;
   regenerate(anyway: boolean): void;
   chooseModel(): void;
+  remedy(remedy: NonNullable<AssistantTurn['remedy']>): void;
   showLog(): void;
   restart(): void;
 }
@@ -38,7 +39,7 @@ export class AnswerTurn {
     this.#showBody(turn);
     if (streaming) (lastBlock(this.#body) ?? this.#body).append(element('span', { class: 'caret', 'aria-hidden': 'true' }));
     const parts: Node[] = [];
-    if (turn.error !== undefined) parts.push(this.#failure(turn.error));
+    if (turn.error !== undefined) parts.push(this.#failure(turn.error, turn.remedy));
     if (turn.refused !== undefined) parts.push(this.#refusal(turn.refused));
     for (const note of turn.notes) parts.push(element('p', { class: 'note' }, ...sentence(note)));
     const foot = this.#foot(turn);
@@ -97,9 +98,10 @@ export class AnswerTurn {
   }
 
   /** Said by the page's live region when it happens; an alert would be read out again each time the list is made anew. */
-  #failure(message: string): HTMLElement {
-    const { retry, showLog, restart } = this.#strings;
-    return notice('failure', message, button(retry, { class: 'link regenerate' }, () => this.#actions.regenerate(true)), button(showLog, { class: 'link' }, this.#actions.showLog), button(restart, { class: 'link' }, this.#actions.restart));
+  #failure(message: string, remedy: AssistantTurn['remedy']): HTMLElement {
+    const { retry, showLog, restart, chooseModel, openSetting } = this.#strings;
+    const links = remedy ? [button(remedy.kind === 'model' ? chooseModel : openSetting, { class: 'link remedy' }, () => this.#actions.remedy(remedy))] : [];
+    return notice('failure', message, ...links, button(retry, { class: 'link regenerate' }, () => this.#actions.regenerate(true)), button(showLog, { class: 'link' }, this.#actions.showLog), button(restart, { class: 'link' }, this.#actions.restart));
   }
 
   #refusal(model: string): HTMLElement {

@@ -154,12 +154,13 @@ export class Files {
   #definitions(): Column[] {
     const s = this.#strings;
     const tiers = { window: s.window, store: s.store, disk: s.disk, none: s.none };
+    const tierOf = (file: FileRow): string => (file.twice ? s.both : tiers[file.tier]);
     return [
       { name: 'file', label: s.file, value: (file) => file.name, text: (file) => file.name },
-      { name: 'tier', label: s.tier, value: (file) => tiers[file.tier], text: (file) => tiers[file.tier] },
+      { name: 'tier', label: s.tier, value: tierOf, text: tierOf },
       { name: 'codec', label: s.codec, value: (file) => file.codecs.join(' + '), text: (file) => (file.tokens ? file.codecs.join(' + ') : '') },
       { name: 'tokens', label: s.tokensColumn, value: (file) => file.tokens, text: (file) => `${formatCount(file.tokens)}${file.diskTokens ? ` + ${formatCount(file.diskTokens)}` : ''}${file.shiftedTokens ? ` + ≈${formatCount(file.shiftedTokens)}` : ''}` },
-      { name: 'size', label: s.size, value: (file) => file.bytes, text: (file) => formatBytes(file.bytes) },
+      { name: 'size', label: s.size, value: (file) => file.bytes + file.shiftedBytes, text: (file) => `${formatBytes(file.bytes)}${file.shiftedBytes ? ` + ≈${formatBytes(file.shiftedBytes)}` : ''}` },
       { name: 'hits', label: s.hits, value: (file) => file.hits, text: (file) => formatCount(file.hits) },
       { name: 'rate', label: s.hitRate, value: (file) => (file.hits ? file.hitRate : -1), text: (file) => (file.hits ? formatShare(file.hitRate) : '–') },
       // The latest first: the shortest time ago is the largest.

@@ -38,11 +38,16 @@ export class Memory {
     const rows: [string, string][] = [
       [s.weights, `${formatBytes(model?.residentBytes ?? 0)}${model ? ` · ${model.precision}` : ''}`],
       [s.process, formatBytes(memory.processBytes)],
-      [s.onDisk, stats.diskMaxBytes ? fillIn(s.diskOf, formatBytes(stats.diskBytes), formatBytes(stats.diskMaxBytes)) : s.diskOff],
+      [s.onDisk, this.#disk(stats)],
       [s.machine, fillIn(s.available, formatBytes(memory.availableBytes), formatBytes(memory.totalBytes))],
       [s.graphics, machine ? this.#graphics(machine.gpus) : '…'],
     ];
     fill(this.#others, ...rows.map(([name, value]) => element('div', {}, element('dt', {}, name), element('dd', {}, value))));
+  }
+
+  #disk({ diskBytes, diskMaxBytes, diskFault }: CacheFigures['stats']): string {
+    const kept = diskBytes > 0 || (diskMaxBytes > 0 && diskFault === undefined) ? fillIn(this.#strings.diskOf, formatBytes(diskBytes), formatBytes(diskMaxBytes)) : this.#strings.diskOff;
+    return diskFault === undefined ? kept : diskBytes > 0 ? `${kept}; ${this.#strings.diskStopped}: ${diskFault}` : `${kept}: ${diskFault}`;
   }
 
   #widen(kind: 'window' | 'reserve' | 'store' | 'scratch', bytes: number, maxBytes: number): void {

@@ -52,7 +52,8 @@ export class Tiles {
     for (const { tile, value, note, line, area } of this.#tiles) {
       const shown = tile.value(figures, samples);
       value.textContent = shown || '–';
-      note.textContent = shown ? tile.note(figures) : this.#strings.nothingYet;
+      const { failed } = figures.stats.requests;
+      note.textContent = shown ? tile.note(figures) : failed > 0 ? fillIn(this.#strings.failedNote, formatCount(failed)) : this.#strings.nothingYet;
       const d = sparkline(samples.slice(-SPARK_SAMPLES).map((sample) => tile.of(sample)), tile.most);
       line.setAttribute('d', d);
       area.setAttribute('d', d && `${d}V${HEIGHT}H0Z`);
@@ -82,8 +83,11 @@ export class Tiles {
         label: s.speed,
         // While nothing runs, what it was last.
         value: ({ stats }, samples) => (stats.tokens.generated ? formatCount(stats.tokensPerSecond || (samples.findLast(({ tokensPerSecond }) => tokensPerSecond > 0)?.tokensPerSecond ?? 0)) : ''),
-        note: ({ stats: { requests, tokens } }) =>
-          requests.running + requests.waiting ? fillIn(s.queueNote, requests.running, requests.waiting) : fillIn(s.speedNote, formatCount(requests.done), formatCount(tokens.generated)),
+        note: ({ stats: { requests, tokens } }) => {
+          const note = requests.running + requests.waiting ? fillIn(s.queueNote, requests.running, requests.waiting) : fillIn(s.speedNote, formatCount(requests.done), formatCount(tokens.generated));
+          // First: what does not fit is cut off.
+          return requests.failed > 0 ? `${fillIn(s.failedNote, formatCount(requests.failed))} · ${note}` : note;
+        },
         of: (sample) => sample.tokensPerSecond,
       },
       {

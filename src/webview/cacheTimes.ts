@@ -25,18 +25,18 @@ export class Times {
     const rows = CLASSES.filter((name) => classes[name].queueMs.count > 0);
     this.root.hidden = rows.length === 0;
     const drafts = tokens.drafted > 0 ? ` · ${fillIn(s.draftsRight, formatShare(tokens.accepted / tokens.drafted))}` : '';
-    this.#hint.textContent = `${fillIn(s.busy, formatShare(utilisation))}${drafts}`;
+    this.#hint.textContent = `${s.medians} · ${fillIn(s.busy, formatShare(utilisation))}${drafts}`;
     fill(this.#body, ...rows.map((name) => this.#row(s.kinds[name], name, classes[name])));
   }
 
   #row(label: string, name: string, { queueMs, ttftMs, tpotMs }: ClassTimes): HTMLElement {
-    return element('tr', { 'data-class': name }, element('th', { scope: 'row' }, label), ...[queueMs, ttftMs, tpotMs].map((times) => this.#cell(times)));
+    return element('tr', { 'data-class': name }, element('th', { scope: 'row', ...(name === 'summary' ? { title: this.#strings.background } : {}) }, label), ...[queueMs, ttftMs, tpotMs].map((times) => this.#cell(times)));
   }
 
   /** Median, then P95. */
   #cell({ p50, p95, p99, count }: Quantiles): HTMLElement {
     if (count === 0) return element('td', {}, '–');
     const title = fillIn(this.#strings.quantiles, duration(p50), duration(p95), duration(p99));
-    return element('td', { title }, duration(p50), element('span', { class: 'most' }, ` ${duration(p95)}`));
+    return element('td', { title }, duration(p50), element('span', { class: 'most' }, ` ${fillIn(this.#strings.p95, duration(p95))}`));
   }
 }

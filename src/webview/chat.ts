@@ -44,6 +44,7 @@ const turnList = new TurnList(list, strings, {
   openRef: (ref) => send({ type: 'openRef', ref }),
   regenerate: (anyway) => send({ type: 'regenerate', anyway }),
   chooseModel,
+  remedy: (remedy) => send({ type: 'remedy', remedy }),
   showLog: () => send({ type: 'showLog' }),
   restart: () => send({ type: 'restart' }),
   focusLost: () => composer.focus(),

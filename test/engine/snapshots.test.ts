@@ -77,7 +77,8 @@ test('after a restart the first question about a file finds its block on the dis
   expect(after.sequence.cachedTokens).toBe(700);
   expect(runner.numComputed).toBe(9 + 3);
   expect(engine.stats().tokens).toMatchObject({ promptFromDisk: 700, promptCached: 700, promptComputed: 9 });
-  expect(engine.describe(block)).toMatchObject({ tokens: 700, tier: 'window', diskTokens: 0 });
+  // What came from there is in the store, and in the window where it is used: so it is told.
+  expect(engine.describe(block)).toMatchObject({ tokens: 700, tier: 'window', twice: true, diskTokens: 0 });
   // What came from there need not go there.
   expect(await saveAll(engine, [block])).toBe(0);
 });
@@ -285,11 +286,13 @@ test('a disk that took nothing for a while is tried again after some minutes; ea
   clock.now += 5 * MINUTE;
   expect(await saveAll(engine, blocks)).toBe(0);
   expect(lines).toHaveLength(1);
+  expect(engine.stats().diskFault).toContain(`${folder} cannot be written: E`);
   await rm(folder);
   clock.now += 5 * MINUTE - 1;
   expect(await saveAll(engine, blocks)).toBe(0);
   clock.now++;
   expect(await saveAll(engine, blocks)).toBe(4);
+  expect(engine.stats().diskFault).toBeUndefined();
   await fail();
   const another = tokens(300, 3);
   question(engine, another, 1);

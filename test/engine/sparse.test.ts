@@ -179,7 +179,7 @@ test('no room: one message, and the rest goes on', async () => {
   const idle = ask(engine, tokens(3000, 1), { maxTokens: 0, priority: 'idle' });
   await drain(engine);
   expect([far.ended, idle.ended]).toEqual(['outOfMemory', 'outOfMemory']);
-  for (const { message } of [tooLong, far]) expect(message).toMatch(/Raise the memory limit of the cache \(kvasir\.cache\.maxBytes\)/);
+  for (const { message } of [tooLong, far]) expect(message).toMatch(/Raise kvasir\.cache\.maxBytes/);
 });
 
 interface Refused {
@@ -189,7 +189,7 @@ interface Refused {
 }
 
 test.each<Refused>([
-  { failure: { reason: 'cap', folder, maxBytes: 1234, message: '' }, code: 'diskFull', words: /^The 1234 bytes that .* of the disk, in .*kvasir-sparse-.* have no room .* Allow it more of the disk/ },
+  { failure: { reason: 'cap', folder, maxBytes: 1234, message: '' }, code: 'diskFull', words: /^The 1\.2 kB that .* of the disk, in .*kvasir-sparse-.* have no room .* Allow it more of the disk/ },
   { failure: { reason: 'full', folder, maxBytes: 1234, message: 'ENOSPC' }, code: 'diskFull', words: /^The disk that .*kvasir-sparse-.* is on is full .* Free some of it/ },
   { failure: { reason: 'system', folder, maxBytes: 1234, message: 'EACCES: permission denied' }, code: 'writeFailed', words: /^A part of this long text could not be written to .*kvasir-sparse-.* \(EACCES: permission denied\)\. See to it/ },
 ])('a disk that takes no more while a context is read: it ends with what that is, and others go on: $failure.reason', async ({ failure, code, words }) => {
@@ -238,7 +238,7 @@ test('a file that cannot be written to costs nobody else what is there of theirs
 });
 
 test.each([
-  { what: 'a prompt', after: 12, ended: 'outOfMemory', words: /^This long text is read in parts, and the \d+ bytes of memory .* Raise the memory limit/ },
+  { what: 'a prompt', after: 12, ended: 'outOfMemory', words: /^This long text is read in parts, and the [\d.]+ kB of memory .* Raise kvasir\.cache\.maxBytes/ },
   { what: 'an answer', after: 110, ended: 'length', words: /^$/ },
 ])('memory that has no room for what is kept of $what: that is said, not that the disk is full', async ({ after, ended, words }) => {
   const { engine, spillFile } = opened();
@@ -357,7 +357,7 @@ test('what was to be found of a long prompt and cannot be kept outside the windo
   expect(engine.describe(block).tokens).toBe(4000);
   const long = ask(engine, [...block, 5], { prefillTokens: 4000, maxTokens: 4 });
   const ceiling = 270_000 + sketchingBytes(fakeShape());
-  engine.setMaxBytes(ceiling, ceiling);
+  engine.setMaxBytes(ceiling, { mostBytes: ceiling });
   const put = spillFile.put.bind(spillFile);
   let numPuts = 0;
   spillFile.put = (data) => (numPuts++ === 0 ? null : put(data));

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test, vi } from 'vitest';
 import { Assistant } from '../../engine/assistant.ts';
 import { type LoadedModel, loadModel } from '../../engine/loadedModel.ts';
-import type { EngineMessage, FileStats, HostMessage, LoadOptions, ModelInfo, Usage } from '../../engine/protocol.ts';
+import type { EngineMessage, EngineStats, FileStats, HostMessage, LoadOptions, ModelInfo, Usage } from '../../engine/protocol.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'kvasir-tiers-'));
 afterAll(() => rm(folder, { recursive: true, force: true }));
@@ -28,6 +28,11 @@ function talk(loading = loadModel) {
     if (answer.type === 'error') throw new Error(answer.message);
     return answer;
   };
+  const stats = async (): Promise<EngineStats> => {
+    const told = await ask({ type: 'stats', requestId: 'stats' });
+    if (told.type !== 'reply' || told.value.kind !== 'stats') throw new Error('there are no figures');
+    return told.value.stats;
+  };
   return {
     lines,
     send: (message: HostMessage) => assistant.handle(message),
@@ -44,10 +49,8 @@ function talk(loading = loadModel) {
     },
     /** Computes what idle time would. */
     flush: () => ask({ type: 'flush', requestId: 'flush' }),
-    files: async (): Promise<FileStats[]> => {
-      const told = await ask({ type: 'stats', requestId: 'stats' });
-      return told.type === 'reply' && told.value.kind === 'stats' ? told.value.stats.files : [];
-    },
+    stats,
+    files: async (): Promise<FileStats[]> => (await stats()).files,
     close: () => ask({ type: 'shutdown', requestId: 'shutdown' }),
   };
 }
@@ -177,6 +180,7 @@ test('a codec is measured once with the model, and used where it costs little; a
   const { compressed: qualities } = await one.load({ compress, disk: { dir: join('package.json', 'kv'), maxBytes: 1e9 } });
   expect(one.lines).toHaveLength(1);
   expect(one.lines[0]).toContain('cannot be kept');
+  expect((await one.stats()).diskFault).toMatch(/package\.json.kv cannot be written: ENOTDIR/);
   expect(qualities).toHaveLength(1);
   const [compressed] = qualities!;
   expect(compressed!.klMean).toBeGreaterThan(0);
@@ -190,17 +194,70 @@ test('a codec is measured once with the model, and used where it costs little; a
   await again.close();
 });
 
-test('under a ceiling that reading and writing the disk would take nearly whole nothing is kept there, and requests are answered', async () => {
+test('under a ceiling that reading and writing the disk would take a large part of, nothing is kept there, and requests are answered whole as without it; the figures say why', async () => {
   const disk = { dir: join(folder, 'no-room'), maxBytes: 1e9 };
-  const { load, question, lines, close } = talk();
-  const short = FILE.slice(0, 1200);
-  const { text } = await (async () => {
-    await load({ maxBytes: 1e6 });
-    return question('a.ts', false, short);
-  })();
-  await load({ maxBytes: 1e6, disk });
-  expect((await question('a.ts', false, short)).text).toBe(text);
+  const { load, question, flush, stats, send, lines, close } = talk();
+  // The whole file, with less than the disk's own memory on top of what it takes.
+  await load({ maxBytes: 3e6 });
+  const { text } = await question('a.ts');
+  await load({ maxBytes: 3e6, disk });
+  const whole = await question('a.ts');
+  expect(whole.text).toBe(text);
+  expect(whole.usage.inParts).toBeUndefined();
+  expect((await stats()).diskFault).toBe('the 3.0 MB of memory that the KV cache may take have no room for reading and writing the disk');
+  await flush();
+  expect(await readdir(disk.dir)).toEqual([]);
+  // Without more memory than that a longer context is read in parts, from a temporary file.
+  send({ type: 'configure', maxBytes: 1e6 });
+  expect((await question('a.ts')).usage.inParts).toBe(true);
   expect(lines.filter((line) => line.includes('nothing is kept there'))).toHaveLength(1);
   await close();
-  expect(await readdir(disk.dir).catch(() => [])).toHaveLength(0);
+});
+
+test('a ceiling that is lowered in use gives the memory of the disk back at once, raised again it has it again; what is on the disk can be cleared all the same', async () => {
+  const disk = { dir: join(folder, 'lowered'), maxBytes: 1e9 };
+  const first = talk();
+  await first.load({ disk });
+  await first.question('a.ts');
+  await first.close();
+  const kept = await readdir(disk.dir);
+  expect(kept.length).toBeGreaterThan(1);
+
+  const again = talk();
+  await again.load({ disk });
+  expect((await again.stats()).diskFault).toBeUndefined();
+  again.send({ type: 'configure', maxBytes: 3e6 });
+  const { usage } = await again.question('a.ts');
+  expect([usage.inParts, usage.cachedTokens]).toEqual([undefined, 0]);
+  expect((await again.stats()).diskFault).toContain('have no room');
+  expect(again.lines.filter((line) => line.includes('nothing is kept there'))).toHaveLength(1);
+  again.send({ type: 'configure', maxBytes: 100e6 });
+  expect((await again.stats()).diskFault).toBeUndefined();
+  again.send({ type: 'configure', maxBytes: 1e6 });
+  again.send({ type: 'evict' });
+  await again.flush();
+  await vi.waitFor(async () => expect(await readdir(disk.dir)).toEqual([]));
+  await again.close();
+});
+
+test('the disk takes no more of a window’s part than of a ceiling: where several windows share one, files are read whole with as much for each as the message says', async () => {
+  const shared = { enginesDir: join(folder, 'engines'), disk: { dir: join(folder, 'shared'), maxBytes: 1e9 } };
+  const windows = [talk(), talk(), talk(), talk()];
+  const last = windows.at(-1)!;
+  for (const each of windows) await each.load({ ...shared, maxBytes: 4 * 2.4e6 });
+  expect(await last.stats()).toMatchObject({ maxBytes: 2.4e6, diskFault: expect.stringContaining('the 2.4 MB of memory') });
+  expect((await last.question('a.ts')).usage.inParts).toBeUndefined();
+  last.send({ type: 'configure', maxBytes: 4 * 0.3e6 });
+  const [, figure] = /with about ([\d.]+) MB up to 2048 tokens are read whole/.exec(await last.question('a.ts').catch((error: Error) => error.message) as string) ?? [];
+  last.send({ type: 'configure', maxBytes: Number(figure) * 1e6 });
+  expect(await last.stats()).toMatchObject({ numEngines: 4, maxBytes: Number(figure) * 0.25e6 });
+  expect((await last.question('a.ts')).usage.inParts).toBeUndefined();
+  for (const each of windows) await each.close();
+});
+
+test('a folder that takes nothing is not said to be a setting that is off', async () => {
+  const { load, question, close } = talk();
+  await load({ maxBytes: 0.5e6, disk: { dir: join('package.json', 'kv'), maxBytes: 1e9 } });
+  await expect(question('a.ts')).rejects.toThrow(/ Raise kvasir\.cache\.maxBytes or send less text: with about 2\.9 MB up to 2048 tokens are read whole\.$/);
+  await close();
 });

@@ -14,7 +14,7 @@ import { KvMemory } from '../../engine/cache/kvMemory.ts';
 import { newKvRows } from '../../engine/cache/kvRows.ts';
 import { codedBlock, plainBlock } from '../../engine/cache/storedBlocks.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
-import { cacheReach, leastBudget } from '../../engine/cacheReach.ts';
+import { cacheReach, leastBudget, needsOf } from '../../engine/cacheReach.ts';
 import { mostPrefillTokens } from '../../engine/memory.ts';
 import { parseConfig } from '../../engine/model/hfConfig.ts';
 import { kvShape } from '../../engine/model/importModel.ts';
@@ -149,4 +149,14 @@ test('the least budget is enough for a context, and hardly more than that; the d
     expect(reached(least * 0.9)).toBeLessThan(numTokens);
   }
   expect(leastBudget(CONFIG, 2048, DISK_BYTES)).toBeLessThan(leastBudget(CONFIG, 2048, 0) / 1.5);
+});
+
+test('the disk is no reason to read in parts what memory has room for: with it the whole context needs hardly more than without', () => {
+  const { numTokens, whole, inParts, spills } = needsOf(CONFIG, 2048, DISK_BYTES);
+  expect([numTokens, spills]).toEqual([2048, true]);
+  expect(whole).toBeLessThan(leastBudget(CONFIG, 2048, 0) + 2 * sketchingBytes(shape));
+  // Nor under any higher ceiling, where there is room for what the disk takes.
+  for (let budget = whole; budget < 3 * whole; budget *= 1.01) expect(cacheReach(CONFIG, budget, DISK_BYTES).windowTokens).toBeGreaterThanOrEqual(2048);
+  expect(cacheReach(CONFIG, inParts, DISK_BYTES).sketchedTokens).toBeGreaterThanOrEqual(2048);
+  expect(needsOf(CONFIG, 2048, 0)).toMatchObject({ inParts: leastBudget(CONFIG, 2048, DISK_BYTES), spills: false });
 });

@@ -59,6 +59,18 @@ test('what is out of range is brought into it, entries that are no text are left
   expect(read({ 'engine.precision': 'int4' }).precision).toBe('int4');
 });
 
+test('what is written and cannot be is told, with what is used instead; what is only tidied is not', () => {
+  const wrong = (values: Record<string, unknown>): Record<string, unknown> => {
+    world.values = new Map(Object.entries(values));
+    return Object.fromEntries(new Settings().wrong.map(({ key, used }) => [key.replace('kvasir.', ''), used]));
+  };
+  expect(wrong({})).toEqual({});
+  expect(wrong({ 'cache.codec': 'auto', 'cache.memoryShare': 0.3, 'cache.maxBytes': 12.7, model: ' /m ', 'engine.precision': ' int4 ', 'completion.languages': [1, 'go'] })).toEqual({});
+  expect(wrong({ 'cache.codec': 'int3', 'cache.maxBytes': '1MB', 'cache.memoryShare': 5, 'cache.diskBytes': -1, 'engine.precision': 7, 'completion.exclude': 'x', enable: 'yes', model: null })).toEqual({
+    enable: true, model: '', 'cache.maxBytes': 0, 'cache.memoryShare': 0.9, 'cache.diskBytes': 0, 'cache.codec': 'int8', 'engine.precision': 'int8', 'completion.exclude': world.defaults.get('completion.exclude'),
+  });
+});
+
 test('folders of the workspace may have globs of their own; one that comes later is asked, too', () => {
   world.own = new Map([['file:///alike', new Map()], ['file:///own', new Map([['completion.exclude', ['private/', 7]]])], ['file:///wrong', new Map([['completion.exclude', 'private/']])]]);
   const { exclude, excludeIn } = read({ 'completion.exclude': ['**/*.key'] }).completion;

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { type Ask, Conversation, type ConversationChange, type SavedConversation } from '../../src/chat/conversation.ts';
 import { footerOf } from '../../src/chat/footer.ts';
 import { exampleQuestions } from '../../src/chat/questions.ts';
-import type { Done } from '../../src/client/connection.ts';
+import { type Done, EngineError } from '../../src/client/connection.ts';
 import type { GenerateRequest } from '../../src/client/engineClient.ts';
 
 const DONE: Done = {
@@ -87,6 +87,11 @@ describe('conversation', () => {
     await ask('Hi', { prepare: () => Promise.reject(new Error('no such file')) });
     expect(conversation.turns.at(-1)).toMatchObject({ state: 'error', error: 'no such file' });
     expect(conversation.history()).toEqual([]);
+    expect(conversation.turns.at(-1)).not.toHaveProperty('remedy');
+    // What is to be done about it comes with it.
+    const refused = conversationOf(() => Promise.reject(new EngineError('modelInvalid', 'model.safetensors is cut off')));
+    await refused.ask('Hi');
+    expect(refused.conversation.turns.at(-1)).toMatchObject({ remedy: { kind: 'model' } });
   });
 
   test('a refusal asks nobody', async () => {

@@ -1,6 +1,6 @@
 /** Change events as edits, and numbers and the hover as people read them. */
 import { expect, test } from 'vitest';
-import type { EngineStats } from '../../engine/protocol.ts';
+import type { EngineStats, FileStats } from '../../engine/protocol.ts';
 import { lengthAfter, toEdits } from '../../src/client/documentEdits.ts';
 import { formatBytes, formatShare } from '../../src/format.ts';
 import { escapeMarkdown, hoverMarkdown, statusText } from '../../src/monitor/hover.ts';
@@ -32,7 +32,8 @@ test('the status line and the hover', () => {
   expect(statusText(stats, true, t)).toBe('44 tok/s · 1.4 MB · 96% reused');
   const hover = hoverMarkdown(stats, undefined, t);
   expect(hover).toContain('**kvasir\\-starter** · int8 · 2,048 tokens of context · 2 threads');
-  expect(hover).toContain('| me/a\\|b\\.ts | 500 | 700 kB | window | 96% |');
+  expect(hover).toContain('| me/a\\|b\\.ts | 500 | 700 kB | &nbsp;&nbsp;window | 96% |');
+  expect(hover).not.toContain('On disk');
   // Of the file, what stays in memory.
   expect(hover).toContain('Memory: weights 7.6 MB, ');
   expect(hover).not.toContain('pproximated');
@@ -41,6 +42,15 @@ test('the status line and the hover', () => {
   // Where requests fail, an engine that looks idle says so.
   expect(hover).not.toContain('failed');
   expect(hoverMarkdown({ ...stats, requests: { ...stats.requests, failed: 3 } }, undefined, t)).toContain('2 done · $(warning) failed: 3');
+  // Held twice, its bytes are twice those of its tokens; of a file that was refused there is nothing.
+  const rows = (change: Partial<FileStats>): string => hoverMarkdown({ ...stats, files: [{ ...stats.files[0]!, ...change }] }, undefined, t).split('\n').at(-1)!;
+  expect(rows({ bytes: 1_400_000, twice: true })).toContain('| 500 | 1.4 MB | &nbsp;&nbsp;window + store |');
+  expect(rows({ tokens: 0, bytes: 0, tier: 'none', hits: 0 })).toContain('| 0 | 0 B | &nbsp;&nbsp;not cached | – |');
+  // The disk, and why nothing comes to it.
+  const disk = (figures: Partial<EngineStats>): string | undefined => hoverMarkdown({ ...stats, ...figures }, undefined, t).split('\n').find((line) => line.includes('On disk'));
+  expect(disk({ diskBytes: 5e6, diskMaxBytes: 1e9 })).toBe('On disk: 5.0 MB of 1.0 GB');
+  expect(disk({ diskBytes: 0, diskMaxBytes: 0, diskFault: '/kv cannot be written: EACCES' })).toBe('$(warning) On disk: nothing is kept: /kv cannot be written\\: EACCES');
+  expect(disk({ diskBytes: 5e6, diskMaxBytes: 1e9, diskFault: 'the disk is full' })).toBe('$(warning) On disk: 5.0 MB of 1.0 GB; nothing more is kept: the disk is full');
   // Asked for: how much of it there was, or why there is none.
   const measured = (klMean: number) => ({ ...stats, model: { ...stats.model, shifted: { klMean, bound: 5e-3 } }, tokens: { ...stats.tokens, promptShifted: 1234 } }) as EngineStats;
   expect(hoverMarkdown(measured(0.0012), undefined, t)).toContain('Approximated behind edits: 1,234 tokens (mean KL divergence 1.2e-3)');

@@ -7,7 +7,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import { type EngineMessage, type HostMessage, PROTOCOL_VERSION } from '../../engine/protocol.ts';
 import type { EngineHost as Host } from '../../src/client/engineHost.ts';
 
-const world = vi.hoisted(() => ({ engines: [] as { sent: HostMessage[]; say(message: EngineMessage): void }[], told: [] as string[], choose: (_: string | undefined) => {}, windowState: new Set<(state: { focused: boolean }) => void>(), focused: true, isTrusted: true }));
+const world = vi.hoisted(() => ({ engines: [] as { sent: HostMessage[]; say(message: EngineMessage): void }[], told: [] as string[], offered: [] as string[], ran: [] as unknown[][], choose: (_: string | undefined) => {}, windowState: new Set<(state: { focused: boolean }) => void>(), focused: true, isTrusted: true }));
 vi.mock('../../src/client/threadTransport.ts', () => ({
   ThreadTransport: class {
     sent: HostMessage[] = [];
@@ -37,6 +37,7 @@ vi.mock('../../src/vscode.ts', () => ({
     dispose(): void {}
   },
   l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
+  commands: { executeCommand: async (...args: unknown[]) => void world.ran.push(args) },
   workspace: {
     get isTrusted() { return world.isTrusted; },
   },
@@ -46,8 +47,9 @@ vi.mock('../../src/vscode.ts', () => ({
       world.windowState.add(listener);
       return { dispose: () => world.windowState.delete(listener) };
     },
-    showErrorMessage: (message: string) => {
+    showErrorMessage: (message: string, ...buttons: string[]) => {
       world.told.push(message);
+      world.offered = buttons;
       return new Promise((resolve) => {
         world.choose = resolve;
       });
@@ -223,6 +225,19 @@ test('Restart of a notification older than switching off does nothing; a modelâ€
   await host.stop();
   world.choose('Restart');
   await settle();
+  expect(world.engines.length).toBe(1);
+});
+
+test('a model that cannot be loaded: another one can be chosen where that is told', async () => {
+  const { host } = hostOf();
+  host.client.ready().catch(() => {});
+  const { requestId } = await greet();
+  last().say({ type: 'error', requestId, code: 'modelInvalid', message: '/m: model.safetensors is cut off' });
+  await settle();
+  expect(world.offered).toEqual(['Choose Model', 'Show Log', 'Restart']);
+  world.choose('Choose Model');
+  await settle();
+  expect(world.ran.splice(0)).toEqual([['kvasir.chooseModel']]);
   expect(world.engines.length).toBe(1);
 });
 

@@ -100,7 +100,7 @@ editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LO
 
   test('a file that is longer than memory is asked about all the same, and the panel says how it is read', async () => {
     const window = editor();
-    window.configureMachine({ 'kvasir.cache.codec': undefined, 'kvasir.cache.maxBytes': 3_000_000 });
+    window.configureMachine({ 'kvasir.cache.codec': undefined, 'kvasir.cache.maxBytes': 1_500_000 });
     await window.openFile('src/long.ts');
     await window.runCommand('Kvasir: Open Chat');
     const input = chat().getByRole('textbox', { name: 'Ask Kvasir' });

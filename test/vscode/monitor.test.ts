@@ -151,7 +151,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     expect(classes).not.toContain('idle');
     const cells = times.locator('tr[data-class="completion"] td');
     expect(await cells.nth(1).getAttribute('title')).toMatch(/^P50 [\d.]+ m?s, P95 [\d.]+ m?s, P99 [\d.]+ m?s$/);
-    expect(await times.locator('.hint').textContent()).toMatch(/^\d+% busy/);
+    expect(await times.locator('.hint').textContent()).toMatch(/^median and P95 · \d+% busy/);
   });
 
   test('Export Step Trace opens a document: a Chrome trace without a word of the user\'s', async () => {

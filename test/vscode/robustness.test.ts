@@ -138,6 +138,23 @@ editorSuite('robustness', { 'src/inventory.ts': INVENTORY, 'src/shelves.ts': LON
     expect(await editor().toasts()).toEqual([]);
   });
 
+  test('model file cut off: it says where and what to do, and another model can be chosen there', async () => {
+    cpSync('test/fixtures/bad/st_truncated', copy(), { recursive: true });
+    editor().configureMachine({ 'kvasir.model': copy() });
+    try {
+      await expect.poll(() => askToTheEnd(), { timeout: 2 * PATIENCE }).toMatch(/error: .*model-copy: model\.safetensors: .* cut off or its header is wrong: download it again\./);
+      await editor().screenshot('model-cut-off');
+      await editor().answers.last().getByRole('button', { name: 'Choose Model' }).click();
+      await editor().page.locator('.quick-input-widget:visible .quick-input-list').waitFor();
+      await editor().press('Escape');
+      await dismissToasts();
+    } finally {
+      editor().configureMachine({ 'kvasir.model': undefined });
+      rmSync(copy(), { recursive: true, force: true });
+    }
+    await expect.poll(() => askToTheEnd(), { timeout: 2 * PATIENCE }).toMatch(DONE);
+  });
+
   const mayMount = typeof server !== 'string' && spawnSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'tmpfs', '/tmp']).status === 0;
   test.skipIf(!mayMount)(`disk full${mayMount ? '' : ' (this machine permits no mount)'}: what is needed and where; nothing half-made is left`, async () => {
     mkdirSync(cacheDir(), { recursive: true });
@@ -179,6 +196,11 @@ editorSuite('robustness', { 'src/inventory.ts': INVENTORY, 'src/shelves.ts': LON
       'kvasir.enable': 'yes', 'kvasir.completion.debounceMs': 'soon', 'kvasir.completion.maxTokens': null, 'kvasir.completion.languages': 5, 'kvasir.completion.exclude': { a: 1 },
       'kvasir.chat.maxTokens': [1], 'kvasir.summary.codeLens': 'sometimes', 'kvasir.summary.hover': 3, 'kvasir.completion.snippets': {}, 'kvasir.completion.pauseOnBattery': 'x',
     });
+    // Each is told of once, a few by name.
+    await expect.poll(async () => (await editor().toasts()).join('\n'), { timeout: PATIENCE }).toMatch(/kvasir\.cache\.maxBytes cannot be -5; 0 is used instead/);
+    await expect.poll(async () => (await editor().toasts()).join('\n'), { timeout: PATIENCE }).toMatch(/kvasir\.enable cannot be "yes"; true is used instead/);
+    await editor().screenshot('wrong-settings');
+    await dismissToasts();
     // Another one with the same text would have this one's lines said again.
     await editor().runCommand('View: Close All Editors');
     await editor().openFile('src/inventory.ts');

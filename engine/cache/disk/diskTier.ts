@@ -95,7 +95,7 @@ export class DiskTier {
         await utimes(file, entry.lastUse / 1000, entry.lastUse / 1000).catch(() => {});
         return runs;
       }
-      this.#log(`${file} is damaged and is not used`);
+      this.#log(`${file} is damaged and is not used: what it had is computed anew`);
       // What goes on from it would be found by nobody, not even to be removed.
       await this.remove([entry]);
     } catch (error) {

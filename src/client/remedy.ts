@@ -1,0 +1,17 @@
+/** What the user can do about a failure, besides trying again. Pure. */
+import type { ErrorCode } from '../../engine/protocol.ts';
+import type { Translate } from '../translate.ts';
+
+export type Remedy = { kind: 'model' } | { kind: 'setting'; key: string };
+
+/** undefined: nothing that is known. */
+export function remedyOf(message: string, code?: ErrorCode): Remedy | undefined {
+  // Messages name settings where these are what is to be changed, in any language alike.
+  const [key] = /\bkvasir\.(?:model\b|(?:cache|chat|completion|engine|summary)\.\w+)/.exec(message) ?? [];
+  if (code === 'modelInvalid' || code === 'modelUnsupported' || key === 'kvasir.model') return { kind: 'model' };
+  return key === undefined ? undefined : { kind: 'setting', key };
+}
+
+export function remedyLabel(remedy: Remedy, t: Translate): string {
+  return remedy.kind === 'model' ? t('Choose Model') : t('Open Setting');
+}

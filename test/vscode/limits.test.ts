@@ -1,0 +1,87 @@
+/** Little memory, and a disk that takes nothing: what still works, and what the chat, the hover and the panel say of what does not. */
+import { rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { FrameLocator } from 'playwright-core';
+import { afterAll, expect, inject, test } from 'vitest';
+import { PATIENCE } from './editor.ts';
+import type { EditorServerAddress } from './server.ts';
+import { editorSuite, INVENTORY } from './suite.ts';
+
+const QUESTION = 'What is this file for?';
+
+editorSuite('limits', { 'src/inventory.ts': INVENTORY }, (editor) => {
+  const keptDir = () => path.join((inject('server') as EditorServerAddress).folder, 'user/User/globalStorage/kvasir.kvasir/kv');
+  const panel = (): FrameLocator => editor().page.frameLocator('iframe.webview').last().frameLocator('iframe#active-frame');
+  afterAll(() => {
+    editor()?.configureMachine({ 'kvasir.cache.maxBytes': undefined, 'kvasir.cache.codec': undefined });
+    rmSync(keptDir(), { recursive: true, force: true });
+  });
+
+  async function stateOf(question: string): Promise<string> {
+    const answer = await editor().ask(question);
+    await expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE }).not.toBe('streaming');
+    return `${await answer.getAttribute('data-state')}`;
+  }
+
+  async function hover(): Promise<string> {
+    const text = await editor().statusHover();
+    await editor().unhover();
+    return text;
+  }
+
+  test('under 1 MB a file is answered about; the hover says that nothing is kept on the disk, and why', async () => {
+    const window = editor();
+    window.configureMachine({ 'kvasir.cache.maxBytes': 1_000_000 });
+    await window.openFile('src/inventory.ts');
+    await window.runCommand('Kvasir: Open Chat');
+    expect(await stateOf(QUESTION)).toBe('done');
+    await expect.poll(hover, { timeout: PATIENCE }).toMatch(/On disk: nothing is kept: the 1\.0 MB of memory that the KV cache may take have no room for reading and writing the disk/);
+    await window.statusHover();
+    await window.screenshot('limit-1mb-hover');
+    await window.unhover();
+    expect(window.problems).toEqual([]);
+  });
+
+  test('where there is no room at all the answer says how much would do, and leads to the setting; hover and panel count what failed', async () => {
+    const window = editor();
+    window.configureMachine({ 'kvasir.cache.maxBytes': 200_000 });
+    await expect.poll(() => stateOf(QUESTION), { timeout: 2 * PATIENCE }).toBe('error');
+    const answer = window.answers.last();
+    expect(await answer.textContent()).toMatch(/tokens; \d+ fit into the 200 kB of memory that the KV cache may take\. Raise kvasir\.cache\.maxBytes or send less text: with about 2\.9 MB up to 2048 tokens are read whole, with about 970 kB in parts\./);
+    await window.screenshot('limit-none');
+    await expect.poll(hover, { timeout: PATIENCE }).toMatch(/failed: [1-9]/);
+    await window.runCommand('Kvasir: Show Cache');
+    await expect.poll(() => panel().locator('.tile.speed .note').textContent(), { timeout: PATIENCE }).toMatch(/failed: [1-9]/);
+    await window.screenshot('limit-none-panel');
+    await window.hidePanel();
+    await answer.getByRole('button', { name: 'Open Setting' }).click();
+    await window.page.locator('.settings-editor .setting-item-contents', { hasText: 'Max Bytes' }).first().waitFor({ timeout: PATIENCE });
+    await window.screenshot('limit-setting');
+    await window.press('Escape');
+    await window.page.locator('.settings-editor').waitFor({ state: 'hidden' });
+    expect(window.problems).toEqual([]);
+  });
+
+  test('a disk cache that cannot be written says so in the hover; a setting that cannot be is told of', async () => {
+    const window = editor();
+    rmSync(keptDir(), { recursive: true, force: true });
+    writeFileSync(keptDir(), 'no folder');
+    window.configureMachine({ 'kvasir.cache.maxBytes': '1MB', 'kvasir.cache.codec': 'int3' });
+    await expect.poll(async () => (await window.toasts()).join('\n'), { timeout: PATIENCE }).toMatch(/kvasir\.cache\.codec cannot be "int3"; "int8" is used instead/);
+    await window.screenshot('wrong-setting');
+    await window.runCommand('Notifications: Clear All Notifications');
+    await window.runCommand('Kvasir: Restart Engine');
+    await window.openFile('src/inventory.ts');
+    await expect.poll(() => stateOf(QUESTION), { timeout: 2 * PATIENCE }).toBe('done');
+    await expect.poll(hover, { timeout: PATIENCE }).toMatch(/On disk: nothing is kept: .*kv cannot be written: E/);
+    await window.statusHover();
+    await window.screenshot('disk-fault-hover');
+    await window.unhover();
+    await window.runCommand('Kvasir: Show Cache');
+    await expect.poll(() => panel().locator('.amounts').textContent(), { timeout: PATIENCE }).toMatch(/nothing is kept: .*kv cannot be written/);
+    await window.screenshot('disk-fault-panel');
+    await window.runCommand('Kvasir: Clear Cache');
+    await expect.poll(() => window.toasts(), { timeout: PATIENCE }).toEqual([expect.stringContaining('the cache is cleared. Open files are read again.')]);
+    await window.screenshot('clear-cache');
+  });
+});
