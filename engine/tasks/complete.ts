@@ -77,7 +77,7 @@ function priorOf(layout: Layout, doc: SourceDocument, offset: number, { prefixId
   const { tokenizer, manifest } = layout.text;
   const { copy } = manifest.completion;
   const others = copy.others > 0 ? copyFrom.map((other) => layout.beginning(other)).reverse() : [];
-  return () => new CopyPrior(copy, { others, texts: [behind], current: [before, prefixIds] }, (id) => tokenizer.decode([id]));
+  return () => new CopyPrior(copy, { others, current: [before, prefixIds], behind }, (id) => tokenizer.decode([id]));
 }
 
 /** The document and the offset that a task is about: those named, or with the task's `inserted` in the text and the cursor behind it. */

@@ -1,8 +1,8 @@
 /**
  * PURE: what code mostly is: something that stands in the file already, or in others of its kind. Where the last two tokens before the
  * cursor have stood before (or else, in this file, the last one), what followed there is a guess at what follows now; all such places
- * vote, longer matches for more, other files for less. A small model, which copies badly, is a fifth less uncertain by its file, and a
- * third by forty more of the folder (docs/quality.md); a large one copies by itself.
+ * vote, for more where the match is longer and the surroundings are alike, other files for less. A small model, which copies badly, is an
+ * eighth less uncertain by its file, and a third by a hundred more of the folder (docs/quality.md); a large one copies by itself.
  *
  * The distribution is mixed with the model's, p = (1 - w) model + w copied, as in a cache language model (Kuhn and De Mori, 1990). How much
  * it weighs depends on how long the longest match is, how far the places agree, and how sure the model is; the manifest has the figures,
@@ -10,6 +10,7 @@
  */
 import type { OtherNext } from '../blending.ts';
 import { CopyIndex } from './copyIndex.ts';
+import { Surroundings } from './surroundings.ts';
 
 /** How much copying weighs: share * sigmoid(match * ln(longest match) + agreement * (share of the likeliest) - confidence * (the model's likeliest) - doubt). */
 export interface CopyWeights {
@@ -27,16 +28,17 @@ export interface CopyWeights {
 export interface CopySources {
   /** Texts of other files, the likeliest last. */
   readonly others: readonly (readonly number[])[];
-  /** Of the same file, the likeliest last. */
-  readonly texts: readonly (readonly number[])[];
   /** The text up to where it goes on, in pieces. */
   readonly current: readonly (readonly number[])[];
+  /** What stands in the file behind it. */
+  readonly behind: readonly number[];
 }
 
-/** Longer matches count as equal; a place with one token more in common has so many times the vote, up to MOST_VOTING. */
+/** Tokens; longer matches count as equal. */
 const MOST_COMPARED = 32;
-const MOST_VOTING = 16;
-const PER_TOKEN = 2.5;
+/** A place's vote is its match's length to the power of LENGTH, times e to LIKENESS times what its surroundings have of the cursor's words. Fitted as the manifest's weights are. */
+const LENGTH = 3;
+const LIKENESS = 4;
 /** Places that are looked at for one token, the last ones: a comma may stand everywhere. */
 const MOST_PLACES = 2048;
 /** Of tokens that may come next, the likeliest. */
@@ -67,17 +69,19 @@ export class CopyPrior {
   /** The text that goes on, and where everything stands in it. */
   readonly #tokens: number[];
   readonly #current: CopyIndex;
-  /** It and the others of the same file, and those of other files; the likeliest first. */
+  readonly #surroundings: Surroundings;
+  /** It and what is behind it, and those of other files; the likeliest first. */
   readonly #own: readonly CopyIndex[];
   readonly #others: readonly CopyIndex[];
 
   /** @param textOf of a token */
-  constructor(weights: CopyWeights, { others, texts, current }: CopySources, textOf: (tokenId: number) => string) {
+  constructor(weights: CopyWeights, { others, current, behind }: CopySources, textOf: (tokenId: number) => string) {
     this.#weights = weights;
     this.#textOf = textOf;
     this.#tokens = current.flat();
     this.#current = new CopyIndex(this.#tokens, { room: ROOM, singles: true });
-    this.#own = [this.#current, ...texts.map((text) => new CopyIndex(text, { singles: true })).reverse()];
+    this.#surroundings = new Surroundings(this.#tokens, behind, textOf);
+    this.#own = [this.#current, new CopyIndex(behind, { singles: true })];
     this.#others = weights.others > 0 ? others.map(indexOf).reverse() : [];
   }
 
@@ -114,7 +118,7 @@ export class CopyPrior {
       const tokenId = tokens[place + 1]!;
       const length = this.#commonLength(tokens, place);
       // That a line ends where another one did is nothing to offer: it may be as unfinished as this one.
-      if (length >= least && (this.#begun || !this.#breaksLine(tokenId))) votes.add(tokenId, length, weight);
+      if (length >= least && (this.#begun || !this.#breaksLine(tokenId))) votes.add(tokenId, length, weight * length ** LENGTH * Math.exp(LIKENESS * this.#surroundings.at(tokens, place)));
     }
   }
 
@@ -144,8 +148,9 @@ class Votes {
   /** Tokens of the longest match. */
   longest = 0;
 
-  add(tokenId: number, length: number, weight: number): void {
+  /** @param length of the match */
+  add(tokenId: number, length: number, vote: number): void {
     this.longest = Math.max(this.longest, length);
-    this.of.set(tokenId, (this.of.get(tokenId) ?? 0) + weight * PER_TOKEN ** Math.min(length, MOST_VOTING));
+    this.of.set(tokenId, (this.of.get(tokenId) ?? 0) + vote);
   }
 }

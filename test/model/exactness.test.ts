@@ -87,7 +87,7 @@ function mayBeShorter(item: WorkItem, { finishReason, tokenIds }: Outcome, slots
 
 test('float32: 2,000 requests, aborts and edits under a tight ceiling give the tokens of the oracle', async () => {
   await withRunner('qwen3-tied-sharded', 'float32', async (runner, window, { config }) => {
-    const items = workload(config.vocabSize, 0.3, NUM_REQUESTS).map((item, i) => (i % 3 > 0 ? item : { ...item, prior: () => new CopyPrior(COPYING, { others: [item.promptIds.slice(1).toReversed()], texts: [item.promptIds.toReversed()], current: [item.promptIds] }, (id) => (id % 7 === 0 ? '\n' : 'x')) }));
+    const items = workload(config.vocabSize, 0.3, NUM_REQUESTS).map((item, i) => (i % 3 > 0 ? item : { ...item, prior: () => new CopyPrior(COPYING, { others: [item.promptIds.slice(1).toReversed()], current: [item.promptIds], behind: item.promptIds.toReversed() }, (id) => (id % 7 === 0 ? '\n' : 'x')) }));
     const { outcomes, stats } = await together(runner, window, items);
     expect(stats.events.evictions).toBeGreaterThanOrEqual(200);
     expect(stats.events.preemptions).toBeGreaterThanOrEqual(200);

@@ -33,7 +33,7 @@ const cacheDir = path.resolve('.cache/bench/imported');
 const MOST_TOKENS = 24;
 
 const texts = qualityTexts(folder, (line) => console.error(line), FITTED_ON);
-const { holes } = await samplesOf(new Grammars(path.resolve('dist/grammars')), texts, { n: Number(values.n), groups: ['rest', 'line'], seed: 2, beside: 40 });
+const { holes } = await samplesOf(new Grammars(path.resolve('dist/grammars')), texts, { n: Number(values.n), groups: ['rest', 'line'], seed: 2, beside: 100 });
 const before = manifestOf(modelDir).completion?.copy;
 if (!before) throw new Error(`${modelDir}: its kvasir.json says nothing of copying, so there is nothing to begin from.`);
 

@@ -54,7 +54,7 @@ export interface QualityBench {
 
 const SEED = 1;
 const N = 200;
-const BESIDE = 40;
+const BESIDE = 100;
 /** Questions and summaries under way at once. */
 const TOGETHER = 6;
 const PROJECT = path.resolve(import.meta.dirname, '../../..');
