@@ -431,7 +431,7 @@ export class Assistant {
 
 const UNUSED = new Metrics();
 const NOTHING: Omit<EngineStats, 'memory' | 'files'> = {
-  model: null, maxBytes: 0, windowBytes: 0, storeBytes: 0, scratchBytes: 0, diskBytes: 0, diskMaxBytes: 0, kvBytesPerToken: 0,
+  model: null, maxBytes: 0, windowBytes: 0, storeBytes: 0, scratchBytes: 0, bufferBytes: 0, diskBytes: 0, diskMaxBytes: 0, kvBytesPerToken: 0,
   windowSlots: { total: 0, free: 0, held: 0 },
   requests: { waiting: 0, running: 0, done: 0, failed: 0, aborted: 0 },
   tokens: UNUSED.tokens,

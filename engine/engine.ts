@@ -366,6 +366,7 @@ export class Engine {
       windowBytes: this.#cache.windowBytes,
       storeBytes: this.#cache.storeBytes,
       scratchBytes: this.#runner.scratchBytes ?? 0,
+      bufferBytes: this.#bufferBytes + kernelBytes(),
       diskBytes: this.#disk?.disk.bytes ?? 0,
       diskMaxBytes: this.#disk?.disk.maxBytes ?? 0,
       ...(this.#snapshots?.fault ? { diskFault: this.#snapshots.fault } : {}),

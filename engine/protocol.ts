@@ -477,6 +477,8 @@ export interface EngineStats {
   storeBytes: number;
   /** Of the prefill lane: one prompt's rows in float32. */
   scratchBytes: number;
+  /** Of the ceiling, too: what reads and writes the disk, and the memory that codecs work in. */
+  bufferBytes: number;
   /** On disk: what is there, of all models, and its cap; 0 without. */
   diskBytes: number;
   diskMaxBytes: number;

@@ -79,6 +79,7 @@ export interface CacheStrings {
   diskStopped: string;
   diskTokens: string;
   scratch: string;
+  buffers: string;
   free: string;
   none: string;
   weights: string;

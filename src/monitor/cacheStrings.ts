@@ -39,6 +39,7 @@ export function cacheStrings(): CacheStrings {
     diskStopped: t('nothing more is kept'),
     diskTokens: t('{0} further tokens are on the disk'),
     scratch: t('scratch'),
+    buffers: t('buffers'),
     free: t('free'),
     none: t('not cached'),
     weights: t('Weights'),

@@ -15,8 +15,7 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
     const about = [model.precision, t('{0} tokens of context', formatCount(model.contextTokens)), t('{0} threads', model.threads)];
     lines.push(`**${escapeMarkdown(model.name)}** · ${about.join(' · ')}`, '');
   }
-  const used = stats.windowBytes + stats.storeBytes + stats.scratchBytes;
-  lines.push(t('KV cache: **{0}** of {1} (window {2}, store {3}, scratch {4}; {5} a token, {6})', formatBytes(used), formatBytes(stats.maxBytes), formatBytes(stats.windowBytes), formatBytes(stats.storeBytes), formatBytes(stats.scratchBytes), formatBytes(stats.kvBytesPerToken), model?.kv ?? ''), '');
+  lines.push(t('KV cache: **{0}** of {1} (window {2}, store {3}, scratch {4}, buffers {5}; {6} a token, {7})', formatBytes(usedBytes(stats)), formatBytes(stats.maxBytes), formatBytes(stats.windowBytes), formatBytes(stats.storeBytes), formatBytes(stats.scratchBytes), formatBytes(stats.bufferBytes), formatBytes(stats.kvBytesPerToken), model?.kv ?? ''), '');
   if (stats.numEngines) lines.push(t('The limit is this window’s part: {0} windows of the editor share the cache’s memory', stats.numEngines), '');
   if (tokens.prompt > 0) lines.push(t('Prompt tokens reused: **{0}** ({1} of {2})', formatShare(tokens.promptCached / tokens.prompt), formatCount(tokens.promptCached), formatCount(tokens.prompt)), '');
   if (model?.shifted) {
@@ -60,11 +59,16 @@ function gpuText({ name, totalBytes, usedBytes, estimated }: Gpu, t: Translate):
   return estimated ? t('{0}: about {1} (estimate), not used', label, formatBytes(totalBytes)) : t('{0}: {1}, not used', label, formatBytes(totalBytes));
 }
 
+/** All that counts under the cache's ceiling. */
+function usedBytes({ windowBytes, storeBytes, scratchBytes, bufferBytes }: EngineStats): number {
+  return windowBytes + storeBytes + scratchBytes + bufferBytes;
+}
+
 /** The one line of the status bar, without its icon. */
 export function statusText(stats: EngineStats, busy: boolean, t: Translate): string {
   const parts: string[] = [];
   if (busy && stats.tokensPerSecond > 0) parts.push(`${formatCount(stats.tokensPerSecond)} tok/s`);
-  parts.push(formatBytes(stats.windowBytes + stats.storeBytes + stats.scratchBytes));
+  parts.push(formatBytes(usedBytes(stats)));
   if (stats.tokens.prompt > 0) parts.push(t('{0} reused', formatShare(stats.tokens.promptCached / stats.tokens.prompt)));
   return parts.join(' · ');
 }

@@ -9,7 +9,7 @@ export class Memory {
   readonly root: HTMLElement;
   readonly #strings: CacheStrings;
   readonly #title = element('span', { class: 'hint' });
-  readonly #segments = { window: element('div', { class: 'window' }), reserve: element('div', { class: 'reserve' }), store: element('div', { class: 'store' }), scratch: element('div', { class: 'scratch' }) };
+  readonly #segments = { window: element('div', { class: 'window' }), reserve: element('div', { class: 'reserve' }), store: element('div', { class: 'store' }), scratch: element('div', { class: 'scratch' }), buffers: element('div', { class: 'buffers' }) };
   readonly #bar = element('div', { class: 'bar', role: 'img' }, ...Object.values(this.#segments));
   readonly #legend = element('ul', { class: 'legend' });
   readonly #others = element('dl', { class: 'amounts' });
@@ -21,8 +21,8 @@ export class Memory {
 
   show({ stats, machine }: CacheFigures): void {
     const s = this.#strings;
-    const { maxBytes, windowBytes, storeBytes, scratchBytes, windowSlots } = stats;
-    const used = windowBytes + storeBytes + scratchBytes;
+    const { maxBytes, windowBytes, storeBytes, scratchBytes, bufferBytes, windowSlots } = stats;
+    const used = windowBytes + storeBytes + scratchBytes + bufferBytes;
     const of = fillIn(s.memoryOf, formatBytes(used), formatBytes(maxBytes));
     this.#title.textContent = stats.numEngines ? `${of} · ${fillIn(s.shared, String(stats.numEngines))}` : of;
     const slots = fillIn(s.slots, formatCount(windowSlots.free), formatCount(windowSlots.total));
@@ -31,7 +31,8 @@ export class Memory {
     this.#widen('reserve', windowBytes - held, maxBytes);
     this.#widen('store', storeBytes, maxBytes);
     this.#widen('scratch', scratchBytes, maxBytes);
-    const parts: [string, string, number, string][] = [['window', s.window, windowBytes, ` (${slots})`], ['store', s.store, storeBytes, ''], ['scratch', s.scratch, scratchBytes, ''], ['free', s.free, Math.max(0, maxBytes - used), '']];
+    this.#widen('buffers', bufferBytes, maxBytes);
+    const parts: [string, string, number, string][] = [['window', s.window, windowBytes, ` (${slots})`], ['store', s.store, storeBytes, ''], ['scratch', s.scratch, scratchBytes, ''], ['buffers', s.buffers, bufferBytes, ''], ['free', s.free, Math.max(0, maxBytes - used), '']];
     this.#bar.setAttribute('aria-label', `${of}: ${parts.map(([, name, bytes]) => `${name} ${formatBytes(bytes)}`).join(', ')}`);
     fill(this.#legend, ...parts.map(([kind, name, bytes, more]) => element('li', { class: kind }, element('span', { class: `swatch ${kind}` }), `${name} ${formatBytes(bytes)}${more}`)));
     const { memory, model } = stats;
@@ -50,7 +51,7 @@ export class Memory {
     return diskFault === undefined ? kept : diskBytes > 0 ? `${kept}; ${this.#strings.diskStopped}: ${diskFault}` : `${kept}: ${diskFault}`;
   }
 
-  #widen(kind: 'window' | 'reserve' | 'store' | 'scratch', bytes: number, maxBytes: number): void {
+  #widen(kind: 'window' | 'reserve' | 'store' | 'scratch' | 'buffers', bytes: number, maxBytes: number): void {
     const { style } = this.#segments[kind];
     style.width = `${maxBytes ? Math.min(100, (bytes / maxBytes) * 100) : 0}%`;
     style.minWidth = bytes > 0 ? '2px' : '0';

@@ -7,6 +7,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { keptResult } from './keptResult.ts';
 import { COMMANDS, type Measured, performanceDoc } from './performanceText.ts';
 import { hasAmx } from './processor.ts';
 
@@ -35,9 +36,8 @@ for (const name of Object.keys(COMMANDS)) {
     missing.push(name);
     continue;
   }
-  const json = readFileSync(file, 'utf8');
-  // Six digits are more than any figure shows; times of every token would be most of the file.
-  writeFileSync(path.join(kept, `${name}.json`), `${JSON.stringify(JSON.parse(json), (_, value) => (typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value))}\n`);
+  const json = keptResult(JSON.parse(readFileSync(file, 'utf8')));
+  writeFileSync(path.join(kept, `${name}.json`), json);
   measured[name] = parsed(json);
 }
 if (Object.keys(measured).length === 0) {

@@ -87,7 +87,7 @@ const suites = {
   },
   strategies: {
     what: 'no cache, a growing one, a static one and the window, in conversations',
-    options: THREADS,
+    options: `[--only none,dynamic,static,window] ${THREADS}`,
     run: async (values) => (await import('./strategies/strategiesBench.ts')).strategiesSuite(values),
   },
   peers: {

@@ -88,7 +88,7 @@ test('a limit that other windows share is said to be a part', async () => {
   const { engine } = harness({ slots: 100, numWindows: () => 2 });
   const large = ask(engine, tokens(120));
   await drain(engine);
-  expect(large.message).toMatch(/120 tokens; 100 fit.*memory limit.*this window’s part: 2 windows/);
+  expect(large.message).toMatch(/120 tokens; 100 fit.*Raise kvasir\.cache\.maxBytes or send less text\. That is this window’s part: 2 windows/);
 });
 
 test('limits are errors of the one request and say what to do', async () => {
@@ -101,7 +101,7 @@ test('limits are errors of the one request and say what to do', async () => {
   expect(long).toMatchObject({ ended: 'contextTooLong', numEnds: 1 });
   expect(long.message).toMatch(/150 tokens.*holds 150.*less text/);
   expect(large).toMatchObject({ ended: 'outOfMemory', numEnds: 1 });
-  expect(large.message).toMatch(/120 tokens; 100 fit.*memory limit/);
+  expect(large.message).toMatch(/120 tokens; 100 fit into the 7\.2 kB .*Raise kvasir\.cache\.maxBytes or send less text\.$/);
   expect(foreign.ended).toBe('badRequest');
   expect(fine).toMatchObject({ ended: 'length', numEnds: 1 });
   expect(engine.stats().requests).toEqual({ waiting: 0, running: 0, done: 1, failed: 3, aborted: 0 });

@@ -201,6 +201,22 @@ test('an edited file is computed anew beside what is left of the old text; what 
   expect(bytes).toBe((900 + 2 * Math.ceil(KEPT_SHARES[H2O] * 286) + 128) * BYTES);
 });
 
+test.each([{ what: 'an open file', isOpen: true }, { what: 'what two conversations begin with', isOpen: false }])('of a long conversation nothing is let go that others may go on from: $what', async ({ isOpen }) => {
+  const { engine, clock } = opened(6000);
+  // Too short to lose rows as a file.
+  const shared = file(200, 1);
+  const chats = (isOpen ? [tokens(2500, 7)] : [tokens(1250, 7), tokens(1250, 8)]).map((rest) => [...shared, ...rest]);
+  for (const chat of chats) ask(engine, chat, { prefillTokens: isOpen ? 200 : 0, maxTokens: 1 });
+  await drain(engine);
+  // Short, with room for what is measured.
+  engine.setMaxBytes((2700 + 700) * BYTES + kernelShare({}, fakeShape()));
+  clock.now += 2000;
+  await tidyAll(engine, isOpen ? [shared] : []);
+  const prefill: [number, number][] = isOpen ? [[0, 200]] : [];
+  expect(engine.describe(shared, prefill)).toMatchObject({ tokens: 200, bytes: 200 * BYTES, codecs: ['int8'] });
+  expect(engine.describe(chats[0]!, prefill)).toMatchObject({ tokens: chats[0]!.length, codecs: expect.arrayContaining(['h2o']) });
+});
+
 test('files that begin alike lose rows side by side, pinned ones none; what is evicted by its beginning is gone with its rows', async () => {
   const { engine, clock } = opened(4000);
   const files = [1, 2, 3].map((seed) => file(500, seed));

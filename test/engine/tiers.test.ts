@@ -238,8 +238,9 @@ test.each<Setting & { name: string }>([
     check();
     settle();
     if (i % 8 === 0) {
-      const { windowBytes, storeBytes, scratchBytes, maxBytes, diskBytes } = engine.stats();
-      expect([windowBytes + storeBytes + scratchBytes + buffers + kernelBytes(), maxBytes]).toEqual([engine.cacheBytes, ceiling]);
+      const { windowBytes, storeBytes, scratchBytes, bufferBytes, maxBytes, diskBytes } = engine.stats();
+      expect(bufferBytes).toBe(buffers + kernelBytes());
+      expect([windowBytes + storeBytes + scratchBytes + bufferBytes, maxBytes]).toEqual([engine.cacheBytes, ceiling]);
       expect(diskBytes).toBeLessThanOrEqual(DISK_BYTES);
     }
     if (i % 4 === 0) for (const [ids, prefill] of [[files[of]!, files[of]!.length], [chat, files[3]!.length], [long[0]!, long[0]!.length]] as const) for (const codec of engine.describe(ids, [[0, prefill]]).codecs) seen.codecs.add(codec);

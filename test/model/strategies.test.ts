@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { SCENARIOS } from '../bench/strategies/scenarios.ts';
-import { strategiesBench } from '../bench/strategies/strategiesBench.ts';
+import { strategiesBench, strategiesSuite } from '../bench/strategies/strategiesBench.ts';
 import { strategiesCsv, strategiesReport } from '../bench/strategies/strategiesReport.ts';
 
 const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-strategies-'));
@@ -24,6 +24,11 @@ test('two turns of a conversation: the same tokens whatever is kept', async () =
     expect(of('dynamic')[turn]!.peakBytes).toBe((peakBytes / numRows) * (2 * numRows - 1));
     expect(of('static')[turn]!.peakBytes).toBe((peakBytes / numRows) * (result.contextTokens - 1));
   }
+  // Only those that are asked for.
+  const dynamic = await strategiesBench({ only: ['dynamic'], samples: 1, answerTokens: 6, threads: 1, scenarios, cacheDir });
+  expect(dynamic.records.map(({ strategy, turn, tokens }) => [strategy, turn, tokens])).toEqual(of('dynamic').map(({ turn, tokens }) => ['dynamic', turn, tokens]));
+  expect(strategiesReport(dynamic)).toContain('The mean over 2 answers each');
+  await expect(strategiesSuite({ only: 'none,other' })).rejects.toThrow('--only other: there is no such strategy; there are none, dynamic, static, window');
   expect(strategiesCsv(result.records).trim().split('\n')).toHaveLength(9);
   expect(strategiesReport(result)).toMatch(/^\| static \| [\d.]+ \| 0 \| [\d.]+ \| [\d.]+ \|$/m);
 });

@@ -109,6 +109,7 @@ test('what a process left half written is never found, and goes when it is old; 
   const disk = await openTier();
   expect(disk.numSegments).toBe(0);
   expect((await readdir(folder)).sort()).toEqual(['.segment-0123456789ab', 'notes.txt']);
+  expect(lines).toEqual([`Files that a process had not written to their end, removed from ${folder}: 1; what they had is computed anew`]);
   await writeFile(path.join(folder, '.spill-0123456789ab'), 'x');
   await disk.clear();
   expect(await readdir(folder)).toEqual(['notes.txt']);
@@ -286,6 +287,7 @@ test('what an earlier version wrote is removed: nobody finds it, nor whose it is
     await clear();
     expect((await readdir(folder)).filter((name) => name !== nameOf(segments(5, 100).all[0]!))).toEqual([]);
   }
+  expect(lines).toEqual(Array(2).fill(`Files of an earlier version, which nothing can use, removed from ${folder}: 1`));
 });
 
 test('nothing stays that nobody finds: behind a damaged or missing beginning, or one that another process has removed', async () => {

@@ -23,7 +23,7 @@ test('the status line and the hover', () => {
   const stats = {
     model: { name: 'kvasir-starter', precision: 'int8', kv: 'int8', weightsBytes: 11_600_000, residentBytes: 7_600_000, contextTokens: 2048, threads: 2 },
     memory: { processBytes: 3e8, totalBytes: 16e9, availableBytes: 9e9 },
-    maxBytes: 2e9, windowBytes: 1.4e6, storeBytes: 0, scratchBytes: 0, kvBytesPerToken: 1400, tokensPerSecond: 44.4,
+    maxBytes: 2e9, windowBytes: 1.4e6, storeBytes: 0, scratchBytes: 0, bufferBytes: 0, kvBytesPerToken: 1400, tokensPerSecond: 44.4,
     windowSlots: { total: 1024, free: 100, held: 0 }, requests: { waiting: 0, running: 1, done: 2, failed: 0, aborted: 0 },
     tokens: { prompt: 1000, promptCached: 960 },
     files: [{ docId: 'a', path: '/home/me/a|b.ts', open: true, tokens: 500, bytes: 700_000, tier: 'window', hits: 2, hitRate: 0.96 }],
@@ -34,6 +34,8 @@ test('the status line and the hover', () => {
   expect(hover).toContain('**kvasir\\-starter** · int8 · 2,048 tokens of context · 2 threads');
   expect(hover).toContain('| me/a\\|b\\.ts | 500 | 700 kB | &nbsp;&nbsp;window | 96% |');
   expect(hover).not.toContain('On disk');
+  // All that counts under the ceiling.
+  expect(hoverMarkdown({ ...stats, bufferBytes: 1e6 }, undefined, t)).toContain('KV cache: **2.4 MB** of 2.0 GB (window 1.4 MB, store 0 B, scratch 0 B, buffers 1.0 MB; ');
   // Of the file, what stays in memory.
   expect(hover).toContain('Memory: weights 7.6 MB, ');
   expect(hover).not.toContain('pproximated');

@@ -73,6 +73,8 @@ test(`killed in the midst of writing, ${ROUNDS} times and more: nothing is lost 
     for (const name of half) await utimes(path.join(folder, name), 1, 1);
     await DiskTier.open(folder, 1e9, (line) => lines.push(line));
     expect(await temporaryFiles()).toEqual([]);
+    expect(lines).toHaveLength(half.length);
+    for (const line of lines) expect(line).toContain('not written to their end');
     await disk.remove(found.slice(KEPT));
     if (found.length) earlier.push(segments.slice(0, Math.min(KEPT, found.length)));
   }

@@ -2,6 +2,7 @@ import { tmpdir } from 'node:os';
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
 import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
+import type { Eviction } from '../../engine/cache/eviction/eviction.ts';
 import { Lru } from '../../engine/cache/eviction/lru.ts';
 import { Utility } from '../../engine/cache/eviction/utility.ts';
 import { KvCache, type KvCacheOptions } from '../../engine/cache/kvCache.ts';
@@ -301,6 +302,35 @@ test('least recently used goes first, from the end, and only as much as needed',
   cached(cache, window, run(30, 4));
   expect([1, 2, 3, 4].map((i) => cache.describe(run(60, i)).tokens)).toEqual([60, 28, 60, 30]);
   cache.checkIntegrity();
+});
+
+test('unless another is given, utility says what goes: a long context that costs more to compute again stays before a short one used a moment later', () => {
+  const left = (options: Partial<KvCacheOptions>): number[] => {
+    const { cache, window, clock } = newCache(2100, 2100, options);
+    cached(cache, window, run(2000, 1));
+    clock.now++;
+    cached(cache, window, run(60, 2));
+    clock.now += 100;
+    cached(cache, window, run(80, 3));
+    return [1, 2, 3].map((i) => cache.describe(run(2000, i)).tokens);
+  };
+  expect(left({})[1]).toBe(0);
+  expect(left({ eviction: new Lru() })[1]).toBe(60);
+});
+
+test('what is found is told to the eviction, with how long it had not been used; what only looks at it in a quiet moment does not count', () => {
+  const told: Parameters<Eviction['hit']>[] = [];
+  const eviction: Eviction = { worth: ({ lastUse }) => lastUse, hit: (...of) => void told.push(of), gone: () => {} };
+  const { cache, window, clock } = newCache(512, 512, { eviction });
+  cached(cache, window, run(100, 1));
+  expect(told).toEqual([]);
+  clock.now += 70;
+  const quiet = cache.open('', { quiet: true });
+  cache.advance(quiet, run(100, 1), 100);
+  cache.release(quiet);
+  expect(told).toEqual([]);
+  cached(cache, window, run(100, 1));
+  expect(told.map(([{ tokenIds }, idleMs]) => [tokenIds, idleMs])).toEqual([[run(100, 1), 70]]);
 });
 
 test('a window that a low ceiling has left with a part of a page grows to whole pages', () => {

@@ -103,7 +103,7 @@ const quantiles = fc.record({ p50: fc.double({ min: 0, max: 1e6, noNaN: true }),
 const classTimes: fc.Arbitrary<ClassTimes> = fc.record({ queueMs: quantiles, ttftMs: quantiles, tpotMs: quantiles, stepMs: quantiles });
 const share = fc.double({ min: 0, max: 1, noNaN: true });
 const figures: fc.Arbitrary<Figures> = fc.record({
-  maxBytes: fc.nat(), windowBytes: fc.nat(), storeBytes: fc.nat(), scratchBytes: fc.nat(), diskBytes: fc.nat(), diskMaxBytes: fc.nat(), kvBytesPerToken: fc.nat(),
+  maxBytes: fc.nat(), windowBytes: fc.nat(), storeBytes: fc.nat(), scratchBytes: fc.nat(), bufferBytes: fc.nat(), diskBytes: fc.nat(), diskMaxBytes: fc.nat(), kvBytesPerToken: fc.nat(),
   windowSlots: fc.record({ total: fc.nat(), free: fc.nat(), held: fc.nat() }),
   requests: fc.record({ waiting: fc.nat(), running: fc.nat(), done: fc.nat(), failed: fc.nat(), aborted: fc.nat() }),
   tokens: fc.record({ prompt: fc.nat(), promptComputed: fc.nat(), promptCached: fc.nat(), promptFromDisk: fc.nat(), promptShifted: fc.nat(), idleComputed: fc.nat(), generated: fc.nat(), drafted: fc.nat(), accepted: fc.nat() }),
@@ -165,7 +165,7 @@ test('every figure is in the text, in its place', () => {
   const ofClass = (n: number): ClassTimes => ({ queueMs: times(n), ttftMs: times(n + 100), tpotMs: none, stepMs: times(n + 300) });
   const families = parseExposition(
     prometheusText({
-      maxBytes: 1000, windowBytes: 600, storeBytes: 50, scratchBytes: 0, diskBytes: 0, diskMaxBytes: 0, kvBytesPerToken: 4, windowSlots: { total: 9, free: 4, held: 5 },
+      maxBytes: 1000, windowBytes: 600, storeBytes: 50, scratchBytes: 0, bufferBytes: 20, diskBytes: 0, diskMaxBytes: 0, kvBytesPerToken: 4, windowSlots: { total: 9, free: 4, held: 5 },
       requests: { waiting: 1, running: 2, done: 3, failed: 4, aborted: 5 },
       tokens: { prompt: 100, promptComputed: 30, promptCached: 70, promptFromDisk: 10, promptShifted: 5, idleComputed: 12, generated: 9, drafted: 8, accepted: 6 },
       events: { steps: 11, evictions: 21, preemptions: 22, promotions: 23, demotions: 24 },
@@ -186,6 +186,6 @@ test('every figure is in the text, in its place', () => {
   const single = (name: string) => families.get(`kvasir_${name}`)!.samples.get('');
   expect(['steps_total', 'busy_seconds_total', 'utilisation_ratio', 'batch_sequences', 'batch_tokens', 'generated_tokens_total', 'generated_tokens_per_second', 'prompt_tokens_total', 'prompt_tokens_cached_total', 'draft_tokens_total', 'draft_tokens_accepted_total', 'kv_limit_bytes', 'process_resident_bytes', 'machine_available_bytes'].map(single)).toEqual([11, 1.5, 0.5, 1.5, 4.5, 9, 33, 100, 70, 8, 6, 1000, 7, 6]);
   expect(of('prompt_tokens_computed_total')).toEqual({ '{for="requests"}': 30, '{for="idle"}': 12 });
-  expect(of('kv_bytes')).toEqual({ '{tier="window"}': 600, '{tier="store"}': 50, '{tier="scratch"}': 0 });
+  expect(of('kv_bytes')).toEqual({ '{tier="window"}': 600, '{tier="store"}': 50, '{tier="scratch"}': 0, '{tier="buffers"}': 20 });
   expect(of('window_slots')).toEqual({ '{state="free"}': 4, '{state="held"}': 5 });
 });

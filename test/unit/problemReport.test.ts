@@ -10,7 +10,7 @@ const NO_TIMES = { p50: 0, p95: 0, p99: 0, count: 0, sum: 0 };
 const NONE = { queueMs: NO_TIMES, ttftMs: NO_TIMES, tpotMs: NO_TIMES, stepMs: NO_TIMES };
 const CLASS = { queueMs: { p50: 1, p95: 6, p99: 7, count: 3, sum: 8 }, ttftMs: { p50: 21, p95: 31, p99: 41, count: 2, sum: 52 }, tpotMs: { p50: 11, p95: 12, p99: 13, count: 2, sum: 23 }, stepMs: NO_TIMES };
 const STATS: EngineStats = {
-  model: MODEL, maxBytes: 1e9, windowBytes: 5e6, storeBytes: 0, scratchBytes: 0, diskBytes: 0, diskMaxBytes: 0, kvBytesPerToken: 1364, windowSlots: { total: 1, free: 0, held: 1 },
+  model: MODEL, maxBytes: 1e9, windowBytes: 5e6, storeBytes: 0, scratchBytes: 0, bufferBytes: 0, diskBytes: 0, diskMaxBytes: 0, kvBytesPerToken: 1364, windowSlots: { total: 1, free: 0, held: 1 },
   requests: { waiting: 0, running: 1, done: 2, failed: 3, aborted: 4 }, tokens: { prompt: 100, promptComputed: 40, promptCached: 60, promptFromDisk: 0, promptShifted: 0, idleComputed: 7, generated: 9, drafted: 0, accepted: 0 },
   events: { steps: 11, evictions: 0, preemptions: 0, promotions: 0, demotions: 0 }, tokensPerSecond: 0, utilisation: 0.25, busyMs: 9, stepMs: { p50: 1, p95: 2, p99: 3, count: 11, sum: 9 }, batchTokens: 4, batchSequences: 1, ttftMs: { p50: 20, p95: 30, p99: 40, count: 2, sum: 50 },
   classes: { completion: CLASS, chat: NONE, summary: NONE, idle: NONE },

@@ -23,7 +23,7 @@ const { StatusItem } = await import('../../src/monitor/statusItem.ts');
 const event = () => ({ dispose() {} });
 const GPUS = [{ name: 'Some GPU', totalBytes: 8e9, usedBytes: 2e9, estimated: false }];
 const STATS = {
-  model: { name: 'm', precision: 'int8', kv: 'int8', contextTokens: 2048, threads: 2, weightsBytes: 9e6, residentBytes: 7e6 }, maxBytes: 1e9, windowBytes: 2e6, storeBytes: 1e6, scratchBytes: 0, kvBytesPerToken: 1364,
+  model: { name: 'm', precision: 'int8', kv: 'int8', contextTokens: 2048, threads: 2, weightsBytes: 9e6, residentBytes: 7e6 }, maxBytes: 1e9, windowBytes: 2e6, storeBytes: 1e6, scratchBytes: 0, bufferBytes: 0, kvBytesPerToken: 1364,
   requests: { running: 0, waiting: 0, done: 3 }, tokens: { prompt: 200, promptCached: 150 }, tokensPerSecond: 40,
   memory: { processBytes: 3e8, totalBytes: 16e9, availableBytes: 9e9 },
   files: [{ path: 'src/a.ts', open: true, tokens: 800, bytes: 1e6, tier: 'window', hits: 2, hitRate: 0.9, pinned: true }, { path: 'src/gone.ts', open: false, tokens: 0, bytes: 0, tier: 'none', hits: 0, hitRate: 0, pinned: false }],

@@ -188,6 +188,7 @@ export class DiskTier {
     const names = new Set(await readdir(this.folder));
     for (const entry of [...this.#byKey.values()]) if (!names.has(fileName(entry))) this.#forget(entry);
     for (const entry of this.#byKey.values()) names.delete(fileName(entry));
+    const removed = { half: 0, former: 0 };
     await Promise.all([...names].map(async (name) => {
       const file = path.join(this.folder, name);
       const info = await stat(file).catch(() => null);
@@ -195,8 +196,15 @@ export class DiskTier {
       const parsed = parseName(name);
       if (parsed) this.#add({ ...parsed, bytes: info.size, lastUse: info.mtimeMs });
       const isSecond = parsed !== null && fileName(this.#byKey.get(parsed.key)!) !== name;
-      if (isSecond || FORMER_NAME.test(name) || (TEMPORARY.test(name) && Date.now() - info.mtimeMs > STALE_MS)) await rm(file, { force: true }).catch(() => {});
+      const isFormer = FORMER_NAME.test(name);
+      const isHalf = TEMPORARY.test(name) && Date.now() - info.mtimeMs > STALE_MS;
+      if (!isSecond && !isFormer && !isHalf) return;
+      const isGone = await rm(file, { force: true }).then(() => true, () => false);
+      if (isGone && isFormer) removed.former++;
+      if (isGone && isHalf) removed.half++;
     }));
+    if (removed.half > 0) this.#log(`Files that a process had not written to their end, removed from ${this.folder}: ${removed.half}; what they had is computed anew`);
+    if (removed.former > 0) this.#log(`Files of an earlier version, which nothing can use, removed from ${this.folder}: ${removed.former}`);
   }
 
   /** Removes what was used least recently and nothing goes on from; never the segment `kept`. False where that is not enough. */

@@ -79,11 +79,11 @@ export function evictionReport(bench: EvictionBench): string {
     '## Eviction: what is computed again under a ceiling',
     `The cache alone, without a model: tokens of prompts that were not found; their cost in tokens at the beginning of a context (a token at 3,700 costs twice as much), as seconds where one takes ${short(TOKEN_MS)} ms. Belady's rule knows what comes.`,
     `### The recorded session: ${recorded[0]!.numRequests} requests, ${recorded[0]!.numIdle} readings of files, ${recorded[0]!.minutes.toFixed(0)} minutes`,
-    `The mean of ${recorded.length} draws of how long the answers are, and in brackets the least and the most of them; tokens and seconds of all of them together.`,
+    `Shares are the mean of ${recorded.length} draws of how long the answers are, and in brackets the least and the most of them; tokens, seconds and the percentages here are of all of them together.`,
     outcome(bench, 'recorded'),
     ...tables(bench, 'recorded'),
     `### ${days.length} days drawn from the model of behaviour: ${all('numRequests')} requests, ${all('numIdle')} readings of files, ${(all('minutes') / 60).toFixed(0)} hours`,
-    'The mean of the days, and in brackets the least and the most of them; tokens and seconds of all of them together.',
+    'Shares are the mean of the days, and in brackets the least and the most of them; tokens, seconds and the percentages here are of all of them together, so that a long day counts for more.',
     outcome(bench, 'day'),
     ...tables(bench, 'day'),
   ].join('\n\n');

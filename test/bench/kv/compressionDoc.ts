@@ -6,6 +6,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { keptResult } from '../keptResult.ts';
 import { compressionText, type MeasuredQuality } from './compressionText.ts';
 
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { out: { type: 'string', default: 'docs' } } });
@@ -16,12 +17,12 @@ if (!file || positionals.length > 1) {
   console.error('usage: node test/bench/kv/compressionDoc.ts DIR [--out docs]; DIR/kv.json is made by: npm run bench -- kv --only quality --out DIR');
   process.exit(2);
 }
-const { machine, quality } = JSON.parse(readFileSync(file, 'utf8')) as MeasuredQuality;
+const measured = JSON.parse(readFileSync(file, 'utf8')) as MeasuredQuality;
+const result = keptResult({ machine: measured.machine, quality: measured.quality });
 mkdirSync(folder, { recursive: true });
-// Six digits are more than any figure shows.
-writeFileSync(kept, `${JSON.stringify({ machine, quality }, (_, value) => (typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value))}\n`);
+writeFileSync(kept, result);
 const document = path.join(values.out, 'compression.md');
-const { text, charts } = compressionText({ machine, quality }, existsSync(document) ? readFileSync(document, 'utf8') : '');
+const { text, charts } = compressionText(JSON.parse(result) as MeasuredQuality, existsSync(document) ? readFileSync(document, 'utf8') : '');
 for (const [name, svg] of Object.entries(charts)) writeFileSync(path.join(folder, name), svg);
 writeFileSync(document, text);
 console.log(`${document}, ${Object.keys(charts).length} charts`);

@@ -10,7 +10,9 @@ import { PUBLISHED } from './published.ts';
 import type { QualityBench } from './qualityBench.ts';
 
 const of = (result: QualityResult, treatment: string): TreatmentQuality => result.treatments.find((each) => each.treatment === treatment)!;
-const divergence = ({ klMean, top1 }: TreatmentQuality): string => `${klMean === 0 ? '0' : klMean.toExponential(1)} (${percent(top1)})`;
+/** "3.55x, 9.0e-3 (50.8%)": against float16, KL mean, top-1. */
+const sizeAndLoss = ({ compression, klMean, top1 }: TreatmentQuality): string => `${compression.toFixed(2)}x, ${klMean === 0 ? '0' : klMean.toExponential(1)} (${percent(top1)})`;
+const SIZE_AND_LOSS = 'vs float16, KL mean (top-1)';
 
 /** Of the fixtures, the one that it costs most. */
 function worst(fixtures: readonly QualityResult[], treatment: string): TreatmentQuality | null {
@@ -22,11 +24,11 @@ function worst(fixtures: readonly QualityResult[], treatment: string): Treatment
 export function qualityTable({ starter, shape, fixtures }: QualityBench): string {
   const { head, rows } = qualityCells(starter);
   return table(
-    [...head, 'KL mean (top-1), 0.5B shape', 'the same, worst fixture', 'published'],
+    [...head, `${SIZE_AND_LOSS}, 0.5B shape`, 'the same, worst fixture', 'published'],
     rows.map((row) => {
       const name = row[0]!;
       const most = worst(fixtures, name);
-      return [...row, divergence(of(shape, name)), most ? divergence(most) : '–', PUBLISHED[name]?.reported ?? '–'];
+      return [...row, sizeAndLoss(of(shape, name)), most ? sizeAndLoss(most) : '–', PUBLISHED[name]?.reported ?? '–'];
     }),
   );
 }
@@ -86,7 +88,7 @@ export function groupTable(result: QualityResult, kind: ExerciseKind, what: stri
 
 export function fixtureTable({ fixtures }: QualityBench): string {
   const [first] = fixtures;
-  return table(['KL mean (top-1)', ...fixtures.map(({ model }) => model)], (first?.treatments ?? []).map(({ treatment }) => [treatment, ...fixtures.map((result) => divergence(of(result, treatment)))]));
+  return table([SIZE_AND_LOSS, ...fixtures.map(({ model }) => model)], (first?.treatments ?? []).map(({ treatment }) => [treatment, ...fixtures.map((result) => sizeAndLoss(of(result, treatment)))]));
 }
 
 export const differences = (treatments: readonly { treatment: string }[]): string => treatments.flatMap(({ treatment }) => {

@@ -82,7 +82,13 @@ class WindowCache implements Strategy {
   }
 }
 
-export async function strategiesBench({ samples = SAMPLES, answerTokens = ANSWER_TOKENS, threads = 0, cacheDir = path.resolve('.cache/bench/imported'), scenarios = SCENARIOS, onProgress = () => {} }: { samples?: number; answerTokens?: number; threads?: number; cacheDir?: string; scenarios?: typeof SCENARIOS; onProgress?: (line: string) => void } = {}): Promise<StrategiesBench> {
+/** By name, in the order of the study. */
+const STRATEGIES = { none: NoCache, dynamic: DynamicCache, static: StaticCache, window: WindowCache } as const;
+type StrategyName = keyof typeof STRATEGIES;
+const ALL = Object.keys(STRATEGIES) as StrategyName[];
+
+/** @param only which strategies; all when left out. */
+export async function strategiesBench({ only = ALL, samples = SAMPLES, answerTokens = ANSWER_TOKENS, threads = 0, cacheDir = path.resolve('.cache/bench/imported'), scenarios = SCENARIOS, onProgress = () => {} }: { only?: readonly StrategyName[]; samples?: number; answerTokens?: number; threads?: number; cacheDir?: string; scenarios?: typeof SCENARIOS; onProgress?: (line: string) => void } = {}): Promise<StrategiesBench> {
   const model = await importModel({ modelDir: STARTER, cacheDir, precision: 'int8' });
   const { contextTokens } = model.config;
   const layout = new Layout(await ModelText.load(STARTER), { contextTokens, numParameters: model.parameters });
@@ -92,10 +98,9 @@ export async function strategiesBench({ samples = SAMPLES, answerTokens = ANSWER
     for (let sample = 0; sample < samples; sample++) {
       for (const { name: scenario, system, questions } of scenarios) {
         // In changing order, so that none has the better part of a drifting machine.
-        const strategies = [() => new NoCache(runner, contextTokens), () => new DynamicCache(runner, contextTokens), () => new StaticCache(runner, contextTokens), () => new WindowCache(runner, contextTokens)];
         const written = new Map<string, string>();
-        for (let i = 0; i < strategies.length; i++) {
-          const strategy = strategies[(i + sample) % strategies.length]!();
+        for (let i = 0; i < only.length; i++) {
+          const strategy = new STRATEGIES[only[(i + sample) % only.length]!](runner, contextTokens);
           // What differs from sample to sample is who asks, so that nothing is found of another's conversation.
           const messages: ChatMessage[] = [];
           for (const [turn, question] of questions.entries()) {
@@ -121,7 +126,15 @@ export async function strategiesBench({ samples = SAMPLES, answerTokens = ANSWER
   return { model: 'built-in', threads: runner.threads, contextTokens, records };
 }
 
-export async function strategiesSuite({ threads }: { threads?: string }): Promise<{ result: StrategiesBench; report: string; charts: { [file: string]: string } }> {
-  const result = await strategiesBench({ threads: Number(threads ?? 0), onProgress: (line) => console.error(line) });
+/** @throws Error naming those that there are. */
+function strategiesNamed(only: string): StrategyName[] {
+  const names = only.split(',').map((name) => name.trim());
+  const unknown = names.filter((name) => !Object.hasOwn(STRATEGIES, name));
+  if (unknown.length) throw new Error(`--only ${unknown.join(',')}: there is no such strategy; there are ${ALL.join(', ')}`);
+  return names as StrategyName[];
+}
+
+export async function strategiesSuite({ threads, only }: { threads?: string; only?: string }): Promise<{ result: StrategiesBench; report: string; charts: { [file: string]: string } }> {
+  const result = await strategiesBench({ ...(only === undefined ? {} : { only: strategiesNamed(only) }), threads: Number(threads ?? 0), onProgress: (line) => console.error(line) });
   return { result, report: strategiesReport(result), charts: { ...strategiesCharts(result), 'strategies.csv': strategiesCsv(result.records) } };
 }

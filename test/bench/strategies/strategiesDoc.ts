@@ -6,6 +6,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { keptResult } from '../keptResult.ts';
 import { strategiesCsv } from './strategiesReport.ts';
 import { type StrategiesResults, strategiesDoc, SUITES } from './strategiesText.ts';
 
@@ -26,10 +27,10 @@ for (const name of SUITES) {
     console.error(`${from} has no ${name}.json, and neither has ${kept}; it is made by: npm run bench -- ${name} --out ${from}`);
     process.exit(1);
   }
-  const { machine, ...result } = JSON.parse(readFileSync(file, 'utf8'));
+  const json = keptResult(JSON.parse(readFileSync(file, 'utf8')));
+  writeFileSync(path.join(kept, `${name}.json`), json);
+  const { machine, ...result } = JSON.parse(json);
   measured[name] = { machine, result };
-  // Six digits are more than any figure shows.
-  writeFileSync(path.join(kept, `${name}.json`), `${JSON.stringify({ machine, ...result }, (_, value) => (typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value))}\n`);
 }
 
 const document = path.join(values.out, 'strategies.md');

@@ -28,7 +28,7 @@ export function strategiesReport({ model, threads, records }: StrategiesBench): 
     return [name, short(mean(of.map(({ seconds }) => seconds))), short(mean(of.map(({ keptBytes }) => keptBytes)) / 1e6), short(mean(of.map(({ tokens, seconds }) => tokens / seconds))), short(Math.max(...of.map(({ peakBytes }) => peakBytes)) / 1e6)];
   });
   const turns = [...new Set(records.map(({ turn }) => turn))].sort((a, b) => a - b);
-  const numAnswers = byStrategy(records).get('window')?.length ?? 0;
+  const [numAnswers = 0] = Array.from(byStrategy(records).values(), ({ length }) => length);
   const perTurn = [...byStrategy(records)].map(([name, of]) => [name, ...turns.map((turn) => short(mean(of.filter((record) => record.turn === turn).map(({ seconds }) => seconds)) * 1000))]);
   const contexts = turns.map((turn) => Math.round(mean(records.filter((record) => record.turn === turn).map(({ contextTokens }) => contextTokens))));
   return [

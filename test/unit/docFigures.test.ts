@@ -1,0 +1,46 @@
+/** The documents' figures are those of the results that are kept beside them, and the model card's are those of docs/compression.md. */
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { answersOf } from '../../engine/cli/evaluateQuality.ts';
+import { percent } from '../../engine/cli/evaluateReport.ts';
+import type { MeasuredQuality } from '../bench/kv/compressionText.ts';
+
+const ROOT = path.resolve(import.meta.dirname, '../..');
+
+const filesOf = (folder: string): string[] => readdirSync(folder, { recursive: true }).map(String).filter((name) => statSync(path.join(folder, name)).isFile()).sort();
+
+test.each(['kv/compressionDoc.ts', 'eviction/evictionDoc.ts', 'strategies/strategiesDoc.ts', 'performanceDoc.ts'])('%s writes the documents as they are', (script) => {
+  const out = mkdtempSync(path.join(tmpdir(), 'kvasir-docs-'));
+  const empty = mkdtempSync(path.join(tmpdir(), 'kvasir-results-'));
+  onTestFinished(() => {
+    for (const folder of [out, empty]) rmSync(folder, { recursive: true, force: true });
+  });
+  const docs = path.join(ROOT, 'docs');
+  cpSync(docs, out, { recursive: true });
+  const { status, stderr } = spawnSync(process.execPath, ['--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', path.join(ROOT, 'test/bench', script), empty, '--out', out], { encoding: 'utf8' });
+  expect([status, stderr]).toEqual([0, '']);
+  expect(filesOf(out)).toEqual(filesOf(docs));
+  for (const name of filesOf(docs)) expect(readFileSync(path.join(out, name)).equals(readFileSync(path.join(docs, name))), name).toBe(true);
+});
+
+test('the model card has the figures of the formats as they were measured', () => {
+  const { quality } = JSON.parse(readFileSync(path.join(ROOT, 'docs/compression/kv.json'), 'utf8')) as MeasuredQuality;
+  const { starter, window } = quality;
+  const card = readFileSync(path.join(ROOT, 'model/MODEL_CARD.md'), 'utf8');
+  const rows = card.slice(card.indexOf('| kept as |')).split('\n\n', 1)[0]!.split('\n').slice(2).map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim()));
+  expect(rows).toHaveLength(starter.treatments.length);
+  for (const [name, ...cells] of rows) {
+    const key = name!.split(':')[0]!.toLowerCase();
+    const found = starter.treatments.find(({ treatment }) => treatment === key)!;
+    const answers = (['fim', 'question', 'needle'] as const).map((kind) => answersOf(found.answers, kind)!).map(({ right, n }) => percent(right / n));
+    const isReference = found.klMean === 0;
+    const perplexity = isReference ? starter.perplexity.toFixed(2) : `${found.perplexity < 0 ? '' : '+'}${percent(found.perplexity, 2)}`;
+    const divergence = isReference ? ['0', '0', '100%'] : [found.klMean.toPrecision(2), found.klMax.toPrecision(2), percent(found.top1)];
+    expect(cells, name).toEqual([found.bytesPerToken.toFixed(0), `${found.compression.toFixed(2)}x`, ...divergence, perplexity, percent(found.accuracy), ...answers]);
+  }
+  const { klMean, top1 } = window.find(({ model }) => model === 'starter')!;
+  expect(card).toContain(`against float32 rows: mean KL ${klMean.toExponential(1)}, same first choice ${percent(top1, 2)}.`);
+});
