@@ -36,6 +36,11 @@ const BRACKETS = /^[})\]]+[;,]?/;
 const WORDS = ['end', 'fi', 'done', 'esac'];
 const ONLY_CLOSES = /^([})\]]+[;,]?|end|fi|done|esac)$/;
 
+/** A whole statement behind which nothing of its block is reached. */
+const LEAVES = /^(return|throw|raise|break|continue)\b(.*[^-([{,=+*&|?:.<>\\])?$/;
+/** Words that are reached all the same, at the same indentation. */
+const LABELS = ['case', 'default'];
+
 export function cutLines(context: LinesContext, raw: string, finished: boolean): LinesCut {
   const { before, openIndent, words = false, scan } = context;
   const lines = raw.split('\n');
@@ -44,6 +49,7 @@ export function cutLines(context: LinesContext, raw: string, finished: boolean):
   const nextIndent = indentOf(context.nextLine);
   let nested = false;
   let previous = '';
+  let previousIndent = 0;
   /** End of the last line that is shown. */
   let end = 0;
   let lineStart = 0;
@@ -60,9 +66,14 @@ export function cutLines(context: LinesContext, raw: string, finished: boolean):
     // Small models write a line over and over; two alike in a row are hardly ever meant.
     if (i > 0 && !complete && previous.startsWith(text)) return { shown: end, ended: false };
     if (i > 0 && complete && text === previous && text.length > 3 && !ONLY_CLOSES.test(text)) return { shown: end, ended: true, note: repeats() };
+    const indent = indentOf(i === 0 ? before + line : line);
+    if (i > 0 && !nested && indent === previousIndent && LEAVES.test(previous) && /^\w/.test(text)) {
+      if (!complete && LABELS.some((label) => label.startsWith(text))) return { shown: end, ended: false };
+      if (!LABELS.some((label) => new RegExp(`^${label}\\b`).test(text))) return { shown: end, ended: true };
+    }
     previous = i === 0 ? (before + line).trim() : text;
+    previousIndent = indent;
     if (i > 0 && !nested) {
-      const indent = indentOf(line);
       const atEnd = openIndent !== undefined && indent === base;
       const closer = atEnd ? (BRACKETS.exec(text)?.[0] ?? WORDS.find((word) => words && new RegExp(`^${word}\\b`).test(text))) : undefined;
       if (!complete && (closer !== undefined || (atEnd && words && WORDS.some((word) => word.startsWith(text))))) return { shown: end, ended: false };

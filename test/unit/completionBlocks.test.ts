@@ -45,6 +45,11 @@ describe('a completion of several lines', () => {
     ['of a shell ends with its word', 'sh', 'if true; then|', '\n  a\nfi\nb\n', '\n  a\nfi'],
     ['brings its own indentation to a line without', 'py', 'def f():\n|\n', '    a = 1\n    return a\ndef g():\n', '    a = 1\n    return a'],
     ['ends before a line is said twice', 'ts', 'function f() {\n  |\n}\n', 'a = b[0];\n  a = b[0];\n  a = b[0];\n}\n', 'a = b[0];'],
+    ['ends where nothing more is reached', 'ts', 'function f() {\n  |\n}\n', 'return a.b(c);\n  return d ? e : 0;\n}\n', 'return a.b(c);'],
+    ['ends where nothing more is reached, behind other lines', 'py', 'def f(a):\n    |\n', 'if a:\n        raise b\n        c()\n    return d\n', 'if a:\n        raise b'],
+    ['goes on behind what leaves an inner block', 'py', 'def f(a):\n    |\n', 'if a:\n        return b\n    return c\n', 'if a:\n        return b\n    return c'],
+    ['goes on to the next case', 'ts', 'switch (a) {|\n}\n', '\n  case 1:\n  return b;\n  case 2:\n  return c;\n', '\n  case 1:\n  return b;\n  case 2:\n  return c;'],
+    ['goes on with what is returned', 'ts', 'function f() {\n  |\n}\n', 'return a +\n  b;\n', 'return a +\n  b;'],
     ['of markup ends with its element', 'tsx', 'const a = (\n  <p>\n    |\n  </p>\n);\n', '<i>b</i>\n    c\n  </p>\n', '<i>b</i>\n    c'],
   ])('%s', (_, extension, marked, raw, wanted) => expect(at(extension, marked).shape(raw, true).text).toBe(wanted));
 

@@ -4,8 +4,8 @@ import { PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 /** The model's words at the places below; `completion.test.ts` compares such texts with the command line's. */
-const GHOST = 'return this.entries.has(id);';
-const METHOD = '\n  /** Whether there is any of an article. */\n  has(id: string): boolean {\n    ';
+const GHOST = 'return this.entries.get(id);';
+const METHOD = '\n  /** The entry of an article. */\n  entry(id: string): StockEntry | undefined {\n    ';
 
 /** The sample with `text` behind `anchor`; the cursor goes behind `text`. */
 function place(anchor: string, text: string, after: string): { content: string; line: number; column: number } {
@@ -68,14 +68,14 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await window.runCommand('Kvasir: Trigger Completion');
     await ghost(GHOST);
     await window.type('return this.');
-    await ghost('entries.has(id);');
+    await ghost('entries.get(id);');
     await window.screenshot('typed-through');
     // VS Code trims what it shows by itself and asks only after a pause of its own.
     await window.page.waitForTimeout(1500);
     expect(await explanation()).toContain('typed as suggested');
     await open('src/body.ts', { line: BODY.line, column: BODY.column + 'return this.'.length });
     for (let i = 0; i < 5; i++) await window.press('Backspace');
-    await ghost('this.entries.has(id);');
+    await ghost('this.entries.get(id);');
     await window.page.waitForTimeout(1500);
     expect(await explanation()).toMatch(/typed as suggested|a past completion/);
   });
@@ -132,13 +132,13 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await expect.poll(() => list.innerText(), { timeout: PATIENCE }).toContain('entries');
     // By itself the model would write "ities"; the list decides. Its own part is drawn apart from the rest.
     const drawn = async () => (await window.page.locator('.editor-instance .view-line').allInnerTexts()).join('\n').replaceAll('\u00a0', ' ');
-    await expect.poll(drawn, { timeout: PATIENCE }).toContain('return this.entries.has(id);');
+    await expect.poll(drawn, { timeout: PATIENCE }).toContain('return this.entries.get(id);');
     await window.screenshot('with-list');
     await window.press('Tab');
     await list.waitFor({ state: 'detached' });
-    await ghost('.has(id);');
+    await ghost('.get(id);');
     await window.press('Tab');
-    await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('return this.entries.has(id);');
+    await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('return this.entries.get(id);');
   });
 
   test('a bracket that the editor closed by itself is not there twice, be the completion typed through or asked for inside', async () => {
@@ -147,8 +147,8 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await open('src/closed.ts', BODY);
     await window.runCommand('Kvasir: Trigger Completion');
     await ghost(GHOST);
-    await window.type('return this.entries.has(');
-    await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('return this.entries.has()');
+    await window.type('return this.entries.get(');
+    await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('return this.entries.get()');
     await ghost('id;');
     await window.screenshot('closed-bracket');
     await window.press('Tab');
