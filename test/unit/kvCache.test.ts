@@ -460,6 +460,28 @@ test('property: what is spare is handed out with nothing else gone: the window g
   );
 });
 
+test('thousands of short runs give way to a long one in one go: who goes is reckoned once, not for each of them', () => {
+  let numReckoned = 0;
+  class Counting extends Lru {
+    override worth(node: { lastUse: number }): number {
+      numReckoned++;
+      return super.worth(node);
+    }
+  }
+  const { cache, window, clock } = newCache(60_000, 8192, { eviction: new Counting() });
+  // What is typed past.
+  for (let i = 0; i < 2000; i++) {
+    cached(cache, window, run(24, i));
+    clock.now += 1000;
+  }
+  const { demotions } = cache.events;
+  numReckoned = 0;
+  const slots = cache.allocate(4000)!;
+  cache.checkIntegrity(slots);
+  expect(cache.events.demotions - demotions).toBeGreaterThan(150);
+  expect(numReckoned).toBeLessThan(3 * 2000);
+});
+
 test.each(['int8', 'float32'] as const)('window and store lose no %s cell: write, exchange, put, split, copy back', (kv) => {
   const shape = fakeShape(kv);
   const n = 2 * BLOCK_TOKENS + 9;
