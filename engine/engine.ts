@@ -394,10 +394,10 @@ export class Engine {
     return this.#snapshots !== null && this.#snapshots.missing(cacheIds, numPromptTokens - 1, this.#cache.lookUp(cacheIds, numPromptTokens - 1).numTokens) > 0;
   }
 
-  /** Into the queue once its prompt has been read. What cannot be read is computed. */
+  /** Into the queue once its prompt has been read. What cannot be read is computed, and so is the rest where the ceiling has no room for reading any more. */
   async #fetch(sequence: Sequence, arrivedAt: number): Promise<void> {
     this.#fetching.add(sequence);
-    await this.#disk!.fetch(sequence.cacheIds, sequence.numPromptTokens - 1, (action) => this.#betweenSteps(action), () => this.#fetching.has(sequence));
+    await this.#disk!.fetch(sequence.cacheIds, sequence.numPromptTokens - 1, (action) => this.#betweenSteps(action), () => this.#usesDisk && this.#fetching.has(sequence));
     this.#betweenSteps(() => {
       // It may have been aborted.
       if (!this.#fetching.delete(sequence)) return;

@@ -105,8 +105,9 @@ export class KvMemory {
   /** Slots that `allocate` can hand out as long as nothing has to leave the window or the store for them. */
   get spare(): number {
     const { softSlots, mostSlots, limit } = this.ceiling;
-    const most = Math.min(softSlots, mostSlots, this.ceiling.slotsUnder(limit - this.store.bytes));
-    return this.#slots.numFree + Math.max(0, most - this.window.numSlots);
+    const [most, fits] = [Math.min(softSlots, mostSlots), this.ceiling.slotsUnder(limit - this.store.bytes)];
+    // It grows by whole pages, whatever is asked for.
+    return this.#slots.numFree + Math.max(0, (fits < most ? fits - (fits % PAGE_SLOTS) : most) - this.window.numSlots);
   }
 
   /** Slots that may not be taken away: on a lease's path, in a tail or in a batch. */

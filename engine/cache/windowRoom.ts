@@ -146,18 +146,32 @@ export class WindowRoom {
     return true;
   }
 
-  /** Takes slots from the unreferenced run that goes first. */
+  /**
+   * Takes slots from the unreferenced runs that go first, until so many are free; what the store has room for goes on, up to
+   * RECLAIM_TOKENS. Who goes is reckoned once for all of them: in a day's work there are thousands of short ones. False where there is none.
+   */
   reclaim(missing: number): boolean {
-    const victim = this.#firstToGo(this.#order());
-    if (!victim) return false;
-    this.#storeRoom.cut(victim, Math.max(missing, RECLAIM_TOKENS));
-    if (!this.demote(victim, this.storeMost)) this.#dropEnd(victim, missing);
-    return true;
+    const order = this.#order();
+    const victims = Array.from(this.#tree.nodes()).filter(isFree).sort(order);
+    let numFreed = 0;
+    for (const victim of victims) {
+      if (numFreed >= Math.max(missing, RECLAIM_TOKENS) || (numFreed >= missing && !this.hasStoreRoom(victim))) break;
+      // It may have gone with one that it goes on from.
+      if (!isFree(victim)) continue;
+      const { startIndex } = victim;
+      const { numFree } = this.#slots;
+      this.#storeRoom.cut(victim, Math.max(missing, RECLAIM_TOKENS) - numFreed);
+      if (!this.demote(victim, this.storeMost)) this.#dropEnd(victim, missing - numFreed);
+      numFreed += this.#slots.numFree - numFree;
+      // What is left of it is next, and no one of these.
+      if (victim.startIndex > startIndex) break;
+    }
+    return numFreed > 0;
   }
 
   /** Of the runs in the window that nobody references, and that `may` go. */
   #firstToGo(order: EvictionOrder, may: (node: TreeNode) => boolean = () => true): TreeNode | null {
-    return firstToGo(this.#tree.nodes(), order, (node) => node.refCount === 0 && node.slots !== null && may(node));
+    return firstToGo(this.#tree.nodes(), order, (node) => isFree(node) && may(node));
   }
 
   /** Of a run that nobody uses. */
@@ -196,4 +210,9 @@ export class WindowRoom {
   hasStoreRoom(node: TreeNode): boolean {
     return node.stored !== null || this.#store.bytes + this.bytesInStore(node) <= this.storeMost;
   }
+}
+
+/** Whether the window has a run that nobody references. */
+function isFree({ refCount, slots }: TreeNode): boolean {
+  return refCount === 0 && slots !== null;
 }

@@ -187,6 +187,27 @@ test('what others want of the disk comes between the segments of a long prompt, 
   expect(engine.describe(long).tokens).toBeLessThan(1500);
 });
 
+test('where the ceiling comes to have no room for reading the disk a prompt is read no further: nothing of that is counted any more', async () => {
+  const block = tokens(1500, 3);
+  const first = await opened(3000);
+  question(first.engine, block, 1);
+  await drain(first.engine);
+  await saveAll(first.engine, [block]);
+  const { engine, disk } = await opened(3000);
+  let numRead = 0;
+  const read = disk.read.bind(disk);
+  disk.read = (segment) => {
+    numRead++;
+    return read(segment);
+  };
+  const asked = question(engine, block, 1);
+  while (numRead < 2) await nextTurn();
+  engine.setMaxBytes(engine.stats().maxBytes, { usesDisk: false });
+  await drain(engine);
+  expect(numRead).toBe(2);
+  expect(asked.tokenIds).toEqual(expected(block, 1));
+});
+
 test('a context for which the cap has no room is written as far as it has, and not tried again before it is used again', async () => {
   const { engine, disk } = await opened(4000, 50_000);
   const block = tokens(1400, 3);

@@ -472,6 +472,46 @@ function counted(kv: KvPrecision, n: number): KvRows {
   return rows;
 }
 
+test('property: what is spare is handed out with nothing else gone: the window grows by whole pages, and runs of the store do not pay for what it rounds up', () => {
+  const lengths = fc.array(fc.integer({ min: 10, max: 700 }), { minLength: 1, maxLength: 6 });
+  fc.assert(
+    fc.property(fc.integer({ min: 300, max: 3000 }), fc.integer({ min: 64, max: 3000 }), lengths, fc.double({ min: 0, max: 1, noNaN: true }), (slots, softSlots, runLengths, share) => {
+      const { cache, window, clock } = newCache(slots, softSlots);
+      for (const [i, n] of runLengths.entries()) {
+        cached(cache, window, run(n, i));
+        clock.now += 61_000;
+        while (cache.shrink());
+      }
+      const before = { ...cache.events, storeBytes: cache.storeBytes };
+      expect(cache.allocate(Math.floor(share * cache.spare))).not.toBeNull();
+      expect({ ...cache.events, storeBytes: cache.storeBytes }).toEqual(before);
+    }),
+    { seed: 5, numRuns: 300 },
+  );
+});
+
+test('thousands of short runs give way to a long one in one go: who goes is reckoned once, not for each of them', () => {
+  let numReckoned = 0;
+  class Counting extends Lru {
+    override worth(node: { lastUse: number }): number {
+      numReckoned++;
+      return super.worth(node);
+    }
+  }
+  const { cache, window, clock } = newCache(60_000, 8192, { eviction: new Counting() });
+  // What is typed past.
+  for (let i = 0; i < 2000; i++) {
+    cached(cache, window, run(24, i));
+    clock.now += 1000;
+  }
+  const { demotions } = cache.events;
+  numReckoned = 0;
+  const slots = cache.allocate(4000)!;
+  cache.checkIntegrity(slots);
+  expect(cache.events.demotions - demotions).toBeGreaterThan(150);
+  expect(numReckoned).toBeLessThan(3 * 2000);
+});
+
 test.each(['int8', 'float32'] as const)('window and store lose no %s cell: write, exchange, put, split, copy back', (kv) => {
   const shape = fakeShape(kv);
   const n = 2 * BLOCK_TOKENS + 9;
