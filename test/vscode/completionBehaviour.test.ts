@@ -5,7 +5,7 @@ import { editorSuite, INVENTORY } from './suite.ts';
 
 /** The model's words at the places below; `completion.test.ts` compares such texts with the command line's. */
 const GHOST = 'return this.entries.get(id);';
-const METHOD = '\n  /** The entry of an article. */\n  entry(id: string): StockEntry | undefined {\n    ';
+const METHOD = '\n  /** Whether there is any of an article. */\n  has(id: string): boolean {\n    ';
 
 /** The sample with `text` behind `anchor`; the cursor goes behind `text`. */
 function place(anchor: string, text: string, after: string): { content: string; line: number; column: number } {

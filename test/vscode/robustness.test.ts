@@ -206,7 +206,7 @@ editorSuite('robustness', { 'src/inventory.ts': INVENTORY, 'src/shelves.ts': LON
     await editor().openFile('src/inventory.ts');
     await expectWorking();
     // Where the model has something to add.
-    await editor().goTo(59, 5);
+    await editor().goTo(12, 1);
     await editor().runCommand('Kvasir: Trigger Completion');
     await expect.poll(() => editor().ghostText(), { timeout: PATIENCE }).not.toBe('');
     await editor().press('Escape');
