@@ -120,7 +120,7 @@ describe('the whole', () => {
   });
 
   test('the command line says what is wrong with it', () => {
-    expect(qualityOptions({})).toMatchObject({ n: 200, groups: GROUPS, threads: 0, beside: 40, modelDir: path.resolve('model') });
+    expect(qualityOptions({})).toMatchObject({ n: 200, groups: GROUPS, threads: 0, beside: 100, modelDir: path.resolve('model') });
     expect(qualityOptions({ only: 'rest,questions', n: '3', beside: '0' })).toMatchObject({ n: 3, beside: 0, groups: ['rest', 'questions'] });
     expect(() => qualityOptions({ only: 'words' })).toThrow('--only words: it must be one of rest, line, block, questions, summaries');
     expect(() => qualityOptions({ n: '0' })).toThrow('--n 0');

@@ -259,13 +259,15 @@ export class Editor {
 
   async unhover(): Promise<void> {
     const hover = this.page.locator('.monaco-hover:visible');
-    // One that is shown only after the mouse has left stays until it moves again.
-    for (let attempt = 0; attempt < 5; attempt++) {
-      await this.page.mouse.move(1200, 400 + 20 * attempt);
-      const hidden = await hover.waitFor({ state: 'hidden', timeout: PATIENCE / 5 }).then(() => true, () => false);
-      if (hidden) return;
+    // One that is shown only after the mouse has left stays until it moves again; there may be two, the old one and a new one.
+    for (let attempt = 0; attempt < 25; attempt++) {
+      await this.page.mouse.move(1200, 400 + 10 * (attempt % 10));
+      for (let wait = 0; wait < 10; wait++) {
+        if ((await hover.count()) === 0) return;
+        await this.page.waitForTimeout(PATIENCE / 250);
+      }
     }
-    throw new Error('A hover does not go.');
+    throw new Error(`A hover does not go: ${(await hover.allInnerTexts()).join(' | ')}`);
   }
 
   /** The panel at the bottom, if there is one. */

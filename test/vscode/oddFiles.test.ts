@@ -103,8 +103,8 @@ editorSuite('odd files', FILES, (editor) => {
     const numAnswers = await window.answers.count();
     const answer = await window.ask('What is this file for?');
     expect(await answer.getAttribute('data-state')).toBe('streaming');
-    // The question is on its way to the disk.
-    await window.page.waitForTimeout(100);
+    // The question is on its way to the disk, which takes as long as the machine is busy.
+    await window.page.waitForTimeout(500);
     await window.page.reload();
     await window.statusItem.waitFor();
     await expect.poll(() => window.answers.count(), { timeout: PATIENCE }).toBe(numAnswers + 1);
