@@ -36,10 +36,12 @@ const BRACKETS = /^[})\]]+[;,]?/;
 const WORDS = ['end', 'fi', 'done', 'esac'];
 const ONLY_CLOSES = /^([})\]]+[;,]?|end|fi|done|esac)$/;
 
-/** A whole statement behind which nothing of its block is reached. */
-const LEAVES = /^(return|throw|raise|break|continue)\b(.*[^-([{,=+*&|?:.<>\\])?$/;
-/** Words that are reached all the same, at the same indentation. */
-const LABELS = ['case', 'default'];
+/** A whole statement behind which nothing of its block is reached; not a property, a member or a function of such a name. */
+const LEAVES = /^(return|throw|raise|break|continue)(;|\s+(.*[^-([{,=+*&|?:.<>\\])?)?$/;
+/** In some languages what is behind it decides whether it does, or goes on with the lines of a text. Python has `else` in what is no such condition. */
+const DEPENDS = /\s(unless|while|until)\s|\sif\s(?!.*\selse\s)|<<[-~<]?["'\w]/;
+/** What is reached all the same: a label, what ends or parts a block whose lines are not indented, a function that may be called before it stands there. */
+const REACHED = /^(\w+:|(case|default|end|fi|done|esac|else|elif|elsif|when|rescue|ensure|function|async function)\b)/;
 
 export function cutLines(context: LinesContext, raw: string, finished: boolean): LinesCut {
   const { before, openIndent, words = false, scan } = context;
@@ -67,9 +69,10 @@ export function cutLines(context: LinesContext, raw: string, finished: boolean):
     if (i > 0 && !complete && previous.startsWith(text)) return { shown: end, ended: false };
     if (i > 0 && complete && text === previous && text.length > 3 && !ONLY_CLOSES.test(text)) return { shown: end, ended: true, note: repeats() };
     const indent = indentOf(i === 0 ? before + line : line);
-    if (i > 0 && !nested && indent === previousIndent && LEAVES.test(previous) && /^\w/.test(text)) {
-      if (!complete && LABELS.some((label) => label.startsWith(text))) return { shown: end, ended: false };
-      if (!LABELS.some((label) => new RegExp(`^${label}\\b`).test(text))) return { shown: end, ended: true };
+    // Without a tree it may be any text: prose, or a language in which these words mean something else.
+    if (i > 0 && scan && !nested && indent === previousIndent && /^\w/.test(text) && LEAVES.test(previous) && !DEPENDS.test(previous) && !REACHED.test(text)) {
+      // A word by itself may yet be one of those.
+      return { shown: end, ended: complete || !/^(\w+|async \w*)$/.test(text) };
     }
     previous = i === 0 ? (before + line).trim() : text;
     previousIndent = indent;

@@ -22,7 +22,7 @@ export async function listedFiles(folder: vscode.Uri, settings: Config['completi
   // Braces do not nest in the editor's globs: what holds some is sorted out afterwards.
   const simple = excluded.filter((each) => !/[{},]/.test(each));
   const found = await vscode.workspace.findFiles(new vscode.RelativePattern(folder, glob), simple.length ? `{${simple.join(',')}}` : undefined, most + 1, token);
-  const ignored = await ignoreFiles(folder, found);
+  const ignored = await ignoreFiles(folder, found, found.length > most);
   const wanted = found.filter((uri) => !excluded.some((each) => globMatches({ uri, languageId: '' }, each)) && !ignored(uri) && !/\/\.gitignore$/.test(uri.path));
   const secrets = new Set(wanted.filter((uri) => isSecret({ uri, languageId: '' }, settings)));
   const files = wanted.filter((uri) => !secrets.has(uri)).sort((a, b) => (a.path < b.path ? -1 : 1));
@@ -38,16 +38,19 @@ function searchExcludes(folder: vscode.Uri): string[] {
   return Object.entries(setting).filter(([, value]) => value === true).map(([glob]) => glob);
 }
 
-/** The .gitignore files from the workspace's root down to the found files. */
-async function ignoreFiles(folder: vscode.Uri, found: readonly vscode.Uri[]): Promise<(uri: vscode.Uri) => boolean> {
+/** The .gitignore files from the workspace's root down to the found files; `cutOff`: not all of them are among those. */
+async function ignoreFiles(folder: vscode.Uri, found: readonly vscode.Uri[], cutOff: boolean): Promise<(uri: vscode.Uri) => boolean> {
   const root = vscode.workspace.getWorkspaceFolder(folder)?.uri ?? folder;
-  const folders = [''];
+  const folders = new Set(['']);
   const parts = relativePath(root, folder).split('/').filter(Boolean);
-  for (let depth = 1; depth <= parts.length; depth++) folders.push(parts.slice(0, depth).join('/'));
-  folders.push(...found.filter(({ path }) => path.endsWith('/.gitignore')).map((uri) => posix.dirname(relativePath(root, uri)).replace(/^\.$/, '')));
+  for (let depth = 1; depth <= parts.length; depth++) folders.add(parts.slice(0, depth).join('/'));
+  for (const uri of found) {
+    if (!cutOff && !uri.path.endsWith('/.gitignore')) continue;
+    for (let above = posix.dirname(relativePath(root, uri)); above !== '.' && !folders.has(above); above = posix.dirname(above)) folders.add(above);
+  }
   const texts = new Map<string, string>();
   await Promise.all(
-    folders.map(async (path) => {
+    [...folders].map(async (path) => {
       const text = await readText(vscode.Uri.joinPath(root, path, '.gitignore'));
       if (text !== undefined) texts.set(path, text);
     }),

@@ -7,7 +7,9 @@ import { posix } from 'node:path';
 import * as vscode from '../vscode.ts';
 import { MOST_COPIED } from '../../engine/protocol.ts';
 import type { EngineClient } from '../client/engineClient.ts';
-import { FILES } from '../completion/filter.ts';
+import { FILES, globMatches } from '../completion/filter.ts';
+import { isWanted } from '../completion/languages.ts';
+import { targetOf } from '../completion/links.ts';
 import type { Settings } from '../config.ts';
 import { numSharedFolders } from './folders.ts';
 import { listedFiles } from './listedFiles.ts';
@@ -22,7 +24,15 @@ const MOST_LISTED = 2000;
 const PAUSE_MS = 100;
 /** Nothing watches the disk: after so long what has changed there is looked for, while somebody writes. */
 const FRESH_MS = 5 * 60_000;
-const SCRIPTS = ['ts', 'tsx', 'mts', 'cts', 'js', 'jsx', 'mjs', 'cjs'];
+/** Files of these import one another; the editor's names of their languages. */
+const LANGUAGES: Readonly<Record<string, string>> = { ts: 'typescript', tsx: 'typescriptreact', mts: 'typescript', cts: 'typescript', js: 'javascript', jsx: 'javascriptreact', mjs: 'javascript', cjs: 'javascript' };
+const SCRIPTS = Object.keys(LANGUAGES);
+/** Others that are code. What is data (configuration, variables, tables) may hold passwords under any name, and is nothing to copy from. */
+const CODE = new Set(
+  ['py pyi pyw', 'go', 'rs', 'java kt kts scala groovy', 'c h cc cpp cxx hh hpp hxx m mm ino', 'cs fs vb', 'rb rake', 'php', 'swift dart', 'css scss sass less', 'html vue svelte astro', 'sh bash zsh fish', 'ps1 psm1', 'lua pl pm r jl', 'ex exs erl hs ml mli elm clj cljs lisp scm', 'zig nim d v sv vhd', 'sql proto graphql']
+    .join(' ')
+    .split(' '),
+);
 
 interface Sent {
   readonly uri: vscode.Uri;
@@ -56,9 +66,15 @@ export class ProjectFiles implements vscode.Disposable {
   /** Ids of what the engine has by now, the nearest first, but for `open` ones; reads on in the background. */
   near(document: vscode.TextDocument, open: ReadonlySet<string>): string[] {
     if (!this.#isWanted(document)) return [];
-    this.#follow(document);
-    const found = [...this.#sent].filter(([, { uri }]) => !open.has(uri.toString()) && uri.toString() !== document.uri.toString());
-    return found.map(([id, { uri }]) => ({ id, shared: numSharedFolders(uri, document.uri) })).sort((a, b) => b.shared - a.shared).map(({ id }) => id);
+    const root = vscode.workspace.getWorkspaceFolder(document.uri)?.uri;
+    const extensions = familyOf(document.uri.path);
+    if (!root || !extensions) return [];
+    this.#follow(document, root, extensions);
+    // What another neighbourhood has left is of another language, or of another folder, until this one is read.
+    const fits = ({ uri }: Sent): boolean => !open.has(uri.toString()) && uri.toString() !== document.uri.toString() && extensions.includes(extensionOf(uri.path)) && vscode.workspace.getWorkspaceFolder(uri)?.uri.toString() === root.toString();
+    const found = [...this.#sent].filter(([, sent]) => fits(sent)).map(([id, { uri }]) => ({ id, shared: numSharedFolders(uri, document.uri) }));
+    // In the same order, whichever has been read first: of what stands in many places only so many are looked at.
+    return found.sort((a, b) => b.shared - a.shared || (a.id < b.id ? -1 : 1)).map(({ id }) => id);
   }
 
   /** The engine has none of it any more, and what may be read is looked at anew. */
@@ -82,16 +98,12 @@ export class ProjectFiles implements vscode.Disposable {
     return this.#settings.current.completion.snippets && state.kind === 'ready' && state.model.copiesFiles && FILES.has(document.uri.scheme);
   }
 
-  #follow(document: vscode.TextDocument): void {
+  #follow(document: vscode.TextDocument, root: vscode.Uri, extensions: readonly string[]): void {
     if (this.#epoch !== this.#client.epoch) {
       this.#epoch = this.#client.epoch;
       this.#sent.clear();
       this.#around = undefined;
     }
-    const root = vscode.workspace.getWorkspaceFolder(document.uri)?.uri;
-    if (!root) return;
-    const extensions = familyOf(document.uri.path);
-    if (!extensions) return;
     const key = `${posix.dirname(document.uri.path)} ${extensions[0]}`;
     const isStale = [...this.#sent.values()].some(({ mtime }) => mtime < 0);
     if (this.#around?.key === key && !isStale && Date.now() - this.#around.since < FRESH_MS) return;
@@ -99,40 +111,48 @@ export class ProjectFiles implements vscode.Disposable {
     this.#around = around;
     for (const sent of this.#sent.values()) if (sent.mtime < 0) sent.mtime = 0;
     // What is under way ends by itself: it is for another neighbourhood.
-    this.#reading = this.#reading.then(() => this.#read(document.uri, root, extensions, () => this.#around === around)).catch(() => undefined);
+    this.#reading = this.#reading.then(() => this.#read(document, root, extensions, () => this.#around === around)).catch(() => undefined);
   }
 
-  async #read(at: vscode.Uri, root: vscode.Uri, extensions: readonly string[], goesOn: () => boolean): Promise<void> {
+  async #read(at: vscode.TextDocument, root: vscode.Uri, extensions: readonly string[], goesOn: () => boolean): Promise<void> {
     const files = await this.#nearest(at, root, extensions, goesOn);
     const wanted = new Set(files.map(idOf));
     for (const id of [...this.#sent.keys()]) if (goesOn() && !wanted.has(id)) this.#drop(id);
     for (const uri of files) {
       if (!goesOn()) return;
-      if (await this.#send(uri)) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+      if (await this.#send(uri, goesOn)) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   }
 
   /** Looks in the file's own folder first, and in more of the project while there are too few. */
-  async #nearest(at: vscode.Uri, root: vscode.Uri, extensions: readonly string[], goesOn: () => boolean): Promise<vscode.Uri[]> {
+  async #nearest({ uri: at, languageId }: vscode.TextDocument, root: vscode.Uri, extensions: readonly string[], goesOn: () => boolean): Promise<vscode.Uri[]> {
     const glob = `**/{${[...extensions.map((extension) => `*.${extension}`), '.gitignore'].join(',')}}`;
     let files: vscode.Uri[] = [];
     for (let folder = vscode.Uri.joinPath(at, '..'); goesOn(); folder = vscode.Uri.joinPath(folder, '..')) {
-      files = (await listedFiles(folder, this.#settings.current.completion, { glob, most: MOST_LISTED })).files;
+      files = (await listedFiles(folder, this.#settings.current.completion, { glob, most: MOST_LISTED })).files.filter((uri) => this.#mayBeRead(uri, languageId));
       if (files.length > MOST_FILES || folder.path.length <= root.path.length) break;
     }
     return files.filter((uri) => uri.toString() !== at.toString()).map((uri) => ({ uri, shared: numSharedFolders(uri, at) })).sort((a, b) => b.shared - a.shared).slice(0, MOST_FILES).map(({ uri }) => uri);
   }
 
+  /** Where completions are wanted, too, and no link to what nobody has opened in a workspace folder: a project may lead anywhere with those. */
+  #mayBeRead(uri: vscode.Uri, languageId: string): boolean {
+    const own = LANGUAGES[extensionOf(uri.path)] ?? languageId;
+    if (!isWanted(this.#settings.current.completion.languages, own, (glob) => globMatches({ uri, languageId: own }, glob))) return false;
+    const target = targetOf(uri);
+    return target === undefined || vscode.workspace.getWorkspaceFolder(target) !== undefined;
+  }
+
   /** Whether there was anything to send. */
-  async #send(uri: vscode.Uri): Promise<boolean> {
+  async #send(uri: vscode.Uri, goesOn: () => boolean): Promise<boolean> {
     const id = idOf(uri);
     const { epoch } = this.#client;
     try {
       const { mtime, size } = await vscode.workspace.fs.stat(uri);
       if (this.#sent.get(id)?.mtime === mtime) return false;
       const text = size > LONGEST ? '' : new TextDecoder().decode(await vscode.workspace.fs.readFile(uri));
-      // The engine may be another one by now, or wanted no longer.
-      if (epoch !== this.#client.epoch || this.#around === undefined) return false;
+      // The engine may be another one by now, or the file no longer one that may be read.
+      if (epoch !== this.#client.epoch || !goesOn()) return false;
       if (text.trim() === '' || text.includes('\0')) throw new Error('there is nothing to copy from');
       this.#client.notify({ type: 'sourceChanged', docId: id, path: uri.path, text: text.slice(0, MOST_COPIED) });
       this.#sent.set(id, { uri, mtime });
@@ -154,9 +174,13 @@ function idOf(uri: vscode.Uri): string {
   return `copy ${uri.toString()}`;
 }
 
-/** Extensions of files that import one another; undefined where the name has none. */
+/** Extensions of files that import one another; undefined where the name has none, or one of no code. */
 function familyOf(path: string): readonly string[] | undefined {
-  const extension = posix.extname(path).slice(1);
-  if (extension === '' || /[{},*?[\]]/.test(extension)) return undefined;
-  return SCRIPTS.includes(extension) ? SCRIPTS : [extension];
+  const extension = extensionOf(path);
+  if (SCRIPTS.includes(extension)) return SCRIPTS;
+  return CODE.has(extension) ? [extension] : undefined;
+}
+
+function extensionOf(path: string): string {
+  return posix.extname(path).slice(1);
 }

@@ -15,7 +15,7 @@ const grammars = new Grammars();
 const syntax = new Syntax(grammars);
 beforeAll(async () => {
   layout = new Layout(await ModelText.load(join(import.meta.dirname, '../../model')), { contextTokens: 2048, numParameters: 7.5e6 });
-  await Promise.all(['typescript', 'tsx', 'python', 'ruby', 'bash'].map((name) => grammars.load(name)));
+  await Promise.all(['typescript', 'tsx', 'python', 'ruby', 'bash', 'css', 'cpp', 'go', 'php'].map((name) => grammars.load(name)));
 });
 
 /** A completion at `|`; `multiline` is decided by the syntax when left out. */
@@ -49,9 +49,18 @@ describe('a completion of several lines', () => {
     ['ends where nothing more is reached, behind other lines', 'py', 'def f(a):\n    |\n', 'if a:\n        raise b\n        c()\n    return d\n', 'if a:\n        raise b'],
     ['goes on behind what leaves an inner block', 'py', 'def f(a):\n    |\n', 'if a:\n        return b\n    return c\n', 'if a:\n        return b\n    return c'],
     ['goes on to the next case', 'ts', 'switch (a) {|\n}\n', '\n  case 1:\n  return b;\n  case 2:\n  return c;\n', '\n  case 1:\n  return b;\n  case 2:\n  return c;'],
+    ['goes on where it is left on a condition only', 'rb', 'def f(a)|\nend\n', '\n  return 0 if a.size > max\n  raise ArgumentError unless b\n  c\nend\n', '\n  return 0 if a.size > max\n  raise ArgumentError unless b\n  c'],
+    ['ends behind a choice of what is returned', 'py', 'def f(a):|\n', '\n    return b if a else c\n    d()\n', '\n    return b if a else c'],
+    ['goes on with declarations of a style', 'css', '.a {|\n}\n', '\n  break-inside: avoid;\n  color: red;\n', '\n  break-inside: avoid;\n  color: red;'],
+    ['goes on with members of such names', 'ts', 'interface A {|\n}\n', '\n  return?(a: B): C;\n  throw(a: B): C;\n  break: C;\n  next(): C;\n', '\n  return?(a: B): C;\n  throw(a: B): C;\n  break: C;\n  next(): C;'],
+    ['goes on behind a function of such a name', 'c', 'void f(void) {|\n}\n', '\n  raise(SIGINT);\n  g();\n', '\n  raise(SIGINT);\n  g();'],
+    ['goes on at a label', 'go', 'func f() {|\n}\n', '\n\treturn\n\tout:\n\tg()\n', '\n\treturn\n\tout:\n\tg()'],
+    ['goes on with functions that are called above', 'ts', 'function f() {|\n}\n', '\n  return g();\n\n  async function g() {\n    a();\n  }\n', '\n  return g();\n\n  async function g() {\n    a();\n  }'],
+    ['goes on with the lines of a text', 'php', '<?php\nfunction f() {|\n}\n', '\n  return <<<EOT\n  a\n  EOT;\n', '\n  return <<<EOT\n  a\n  EOT;'],
+    ['goes on in prose', 'md', 'Then:|\n', '\n  return to it\n  and go on\n', '\n  return to it\n  and go on', true],
     ['goes on with what is returned', 'ts', 'function f() {\n  |\n}\n', 'return a +\n  b;\n', 'return a +\n  b;'],
     ['of markup ends with its element', 'tsx', 'const a = (\n  <p>\n    |\n  </p>\n);\n', '<i>b</i>\n    c\n  </p>\n', '<i>b</i>\n    c'],
-  ])('%s', (_, extension, marked, raw, wanted) => expect(at(extension, marked).shape(raw, true).text).toBe(wanted));
+  ] as [string, string, string, string, string, true?][])('%s', (_, extension, marked, raw, wanted, multiline) => expect(at(extension, marked, multiline).shape(raw, true).text).toBe(wanted));
 
   it('may be asked for, or not, by name', () => {
     expect(at('ts', 'const a = |\n', true).shape('b\n  .c();\n', true).text).toBe('b\n  .c();');
@@ -77,7 +86,7 @@ describe('a completion of several lines', () => {
         ['tsx', 'const a = (\n  <p>\n    |\n  </p>\n);\n'], ['py', 'def f():\n    |\n'], ['py', 'if a:|\n    b()\n'], ['rb', 'def f|'], ['rb', 'def f\n  if a|\nend\n'], ['sh', 'if true; then|\nfi\n'], ['sh', 'case $x in|\nesac\n'],
       ] as [string, string][],
     );
-    const part = fc.constantFrom('a', 'foo(', ')', ');', "'", '"', '`', '${', ' ', '  ', '\n', '\n  ', '\n    ', '\n}', '}', '{', '[', ']', 'return x;', '// ', '/*', '*/', '/', '<p>', '</p>', 'end', '\nend', 'e', 'fi', '\nfi\n', 'a)', '"""', '#', '\r\n', ': ', '=> {', '} else {');
+    const part = fc.constantFrom('a', 'foo(', ')', ');', "'", '"', '`', '${', ' ', '  ', '\n', '\n  ', '\n    ', '\n}', '}', '{', '[', ']', 'return x;', '\n  return x;\n  ', 'out', 'async ', 'function ', 'case', '// ', '/*', '*/', '/', '<p>', '</p>', 'end', '\nend', 'e', 'fi', '\nfi\n', 'a)', '"""', '#', '\r\n', ': ', '=> {', '} else {');
     fc.assert(
       fc.property(place, fc.array(part, { maxLength: 24 }), ([extension, marked], parts) => {
         const { shape } = at(extension, marked);

@@ -44,3 +44,10 @@ test('the model card has the figures of the formats as they were measured', () =
   const { klMean, top1 } = window.find(({ model }) => model === 'starter')!;
   expect(card).toContain(`against float32 rows: mean KL ${klMean.toExponential(1)}, same first choice ${percent(top1, 2)}.`);
 });
+
+test('what the product says of its model are the shipped one’s figures', () => {
+  const table = readFileSync(path.join(ROOT, 'docs/quality.md'), 'utf8').split('## What each step brought')[1]!;
+  const [rests, lines] = [4, 8].map((column) => Math.round(Number.parseFloat(table.split('\n').find((line) => line.startsWith('|') && line.includes('(shipped)'))!.split('|').slice(1)[column]!)));
+  const said = { 'model/kvasir.json': `${rests}% of the rests of lines right and ${lines}% of whole lines`, 'package.nls.json': `${rests}% of the rests of lines right and ${lines}% of whole lines`, 'package.nls.pt-br.json': `${rests}% dos finais de linha e ${lines}% das linhas inteiras` };
+  for (const [file, words] of Object.entries(said)) expect(readFileSync(path.join(ROOT, file), 'utf8'), file).toContain(words);
+});

@@ -398,5 +398,15 @@ describe('what is around a cursor, to be said again', () => {
     const doc = document(`first\n${'x'.repeat(5000)}\nlast\n`);
     expect(encoded(doc, 0).behind).toBe('');
     expect(encoded(document('first\nsecond\nlast\n'), 0).behind).toBe('second\nlast\n');
+    for (const [length, copied] of [[4095, true], [4096, false]] as const) for (const text of [`a;\n${'x'.repeat(length)}\nlast`, `a;\n${'x'.repeat(length)}`]) expect(layout.beginning(document(text)).length > 0).toBe(copied);
+  });
+
+  it('costs a key next to nothing of a hundred files that stay as they were, however wide they are', () => {
+    const wide = rows.join('').replaceAll(';\n', '; ').replace(/.{2000}/g, '$&\n');
+    const docs = Array.from({ length: 100 }, (_, i) => document(`${i}\n${wide}`));
+    for (const doc of docs) layout.beginning(doc);
+    const started = performance.now();
+    for (let key = 0; key < 5; key++) for (const doc of docs) layout.beginning(doc);
+    expect(performance.now() - started).toBeLessThan(500);
   });
 });

@@ -25,6 +25,12 @@ class FakeUri {
   }
 }
 
+/** Where links of the disk lead to. */
+const links = new Map<string, string>();
+vi.mock('../../src/completion/links.ts', () => ({ targetOf: ({ path }: FakeUri) => (links.has(path) ? new FakeUri(links.get(path)!) : undefined) }));
+/** What happens while a file is being read. */
+let whileReading = (_: string): void => {};
+
 vi.mock('../../src/vscode.ts', () => ({
   Uri: FakeUri,
   RelativePattern: class {
@@ -43,10 +49,10 @@ vi.mock('../../src/vscode.ts', () => ({
       saved.add(listener);
       return { dispose: () => saved.delete(listener) };
     },
-    findFiles: async ({ folder, glob }: { folder: FakeUri; glob: string }, exclude: string) => {
+    findFiles: async ({ folder, glob }: { folder: FakeUri; glob: string }, exclude: string, most: number) => {
       searched.push(folder.path);
       const below = [...disk.keys()].filter((path) => path.startsWith(`${folder.path}/`));
-      return below.filter((path) => matchesGlob(path.slice(folder.path.length + 1), glob) && !(exclude && path.includes('/node_modules/'))).map((path) => new FakeUri(path));
+      return below.filter((path) => matchesGlob(path.slice(folder.path.length + 1), glob) && !(exclude && path.includes('/node_modules/'))).map((path) => new FakeUri(path)).slice(0, most);
     },
     fs: {
       stat: async ({ path }: FakeUri) => {
@@ -58,6 +64,7 @@ vi.mock('../../src/vscode.ts', () => ({
         const file = disk.get(path);
         if (!file) throw new Error('it is gone');
         read.push(path);
+        whileReading(path);
         return new TextEncoder().encode(file.text);
       },
     },
@@ -100,7 +107,9 @@ beforeEach(() => {
   vi.useFakeTimers();
   disk.clear();
   for (const list of [searched, read]) list.length = 0;
-  completion.snippets = true;
+  links.clear();
+  whileReading = () => {};
+  Object.assign(completion, { snippets: true, languages: ['*'], exclude: ['**/*.key.ts'] });
 });
 
 test('those of the language that nobody has open, the nearest first; no secret, nothing that is ignored or somebody else’s', async () => {
@@ -147,6 +156,50 @@ test('another folder: what is not near any more goes; a new engine is given all 
   client.epoch++;
   expect(await settled('/w/y/g0.ts')).toHaveLength(100);
   expect(sent()).toHaveLength(100);
+});
+
+test('what is not code is left alone, where it stands and for whom: it may hold anything', async () => {
+  const { settled } = setUp(['/w/app.json', '/w/credentials.json', '/w/a.tfvars', '/w/b.tfvars', '/w/Makefile', '/w/this.ts', '/w/a.ts']);
+  for (const file of ['/w/app.json', '/w/a.tfvars', '/w/Makefile']) expect(await settled(file)).toEqual([]);
+  expect(read).toEqual([]);
+  // Nor is what has been read for another file offered to them.
+  expect(await settled('/w/this.ts')).toEqual(['/w/a.ts']);
+  for (const file of ['/w/app.json', '/w/Makefile', '/w/b.py', '/x/this.ts']) expect(await settled(file)).toEqual([]);
+});
+
+test('no link out of the workspace is followed, nor is a file read of a language or a folder where nothing is completed', async () => {
+  const { settled } = setUp(['/w/this.ts', '/w/in.ts', '/w/out.ts', '/w/b.js', '/w/old/c.ts']);
+  links.set('/w/out.ts', '/home/me/other.ts').set('/w/in.ts', '/w/lib/in.ts');
+  completion.languages = ['*', '!javascript', '!**/old/**'];
+  expect(await settled('/w/this.ts')).toEqual(['/w/in.ts']);
+  expect(read.filter((path) => path.endsWith('.ts') || path.endsWith('.js'))).toEqual(['/w/in.ts']);
+});
+
+test('a .gitignore counts, too, where there are more files than are listed', async () => {
+  const { settled } = setUp(['/w/this.ts', '/w/z/a.ts', '/w/z/made.ts', ...Array.from({ length: 2200 }, (_, i) => `/w/z/y/f${i}.py`), '/w/z/b.ts', ...Array.from({ length: 2200 }, (_, i) => `/w/z/built/f${i}.ts`)]);
+  write('/w/z/.gitignore', 'built\nmade.ts\n');
+  expect(await settled('/w/this.ts')).toEqual(['/w/z/a.ts', '/w/z/b.ts']);
+});
+
+test('a file that is excluded while it is being read is not sent', async () => {
+  const { settled, sent, near } = setUp(['/w/this.ts', '/w/a.ts']);
+  whileReading = (path) => {
+    if (path !== '/w/a.ts') return;
+    completion.exclude = ['**/a.ts'];
+    changed();
+    near('/w/this.ts');
+  };
+  expect(await settled('/w/this.ts')).toEqual([]);
+  expect(sent()).toEqual([]);
+});
+
+test('the order is that of the names, whichever was read first', async () => {
+  const { settled } = setUp(['/w/this.ts', '/w/b.ts', '/w/c.ts']);
+  await settled('/w/this.ts');
+  write('/w/a.ts');
+  vi.setSystemTime(Date.now() + 10 * 60_000);
+  await settled('/w/this.ts');
+  expect(await settled('/w/this.ts')).toEqual(['/w/a.ts', '/w/b.ts', '/w/c.ts']);
 });
 
 test('other settings: all of it goes, and comes again as far as it may', async () => {
