@@ -58,20 +58,24 @@ export function inPlace(tokenIds: readonly number[], from: number, numPruned: nu
 }
 
 export class AttentionMeter {
-  /** [numLayers * kvHeads, numRows]: the most that any token gave, and the sum. */
-  readonly most: Float32Array;
+  /** [numLayers * kvHeads, numRows]: what all tokens gave. */
   readonly sum: Float32Array;
   readonly numRows: number;
   readonly #numHeads: number;
-  /** What the part has given that is being fed; null before the first. */
-  #found: AttentionMeter | null = null;
+  /** The same of the part that is being fed. */
+  readonly #found: Float32Array;
   #stepTokens = FIRST_STEP;
 
   constructor(numHeads: number, numRows: number) {
     this.#numHeads = numHeads;
     this.numRows = numRows;
-    this.most = new Float32Array(numHeads * numRows);
     this.sum = new Float32Array(numHeads * numRows);
+    this.#found = new Float32Array(numHeads * numRows);
+  }
+
+  /** Of one for so many rows. */
+  static bytes(numHeads: number, numRows: number): number {
+    return 2 * Float32Array.BYTES_PER_ELEMENT * numHeads * numRows;
   }
 
   /**
@@ -83,9 +87,7 @@ export class AttentionMeter {
     const { tokenIds, startIndex, numRows } = part;
     const contextSlots = new Int32Array(numRows + tokenIds.length);
     contextSlots.set(slots.subarray(0, numRows));
-    this.#found ??= new AttentionMeter(this.#numHeads, this.numRows);
-    const found = this.#found;
-    for (const array of [found.most, found.sum]) array.fill(0);
+    this.#found.fill(0);
     for (let at = 0; at < tokenIds.length; ) {
       const ids = tokenIds.slice(at, at + this.#stepTokens);
       const newSlots = mustEnd() ? null : allocate(ids.length);
@@ -95,24 +97,17 @@ export class AttentionMeter {
       const ms = performance.now() - start;
       contextSlots.set(newSlots, numRows + at);
       at += ids.length;
-      const { most, sum } = runner.received!;
-      found.#add(most, sum);
+      this.#add(this.#found, runner.received!.sum);
       this.#stepTokens = Math.max(1, Math.min(MOST_TOKENS, 2 * this.#stepTokens, Math.round((ids.length * STEP_MS) / ms)));
     }
-    this.#add(found.most, found.sum);
+    this.#add(this.sum, this.#found);
     return true;
   }
 
-  /** [numLayers * kvHeads, n]; rows beyond this context's are not counted. */
-  #add(most: Float32Array, sum: Float32Array): void {
-    const width = most.length / this.#numHeads;
+  /** `given` [numLayers * kvHeads, n]; rows beyond this context's are not counted. */
+  #add(to: Float32Array, given: Float32Array): void {
+    const width = given.length / this.#numHeads;
     const count = Math.min(width, this.numRows);
-    for (let h = 0; h < this.#numHeads; h++) {
-      for (let i = 0; i < count; i++) {
-        const to = h * this.numRows + i;
-        this.most[to] = Math.max(this.most[to]!, most[h * width + i]!);
-        this.sum[to]! += sum[h * width + i]!;
-      }
-    }
+    for (let h = 0; h < this.#numHeads; h++) for (let i = 0; i < count; i++) to[h * this.numRows + i]! += given[h * width + i]!;
   }
 }

@@ -246,9 +246,9 @@ export class Engine {
     this.#endStep();
   }
 
-  /** What the ceiling is for: bytes of window, store, scratch, the disk tier's buffers and the codecs' kernels, as they are now. */
+  /** What the ceiling is for: bytes of window, store, scratch, the disk tier's buffers, the codecs' kernels and what is measured in quiet moments, as they are now. */
   get cacheBytes(): number {
-    return this.#cache.windowBytes + this.#cache.storeBytes + (this.#runner.scratchBytes ?? 0) + this.#bufferBytes + kernelBytes();
+    return this.#cache.windowBytes + this.#cache.storeBytes + (this.#runner.scratchBytes ?? 0) + this.#allBufferBytes;
   }
 
   /** Changes the ceiling of all of it. Sequences that no longer fit are preempted. `mostBytes` and `usesDisk`: see EngineOptions; with other settings only. */
@@ -277,6 +277,7 @@ export class Engine {
    * nothing else done. Requests may come meanwhile; not to be called again before it has settled.
    */
   async tidy(blocks: readonly FileTokens[], { secret = [], mustEnd = () => false, sparing = false }: { secret?: readonly FileTokens[]; mustEnd?: () => boolean; sparing?: boolean } = {}): Promise<boolean> {
+    if (sparing && !this.#stepping) this.#pruning?.drop();
     if (sparing) return !this.#stepping && !this.hasWork() && this.#cache.shrink(false);
     // What is not exact any more is not written.
     if (await this.save(blocks, QUIET_MS)) return true;
@@ -366,7 +367,7 @@ export class Engine {
       windowBytes: this.#cache.windowBytes,
       storeBytes: this.#cache.storeBytes,
       scratchBytes: this.#runner.scratchBytes ?? 0,
-      bufferBytes: this.#bufferBytes + kernelBytes(),
+      bufferBytes: this.#allBufferBytes,
       diskBytes: this.#disk?.disk.bytes ?? 0,
       diskMaxBytes: this.#disk?.disk.maxBytes ?? 0,
       ...(this.#snapshots?.fault ? { diskFault: this.#snapshots.fault } : {}),
@@ -429,6 +430,11 @@ export class Engine {
 
   get #snapshots(): Snapshots | null {
     return this.#usesDisk ? this.#disk : null;
+  }
+
+  /** What counts beside rows, as it is now. */
+  get #allBufferBytes(): number {
+    return this.#bufferBytes + kernelBytes() + this.#cache.lentBytes;
   }
 
   get #bufferBytes(): number {

@@ -52,7 +52,7 @@ function metricsOf(stats: Omit<EngineStats, 'model' | 'files' | 'tree'>): Metric
     counter('draft_tokens_total', 'Tokens drafted by speculation.', [{ value: tokens.drafted }]),
     counter('draft_tokens_accepted_total', 'Those of them that were right: over draft_tokens_total, the acceptance.', [{ value: tokens.accepted }]),
     counter('cache_events_total', 'Runs dropped, moved into the window, moved out of it; sequences that gave way.', labelled('event', { eviction: events.evictions, promotion: events.promotions, demotion: events.demotions, preemption: events.preemptions })),
-    gauge('kv_bytes', 'Bytes of K/V rows, and of the buffers of disk and codecs.', labelled('tier', { window: stats.windowBytes, store: stats.storeBytes, scratch: stats.scratchBytes, buffers: stats.bufferBytes })),
+    gauge('kv_bytes', 'Bytes of K/V rows, and of the buffers of disk, codecs and measuring.', labelled('tier', { window: stats.windowBytes, store: stats.storeBytes, scratch: stats.scratchBytes, buffers: stats.bufferBytes })),
     gauge('kv_disk_bytes', 'Bytes of the cache on disk, of all models.', [{ value: stats.diskBytes }]),
     gauge('kv_disk_limit_bytes', 'Cap of these.', [{ value: stats.diskMaxBytes }]),
     gauge('kv_limit_bytes', 'Ceiling of all of kv_bytes together.', [{ value: stats.maxBytes }]),

@@ -477,7 +477,7 @@ export interface EngineStats {
   storeBytes: number;
   /** Of the prefill lane: one prompt's rows in float32. */
   scratchBytes: number;
-  /** Of the ceiling, too: what reads and writes the disk, and the memory that codecs work in. */
+  /** Of the ceiling, too: what reads and writes the disk, the memory that codecs work in, and what is measured in quiet moments. */
   bufferBytes: number;
   /** On disk: what is there, of all models, and its cap; 0 without. */
   diskBytes: number;

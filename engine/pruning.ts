@@ -67,16 +67,35 @@ export class Pruning {
 
   /**
    * Measures some parts more of one of these files, or when memory is short of a conversation, and lets rows go when all are measured; false
-   * when there is nothing to do. No step may run meanwhile; ends within a short one once `mustEnd`.
+   * when there is nothing to do. No step may run meanwhile; ends within a short one once `mustEnd`. What is measured so far is kept until
+   * somebody needs the room.
    */
   async step(files: readonly Context[], mustEnd: () => boolean): Promise<boolean> {
+    try {
+      return await this.#measure(files, mustEnd);
+    } catch (error) {
+      this.drop();
+      throw error;
+    }
+  }
+
+  /** Gives up what has been measured, and its memory. */
+  drop(): void {
+    this.#cache.takeBack();
+  }
+
+  async #measure(files: readonly Context[], mustEnd: () => boolean): Promise<boolean> {
     const context = this.#next([...files.map((file) => ({ ...file, privateFrom: null })), ...this.#conversations(files)]);
     const lease = this.#cache.open('', { quiet: true });
     try {
       const numTokens = context ? this.#cache.advance(lease, context.ids, context.ids.length) : 0;
-      if (!context || numTokens < context.ids.length) return false;
+      if (!context || numTokens < context.ids.length) {
+        this.drop();
+        return false;
+      }
       const slots = this.#cache.slotsOf(lease);
       if (this.#job?.of !== context.of || this.#job.ids.length !== numTokens || this.#job.meter.numRows !== slots.length) this.#job = this.#begin(context, slots.length);
+      if (!this.#job) return false;
       const { parts } = this.#job;
       for (let i = 0; i < PARTS_TOGETHER && parts.length > 0; i++) {
         if (!(await this.#feed(this.#job, slots, mustEnd))) return false;
@@ -92,7 +111,7 @@ export class Pruning {
   async #feed({ meter, parts }: Job, slots: Int32Array, mustEnd: () => boolean): Promise<boolean> {
     const taken: Int32Array[] = [];
     const allocate = (n: number): Int32Array | null => {
-      const more = this.#cache.allocate(n);
+      const more = n > this.#cache.spare ? null : this.#cache.allocate(n);
       if (more) taken.push(more);
       return more;
     };
@@ -104,10 +123,10 @@ export class Pruning {
   }
 
   #finish({ ids, privateFrom, meter }: Job): void {
-    this.#job = null;
     const { layers } = this.#options;
     if (privateFrom === null) this.#cache.runs.prune(ids, 0, meter.sum, { keep: KEPT_SHARES[KVZIP], layers, name: KVZIP });
     else this.#cache.runs.prune(ids.slice(0, -RECENT_TOKENS), privateFrom, meter.sum, { keep: KEPT_SHARES[H2O], layers, name: H2O });
+    this.drop();
   }
 
   /** Long ones, while memory is short; none of them begins before the end of its file. */
@@ -120,26 +139,40 @@ export class Pruning {
   /** As much of a context as is cached: of the one under way, or else of the first that is worth it. */
   #next(contexts: Iterable<PrunableContext>): Candidate | null {
     const before = this.#clock() - this.#options.idleMs;
-    const room = this.#cache.spare - partSlots(this.#options.turn);
     let found: Candidate | null = null;
     for (const context of contexts) {
       const { of, privateFrom } = context;
-      const ids = context.ids.slice(0, this.#cache.lookUp(context.ids, context.ids.length).numTokens);
+      const cached = this.#cache.lookUp(context.ids, context.ids.length);
+      const ids = context.ids.slice(0, cached.numTokens);
       const { numTokens, first } = this.#cache.runs.prunable(privateFrom === null ? ids : ids.slice(0, -RECENT_TOKENS), privateFrom ?? 0, before);
       // Nothing has to go for what may go.
+      const room = this.#cache.spareBeside(this.#meterBytes(ids.length - cached.numPruned)) - partSlots(this.#options.turn);
       if (numTokens < LEAST_TOKENS || this.#cache.runs.numOutside(ids) > room) continue;
       if (!found || of === this.#job?.of) found = { of, ids, privateFrom, first };
     }
     // Its measurements are of no use any more.
-    if (found?.of !== this.#job?.of) this.#job = null;
+    if (found?.of !== this.#job?.of) this.drop();
     return found;
   }
 
-  #begin({ first, ...context }: Candidate, numRows: number): Job {
+  #meterBytes(numRows: number): number {
+    return AttentionMeter.bytes(this.#numHeads, numRows);
+  }
+
+  get #numHeads(): number {
+    return this.#shape.numLayers * this.#shape.kvHeads;
+  }
+
+  /** Null where there is no room for what is measured. */
+  #begin({ first, ...context }: Candidate, numRows: number): Job | null {
+    const isLent = this.#cache.lend(this.#meterBytes(numRows), () => {
+      this.#job = null;
+    });
+    if (!isLent) return null;
     const { ids, privateFrom } = context;
     const tokens = ids.map(tokenOf);
     // What was pruned before an edit is not measured again: a row receives most where its own token is said again.
     const parts = privateFrom === null ? probes(tokens, first, numRows, this.#options.turn, this.#maxContext) : inPlace(tokens, first, ids.length - numRows);
-    return { ...context, meter: new AttentionMeter(this.#shape.numLayers * this.#shape.kvHeads, numRows), parts };
+    return { ...context, meter: new AttentionMeter(this.#numHeads, numRows), parts };
   }
 }

@@ -10,6 +10,8 @@ export class Ceiling {
   maxBytes: number;
   /** Bytes that the window leaves to the store. */
   aside = 0;
+  /** Bytes of `limit` that somebody else has until window or store need them. */
+  lent = 0;
   /** Of a row in the window. */
   readonly bytesPerSlot: number;
   readonly #softSlots: number;
@@ -28,7 +30,12 @@ export class Ceiling {
     return this.limitWith(this.maxBytes);
   }
 
-  /** The same, were this the ceiling. */
+  /** The same, as long as what is lent stays so. */
+  get limitNow(): number {
+    return this.limit - this.lent;
+  }
+
+  /** As `limit`, were this the ceiling. */
   limitWith(maxBytes: number): number {
     // A page is given back of a window of two: of a smaller one none.
     return maxBytes - Math.max(0, Math.min(this.#reserve, maxBytes - 2 * PAGE_SLOTS * this.bytesPerSlot));

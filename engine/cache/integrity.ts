@@ -107,5 +107,6 @@ export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: 
   let windowBytes = window.positions.byteLength + window.stamps.byteLength + window.numSlots * (window.shape.runnerBytes ?? 0);
   for (const arrays of [window.keys, window.values, window.keyScales, window.valueScales]) for (const array of arrays) windowBytes += array.byteLength;
   check(windowBytes === window.bytes, `window bytes ${window.bytes}, allocated ${windowBytes}`);
-  check(memory.bytes <= memory.ceiling.maxBytes, `${memory.bytes} bytes exceed the ceiling of ${memory.ceiling.maxBytes}`);
+  const { lent } = memory.ceiling;
+  check(memory.bytes + lent <= memory.ceiling.maxBytes, `${memory.bytes} bytes and ${lent} that are lent exceed the ceiling of ${memory.ceiling.maxBytes}`);
 }

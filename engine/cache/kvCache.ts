@@ -98,6 +98,25 @@ export class KvCache {
     return this.#memory.spare;
   }
 
+  /** The same, were so many bytes lent, and no others; 0 where those have no room. */
+  spareBeside(lent: number): number {
+    return this.#memory.spareBeside(lent);
+  }
+
+  /** Lends bytes of the ceiling to one at a time, who must let go of them in `onTakenBack`: before anything leaves for want of them. False where that would be at once. */
+  lend(bytes: number, onTakenBack: () => void): boolean {
+    return this.#memory.lend(bytes, onTakenBack);
+  }
+
+  /** Ends what `lend` began, if anything. */
+  takeBack(): void {
+    this.#memory.takeBack();
+  }
+
+  get lentBytes(): number {
+    return this.#memory.ceiling.lent;
+  }
+
   /** Slots of what sequences hold. */
   get numReferenced(): number {
     return this.#memory.numReferenced;

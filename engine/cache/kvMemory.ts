@@ -55,6 +55,8 @@ export class KvMemory {
   readonly #staleRuns: StaleRuns;
   /** Slots of runs that nobody references. */
   #evictable = 0;
+  /** Tells who has what is lent that it is not any more. */
+  #onTakenBack: (() => void) | null = null;
 
   constructor({ window, maxBytes, softSlots, clock, eviction, compression, spillFile, staleMs }: KvMemoryOptions) {
     this.window = window;
@@ -104,10 +106,33 @@ export class KvMemory {
 
   /** Slots that `allocate` can hand out as long as nothing has to leave the window or the store for them. */
   get spare(): number {
+    return this.spareBeside(this.ceiling.lent);
+  }
+
+  /** As `spare`, were so many bytes lent, and no others; 0 where those have no room. */
+  spareBeside(lent: number): number {
     const { softSlots, mostSlots, limit } = this.ceiling;
-    const [most, fits] = [Math.min(softSlots, mostSlots), this.ceiling.slotsUnder(limit - this.store.bytes)];
+    if (this.bytes + lent > limit) return 0;
+    const [most, fits] = [Math.min(softSlots, mostSlots), this.ceiling.slotsUnder(limit - lent - this.store.bytes)];
     // It grows by whole pages, whatever is asked for.
     return this.#slots.numFree + Math.max(0, (fits < most ? fits - (fits % PAGE_SLOTS) : most) - this.window.numSlots);
+  }
+
+  /** Lends bytes to one at a time, who must let go of them in `onTakenBack`; false where something would have to go for them. */
+  lend(bytes: number, onTakenBack: () => void): boolean {
+    this.takeBack();
+    if (this.bytes + bytes > this.ceiling.limit) return false;
+    this.ceiling.lent = bytes;
+    this.#onTakenBack = onTakenBack;
+    return true;
+  }
+
+  /** Ends what `lend` began, if anything. */
+  takeBack(): void {
+    const onTakenBack = this.#onTakenBack;
+    this.#onTakenBack = null;
+    this.ceiling.lent = 0;
+    onTakenBack?.();
   }
 
   /** Slots that may not be taken away: on a lease's path, in a tail or in a batch. */
@@ -118,6 +143,8 @@ export class KvMemory {
   /** n slots with undefined contents, or null when they cannot be had; `after`, `preferred`: see SlotAllocator. May demote and drop unreferenced runs. */
   allocate(n: number, after = -1, preferred: Iterable<number> = []): Int32Array | null {
     if (n > this.available) return null;
+    // Before anything goes for it.
+    if (n > this.spare) this.takeBack();
     while (this.#slots.numFree < n) {
       const missing = n - this.#slots.numFree;
       const more = this.#windowRoom.grow(missing, this.ceiling.softSlots) || this.#windowRoom.reclaim(missing) || this.#windowRoom.grow(missing, this.ceiling.mostSlots);
@@ -158,11 +185,17 @@ export class KvMemory {
 
   /** Whether the store has so many bytes more, older runs gone or not; this run stays. */
   makeRoomInStore(bytes: number, node: TreeNode): boolean {
-    return this.keeping([node], () => this.#storeRoom.make(this.#windowRoom.storeMost - bytes, null));
+    return this.keeping([node], () => this.#makeInStore(bytes));
+  }
+
+  #makeInStore(bytes: number): boolean {
+    if (this.store.bytes + bytes > this.#windowRoom.storeMost) this.takeBack();
+    return this.#storeRoom.make(this.#windowRoom.storeMost - bytes, null);
   }
 
   /** Keeps so many bytes for what a sparse lease will hold. Slots move: `tails`, see SlotPlaces. */
   setAside(bytes: number, tails: readonly Tail[]): void {
+    if (bytes > 0) this.takeBack();
     this.ceiling.aside = bytes;
     this.#windowRoom.shrinkTo(Math.max(this.ceiling.mostSlots, roundUp(this.numReferenced, PAGE_SLOTS)), this.ceiling.limit, tails);
   }
@@ -212,7 +245,7 @@ export class KvMemory {
   insertStored(parent: TreeNode, tokenIds: number[], blocks: readonly StoredBlock[]): TreeNode | null {
     const { bytes } = runOf(blocks);
     const path = pathTo(parent);
-    const fits = this.keeping(path, () => this.#storeRoom.make(this.#windowRoom.storeMost - bytes, null));
+    const fits = this.keeping(path, () => this.#makeInStore(bytes));
     // A run in the window has all that stands before it there, too.
     const slots = fits ? null : this.keeping(path, () => (path.every((node) => this.promote(node)) ? this.allocate(tokenIds.length, parent.slots?.at(-1)) : null));
     if (!fits && !slots) return null;
@@ -269,8 +302,9 @@ export class KvMemory {
 
   /** Sets the ceiling, having kept it: the one before holds meanwhile. The caller has seen to it that `excess` is at most 0, and that no sparse lease holds what has no room then. `tails`: see SlotPlaces. */
   setMaxBytes(maxBytes: number, tails: readonly Tail[]): void {
-    const limit = this.ceiling.limitWith(maxBytes);
-    this.#windowRoom.shrinkTo(this.ceiling.slotsWith(maxBytes), limit, tails);
+    const [limit, numSlots] = [this.ceiling.limitWith(maxBytes), this.ceiling.slotsWith(maxBytes)];
+    if (this.bytes + this.ceiling.lent > limit || this.window.numSlots > numSlots) this.takeBack();
+    this.#windowRoom.shrinkTo(numSlots, limit, tails);
     if (!this.#storeRoom.make(Math.max(0, limit - this.window.bytes), null)) throw new Error('The store shrinks below what leases hold.');
     this.ceiling.maxBytes = maxBytes;
   }

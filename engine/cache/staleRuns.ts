@@ -119,7 +119,7 @@ export class StaleRuns {
 
   /** What frees a page leaves the window coded; false where it has no room. All of it is coded before any of it leaves: where that fails, everything is as it was. */
   #leaveCoded(runs: readonly TreeNode[], coding: Coding): boolean {
-    const bytesFree = this.#ceiling.maxBytes - this.#window.bytes - this.#store.bytes;
+    const bytesFree = this.#ceiling.maxBytes - this.#ceiling.lent - this.#window.bytes - this.#store.bytes;
     const page = codedPage(runs, this.#room.numToPage, bytesFree, coding, this.#window.shape);
     const coded = page.map(({ node, length, codec }) => {
       const from = node.tokenIds.length - length;

@@ -88,7 +88,7 @@ export class WindowRoom {
     const P = this.#window.numSlots;
     // Whole pages, also where it was none before: a lower ceiling may have left it with a part of one.
     const target = Math.min(roundUp(P + missing, WINDOW_STEP), limit, this.#ceiling.mostSlots);
-    if (target <= P || !this.#storeRoom.make(this.#ceiling.limit - target * this.#ceiling.bytesPerSlot, null)) return false;
+    if (target <= P || !this.#storeRoom.make(this.#ceiling.limitNow - target * this.#ceiling.bytesPerSlot, null)) return false;
     this.#resize(target);
     return true;
   }
@@ -193,7 +193,7 @@ export class WindowRoom {
 
   /** Bytes that the store may have beside the window as it is. */
   get storeMost(): number {
-    return this.#ceiling.limit - this.#window.bytes;
+    return this.#ceiling.limitNow - this.#window.bytes;
   }
 
   /** That a run of the window takes there, or so many rows of it. */

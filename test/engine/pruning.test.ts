@@ -1,9 +1,11 @@
 /** Rows that are let go in quiet moments, under the engine: what is left is used as it is, wherever it moves, and nothing else is lost. */
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { AttentionMeter } from '../../engine/attentionMeter.ts';
 import type { KvCodec } from '../../engine/cache/codecs/kvCodec.ts';
+import type { Compression } from '../../engine/cache/compression.ts';
 import { H2O, KEPT_CODEC, KEPT_SHARES, KVZIP } from '../../engine/cache/keptRows.ts';
-import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
+import { kvBytesPerToken, type KvShape } from '../../engine/cache/kvRows.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { fakeShape } from './fakeRunner.ts';
 import { ask, drain, filesOf, harness, type Harness, kernelShare, tokens, type Watched } from './harness.ts';
@@ -11,18 +13,25 @@ import { runAlone } from './oracle.ts';
 import { CodedRows, tracedCodecs } from './tracedCodec.ts';
 import { below, seededRandom } from './workload.ts';
 
+/** What is measured takes a tenth of what rows do: of real models it is less. */
+const SHAPE = { ...fakeShape(), headSize: 32 };
 const TURN = { before: [1, 2], after: [3] };
 const PRUNING = { idleMs: 1000, turn: TURN, layers: new Set([0]), conversations: true };
 /** As loadedModel has it: of what stays. Takes nothing twice. */
-const [CODEC] = tracedCodecs([KEPT_CODEC], fakeShape(), new CodedRows()) as [KvCodec];
-const CODED = { rungs: [{ codec: CODEC, idleMs: 1000, fullness: 0 }], only: 'kept' as const };
+const codecOf = (shape: KvShape): KvCodec => tracedCodecs([KEPT_CODEC], shape, new CodedRows())[0]!;
+const CODEC = codecOf(SHAPE);
+const codedBy = (codec: KvCodec): Compression => ({ rungs: [{ codec, idleMs: 1000, fullness: 0 }], only: 'kept' });
+const CODED = codedBy(CODEC);
 /** What all files begin with. */
 const HEADER = [9, 8, 7];
 const file = (n: number, seed: number): number[] => [...HEADER, seed, ...tokens(n - 4, seed)];
-const BYTES = kvBytesPerToken(fakeShape());
+const BYTES = kvBytesPerToken(SHAPE);
+
+/** What is measured of a context of so many rows. */
+const meterBytes = (numRows: number): number => AttentionMeter.bytes(SHAPE.numLayers * SHAPE.kvHeads, numRows);
 
 function opened(slots: number, options: Partial<Parameters<typeof harness>[0]> = {}): Harness {
-  return harness({ slots, maxContext: 3000, prefillTokens: 2000, pruning: PRUNING, ...options });
+  return harness({ slots, shape: SHAPE, maxContext: 3000, prefillTokens: 2000, pruning: PRUNING, ...options });
 }
 
 function question(engine: Engine, block: readonly number[], seed: number, more = 9): Watched {
@@ -194,7 +203,7 @@ test('an edited file is computed anew beside what is left of the old text; what 
   clock.now += 2000;
   await tidyAll(engine, [edited]);
   expect(engine.describe(chat, [[0, 900]])).toMatchObject({ tokens: 1600, codecs: ['int8'] });
-  engine.setMaxBytes(3600 * BYTES + kernelShare({}, fakeShape()));
+  engine.setMaxBytes(3600 * BYTES + kernelShare({}, SHAPE));
   await tidyAll(engine, [edited]);
   const { tokens: numTokens, bytes, codecs } = engine.describe(chat, [[0, 900]]);
   expect({ numTokens, codecs }).toEqual({ numTokens: 1600, codecs: ['h2o'] });
@@ -209,7 +218,7 @@ test.each([{ what: 'an open file', isOpen: true }, { what: 'what two conversatio
   for (const chat of chats) ask(engine, chat, { prefillTokens: isOpen ? 200 : 0, maxTokens: 1 });
   await drain(engine);
   // Short, with room for what is measured.
-  engine.setMaxBytes((2700 + 700) * BYTES + kernelShare({}, fakeShape()));
+  engine.setMaxBytes((2700 + 700) * BYTES + meterBytes(2701) + kernelShare({}, SHAPE));
   clock.now += 2000;
   await tidyAll(engine, isOpen ? [shared] : []);
   const prefill: [number, number][] = isOpen ? [[0, 200]] : [];
@@ -251,6 +260,98 @@ test('nothing has to go for what is measured: a context for which there is no ro
   expect(engine.stats().events.evictions).toBe(0);
 });
 
+describe('what is measured counts under the ceiling, at every moment', () => {
+  const block = tokens(1400, 1);
+
+  /** A file that has been quiet, of which a part has been measured. `took`: bytes beside rows that have been seen in steps that measure. */
+  async function measuring(slots = 4000): Promise<Harness & { before: { bufferBytes: number; held: number }; now: () => { bufferBytes: number; held: number }; took: Set<number> }> {
+    const all = opened(slots);
+    const { engine, runner, clock } = all;
+    question(engine, block, 5);
+    await drain(engine);
+    const now = (): { bufferBytes: number; held: number } => ({ bufferBytes: engine.stats().bufferBytes, held: engine.stats().windowSlots.held });
+    const before = now();
+    const took = new Set<number>();
+    runner.beforeRun = ([span]) => {
+      const { windowBytes, storeBytes, bufferBytes, maxBytes } = engine.stats();
+      expect(engine.cacheBytes).toBe(windowBytes + storeBytes + bufferBytes);
+      expect(engine.cacheBytes).toBeLessThanOrEqual(maxBytes);
+      if (span!.measures) took.add(bufferBytes - before.bufferBytes);
+    };
+    clock.now += 2000;
+    expect(await engine.tidy(filesOf([block]))).toBe(true);
+    expect([...took]).toEqual([meterBytes(1400)]);
+    // It is there for the parts to come.
+    expect(now()).toEqual({ ...before, bufferBytes: before.bufferBytes + meterBytes(1400) });
+    engine.checkIntegrity();
+    return { ...all, before, now, took };
+  }
+
+  test('to its end', async () => {
+    const { engine, before, now, took } = await measuring();
+    await tidyAll(engine, [block]);
+    expect(engine.describe(block).codecs).toEqual(['kvzip']);
+    expect(now().bufferBytes).toBe(before.bufferBytes);
+    expect([...took]).toEqual([meterBytes(1400)]);
+  });
+
+  test('where a step fails', async () => {
+    const { engine, runner, before, now } = await measuring();
+    runner.beforeRun = () => {
+      throw new Error('Out of order.');
+    };
+    await expect(engine.tidy(filesOf([block]))).rejects.toThrow('Out of order.');
+    expect(now()).toEqual(before);
+    engine.checkIntegrity();
+  });
+
+  test.each<{ what: string; end: (harness: Harness) => unknown }>([
+    { what: 'the file is closed', end: ({ engine }) => engine.tidy([]) },
+    { what: 'on battery', end: ({ engine }) => engine.tidy(filesOf([block]), { sparing: true }) },
+    { what: 'a lower ceiling has no room for it', end: ({ engine }) => engine.setMaxBytes(engine.cacheBytes - 1) },
+  ])('given up: $what', async ({ end }) => {
+    const harness = await measuring();
+    await end(harness);
+    expect(harness.now().bufferBytes).toBe(harness.before.bufferBytes);
+    expect(harness.engine.describe(block)).toMatchObject({ tokens: 1400, codecs: ['int8'] });
+    harness.engine.checkIntegrity();
+  });
+
+  test('a request keeps what is measured where both have room, and has its room where not, with nothing else gone for it', async () => {
+    const { engine, runner, before, now } = await measuring(11 * 256);
+    const { beforeRun } = runner;
+    let numRuns = 0;
+    runner.beforeRun = (batch) => {
+      beforeRun(batch);
+      if (++numRuns === 2) question(engine, tokens(50, 9), 6);
+    };
+    expect(await engine.tidy(filesOf([block]))).toBe(false);
+    runner.beforeRun = beforeRun;
+    await drain(engine);
+    expect(now().bufferBytes).toBe(before.bufferBytes + meterBytes(1400));
+    const long = question(engine, tokens(1300, 8), 6);
+    await drain(engine);
+    expect(now().bufferBytes).toBe(before.bufferBytes);
+    expect(engine.stats().events.evictions).toBe(0);
+    expect(long.tokenIds).toEqual(runAlone([...tokens(1300, 8), ...tokens(9, 6)], { maxTokens: 6 }, { maxContext: 3000, capacity: 4000 }).tokenIds);
+    expect(engine.describe(block)).toMatchObject({ tokens: 1400, tier: 'window' });
+  });
+
+  // 1,414 rows and the slots of a part, in whole pages.
+  test.each([{ short: 0, codecs: ['kvzip'] }, { short: 1, codecs: ['int8'] }])('measuring begins where its room is there to the byte: $short missing', async ({ short, codecs }) => {
+    const { engine, clock, runner } = opened(4000);
+    question(engine, block, 5);
+    await drain(engine);
+    engine.setMaxBytes(8 * 256 * BYTES + meterBytes(1400) + kernelShare({}, SHAPE) - short);
+    clock.now += 2000;
+    const numSteps = runner.batches.length;
+    await tidyAll(engine, [block]);
+    expect(engine.describe(block)).toMatchObject({ tokens: 1400, codecs });
+    expect(runner.batches.length > numSteps).toBe(short === 0);
+    expect(engine.stats().events).toMatchObject({ evictions: 0, promotions: 0 });
+  });
+});
+
 test('what an edit has left is not measured again', async () => {
   const { engine, clock, runner } = opened(8000);
   const block = tokens(1500, 1);
@@ -272,10 +373,19 @@ test('what an edit has left is not measured again', async () => {
 test('property: 10,000 operations with files that are read, edited, quiet, evicted, under ceilings that change: the bytes are exact and equal questions have equal answers', async () => {
   let numOperations = 0;
   let numPruned = 0;
+  // Of fewer bytes: there are many operations.
+  const shape = fakeShape();
+  const compression = codedBy(codecOf(shape));
   await fc.assert(
     fc.asyncProperty(fc.integer(), fc.integer({ min: 1500, max: 6000 }), async (seed, slots) => {
       const random = seededRandom(seed);
-      const { engine, clock } = opened(slots, { softSlots: 3000, prefillTokens: 511, compression: CODED });
+      const { engine, clock, runner } = opened(slots, { shape, softSlots: 3000, prefillTokens: 511, compression });
+      let ceiling = engine.stats().maxBytes;
+      const checkCap = (): void => {
+        if (engine.cacheBytes > ceiling) throw new Error(`${engine.cacheBytes} bytes are more than ${ceiling}`);
+      };
+      // While it is measured, too.
+      runner.beforeRun = checkCap;
       const files = Array.from({ length: 4 }, (_, i) => file(260 + below(random, 240), i + 1));
       for (let i = 0; i < 250; i++, numOperations++) {
         const of = below(random, files.length);
@@ -294,10 +404,12 @@ test('property: 10,000 operations with files that are read, edited, quiet, evict
         } else if (what < 0.85) files[of] = [...files[of]!.slice(0, below(random, files[of]!.length)), ...tokens(50, i)].slice(0, 500);
         else if (what < 0.9) engine.evict(random() < 0.2 ? undefined : files[of]!.slice(0, 4));
         else if (what < 0.93) engine.pin('a file', random() < 0.5 ? null : files[of]!);
-        else engine.setMaxBytes((1200 + below(random, slots)) * BYTES + 512 * 64 + kernelShare({ compression: CODED }, fakeShape()));
+        else {
+          ceiling = (1200 + below(random, slots)) * kvBytesPerToken(shape) + 512 * 64 + kernelShare({ compression }, shape);
+          engine.setMaxBytes(ceiling);
+        }
         engine.checkIntegrity();
-        const { windowBytes, storeBytes, maxBytes } = engine.stats();
-        expect(windowBytes + storeBytes).toBeLessThanOrEqual(maxBytes);
+        checkCap();
       }
     }),
     { seed: 5, numRuns: 40 },

@@ -1,4 +1,4 @@
-/** What is measured adds up part by part, and no part takes memory of its own. */
+/** What is measured adds up part by part, and no part takes memory of its own: all of it is there, and known, from the beginning. */
 import { afterEach, expect, test, vi } from 'vitest';
 import { AttentionMeter } from '../../engine/attentionMeter.ts';
 import type { ModelRunner } from '../../engine/batch.ts';
@@ -13,8 +13,18 @@ function giving(value: number): ModelRunner {
   return { vocabSize: 1, paidColumns: 0, received, run: async () => received.most };
 }
 
-test('parts add up, one that was broken off leaves nothing behind, and only the first takes memory', async () => {
+test('parts add up, one that was broken off leaves nothing behind, and none takes memory', async () => {
+  let numBytes = 0;
+  class Counted extends Float32Array {
+    constructor(length: number) {
+      super(length);
+      numBytes += this.byteLength;
+    }
+  }
+  vi.stubGlobal('Float32Array', Counted);
   const meter = new AttentionMeter(HEADS, ROWS);
+  expect(numBytes).toBe(AttentionMeter.bytes(HEADS, ROWS));
+  vi.unstubAllGlobals();
   const [little, much] = [giving(1), giving(100)];
   const slots = new Int32Array(ROWS);
   let numSteps = 0;
@@ -29,20 +39,13 @@ test('parts add up, one that was broken off leaves nothing behind, and only the 
       return little.run(batch);
     },
   };
-  expect(await feed(counted, 5)).toBe(true);
-  const measured = (): number[] => [...new Set([...meter.most, ...meter.sum])];
-  expect(measured()).toEqual([1, 2 * numSteps]);
-
-  let numArrays = 0;
-  class Counted extends Float32Array {
-    constructor(length: number) {
-      super(length);
-      numArrays++;
-    }
-  }
+  numBytes = 0;
   vi.stubGlobal('Float32Array', Counted);
+  expect(await feed(counted, 5)).toBe(true);
+  const measured = (): number[] => [...new Set(meter.sum)];
+  expect(measured()).toEqual([2 * numSteps]);
   expect(await feed(much, 600, 2)).toBe(false);
   expect(await feed(counted, 5)).toBe(true);
-  expect(numArrays).toBe(0);
-  expect(measured()).toEqual([1, 2 * numSteps]);
+  expect(numBytes).toBe(0);
+  expect(measured()).toEqual([2 * numSteps]);
 });

@@ -10,7 +10,7 @@ import { type Lease, numComputed } from '../../engine/cache/lease.ts';
 import { pathTo } from '../../engine/cache/prefixTree.ts';
 import { SlotAllocator } from '../../engine/cache/slots.ts';
 import { KvStore } from '../../engine/cache/store.ts';
-import { BLOCK_TOKENS } from '../../engine/cache/storedBlocks.ts';
+import { BLOCK_TOKENS, plainBlock } from '../../engine/cache/storedBlocks.ts';
 import { StoreRoom } from '../../engine/cache/storeRoom.ts';
 import { type KvRows, kvBytesPerToken, newKvRows, sliceRows } from '../../engine/cache/kvRows.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
@@ -472,22 +472,54 @@ function counted(kv: KvPrecision, n: number): KvRows {
   return rows;
 }
 
-test('property: what is spare is handed out with nothing else gone: the window grows by whole pages, and runs of the store do not pay for what it rounds up', () => {
+test('property: what is spare is handed out with nothing else gone: the window grows by whole pages, and neither runs of the store nor what is lent pay for what it rounds up', () => {
   const lengths = fc.array(fc.integer({ min: 10, max: 700 }), { minLength: 1, maxLength: 6 });
+  const share = fc.double({ min: 0, max: 1, noNaN: true });
   fc.assert(
-    fc.property(fc.integer({ min: 300, max: 3000 }), fc.integer({ min: 64, max: 3000 }), lengths, fc.double({ min: 0, max: 1, noNaN: true }), (slots, softSlots, runLengths, share) => {
+    fc.property(fc.integer({ min: 300, max: 3000 }), fc.integer({ min: 64, max: 3000 }), lengths, share, share, (slots, softSlots, runLengths, taken, lent) => {
       const { cache, window, clock } = newCache(slots, softSlots);
       for (const [i, n] of runLengths.entries()) {
         cached(cache, window, run(n, i));
         clock.now += 61_000;
         while (cache.shrink());
       }
-      const before = { ...cache.events, storeBytes: cache.storeBytes };
-      expect(cache.allocate(Math.floor(share * cache.spare))).not.toBeNull();
-      expect({ ...cache.events, storeBytes: cache.storeBytes }).toEqual(before);
+      const bytes = Math.floor(lent * (slots * BYTES - cache.windowBytes - cache.storeBytes));
+      const spare = cache.spareBeside(bytes);
+      expect(cache.lend(bytes, () => {})).toBe(true);
+      const before = { ...cache.events, storeBytes: cache.storeBytes, lentBytes: bytes };
+      const some = cache.allocate(Math.floor(taken * spare));
+      expect(some).not.toBeNull();
+      expect({ ...cache.events, storeBytes: cache.storeBytes, lentBytes: cache.lentBytes }).toEqual(before);
+      cache.checkIntegrity(some!);
     }),
     { seed: 5, numRuns: 300 },
   );
+});
+
+test.each<{ what: string; take: (cache: KvCache, window: KvWindow, bytes: number) => void }>([
+  { what: 'slots', take: (cache) => cache.free(cache.allocate(cache.spare + 1)!) },
+  { what: 'runs of the store', take: (cache, window) => expect(cache.runs.takeStored(run(500, 7), 0, [plainBlock(newKvRows(window.shape, 500))], '')).toBe(500) },
+  { what: 'another ceiling', take: (cache, _, bytes) => cache.setMaxBytes(bytes - 1) },
+  { what: 'sparse leases', take: (cache) => cache.setAside(4000) },
+])('what is lent is taken back before anything goes for it, and no sooner: for $what', ({ take }) => {
+  const { cache, window } = newCache(2048);
+  cached(cache, window, run(700, 1));
+  const rows = cache.windowBytes + cache.storeBytes;
+  let numTaken = 0;
+  const tooMuch = 2048 * BYTES - rows + 1;
+  expect(cache.lend(tooMuch, () => numTaken++)).toBe(false);
+  expect([cache.lentBytes, cache.spareBeside(tooMuch)]).toEqual([0, 0]);
+  expect(cache.lend(tooMuch - 1, () => numTaken++)).toBe(true);
+  cache.checkIntegrity();
+  cache.free(cache.allocate(cache.spare)!);
+  cache.setMaxBytes(2048 * BYTES);
+  cache.setAside(0);
+  expect([cache.lentBytes, numTaken]).toEqual([tooMuch - 1, 0]);
+  take(cache, window, 2048 * BYTES);
+  expect([cache.lentBytes, numTaken]).toEqual([0, 1]);
+  cache.takeBack();
+  expect([numTaken, cache.events.evictions, cache.describe(run(700, 1)).tokens]).toEqual([1, 0, 700]);
+  cache.checkIntegrity();
 });
 
 test('thousands of short runs give way to a long one in one go: who goes is reckoned once, not for each of them', () => {
