@@ -289,8 +289,8 @@ describe('what is measured counts under the ceiling, at every moment', () => {
 
   test('to its end', async () => {
     const { engine, before, now, took } = await measuring();
-    await tidyAll(engine, [block]);
-    expect(engine.describe(block).codecs).toEqual(['kvzip']);
+    // With the last part, not when there is something else to do.
+    while (engine.describe(block).codecs[0] !== 'kvzip') expect(await engine.tidy(filesOf([block]))).toBe(true);
     expect(now().bufferBytes).toBe(before.bufferBytes);
     expect([...took]).toEqual([meterBytes(1400)]);
   });

@@ -498,7 +498,7 @@ test('property: what is spare is handed out with nothing else gone: the window g
 
 test.each<{ what: string; take: (cache: KvCache, window: KvWindow, bytes: number) => void }>([
   { what: 'slots', take: (cache) => cache.free(cache.allocate(cache.spare + 1)!) },
-  { what: 'runs of the store', take: (cache, window) => expect(cache.runs.takeStored(run(500, 7), 0, [plainBlock(newKvRows(window.shape, 500))], '')).toBe(500) },
+  { what: 'runs of the store', take: (cache, window) => expect([cache.runs.takeStored(run(500, 7), 0, [plainBlock(newKvRows(window.shape, 500))], ''), cache.describe(run(500, 7)).tier]).toEqual([500, 'store']) },
   { what: 'another ceiling', take: (cache, _, bytes) => cache.setMaxBytes(bytes - 1) },
   { what: 'sparse leases', take: (cache) => cache.setAside(4000) },
 ])('what is lent is taken back before anything goes for it, and no sooner: for $what', ({ take }) => {
