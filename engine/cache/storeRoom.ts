@@ -6,8 +6,9 @@ import type { EvictionOrder } from './eviction/eviction.ts';
 import { Victims } from './eviction/victims.ts';
 import { isUsed, type PrefixTree, type TreeNode } from './prefixTree.ts';
 import type { KvStore } from './store.ts';
+import type { StoredRun } from './storedBlocks.ts';
 
-/** Least number of tokens that leave the store at once. */
+/** Least number of tokens of a run that leave the store at once; a shorter one goes whole. */
 const STORE_DROP_TOKENS = 128;
 
 export interface StoreRoomOptions {
@@ -38,14 +39,15 @@ export class StoreRoom {
 
   /**
    * Brings the store down to `limit` bytes by dropping copies, then runs that go before `before` (null: any run).
-   * False, and nothing is dropped, when that is not enough. `known`: the order, where it has just been reckoned; it is not valid afterwards.
+   * False, and nothing is dropped, when that is not enough. `known`: the order, where it has been reckoned; of what is left afterwards it says about the same.
    */
   make(limit: number, before: TreeNode | null, known?: EvictionOrder): boolean {
     if (this.#store.bytes <= limit) return true;
     if (limit < 0) return false;
     const order = known ?? this.#order();
     const mayGo = (node: TreeNode): boolean => isCopy(node) || (mayDrop(node) && (!before || order(node, before) < 0));
-    const going = Array.from(this.#tree.nodes()).flatMap((node) => (node.stored && mayGo(node) ? [node.stored] : []));
+    const going: StoredRun[] = [];
+    for (const node of this.#tree.nodes()) if (node.stored && mayGo(node)) going.push(node.stored);
     if (this.#store.bytes - this.#store.bytesOf(going) > limit) return false;
 
     // Exact ones first: what has been coded takes more when it comes back from the window, and is not coded again.
@@ -67,6 +69,34 @@ export class StoreRoom {
       victims.gone(victim);
     }
     return true;
+  }
+
+  /**
+   * Brings the store and what is to come into it down to `limit` bytes, once copies have gone: of all that, those go that go first,
+   * out of the window or the store, reckoned once for all of them: `make` looks at all runs for each that comes. `coming`: runs that
+   * nobody references, of which so many bytes are to come.
+   */
+  makeTogether(limit: number, coming: ReadonlySet<TreeNode>, bytes: number, order: EvictionOrder): void {
+    const copies: StoredRun[] = [];
+    for (const node of this.#tree.nodes()) if (isCopy(node) && !coming.has(node)) copies.push(node.stored!);
+    let over = this.#store.bytes - this.#store.bytesOf(copies) + bytes - limit;
+    if (over <= 0) return;
+    const victims = new Victims(this.#tree, order, (node) => mayDrop(node) || (coming.has(node) && !isUsed(node)));
+    while (over > 0) {
+      const victim = victims.next(null);
+      if (!victim) return;
+      this.cut(victim, Math.ceil(over / this.#store.bytesPerToken));
+      const before = this.#store.bytes;
+      if (!victim.stored) over -= this.bytesFor(victim);
+      this.#drop(victim);
+      over -= before - this.#store.bytes;
+      victims.gone(victim);
+    }
+  }
+
+  /** That a run of the window takes here, or so many rows of it. */
+  bytesFor(node: TreeNode, numRows = node.slots!.length): number {
+    return numRows * (node.pruned ? this.#store.bytesPerKeptRow : this.#store.bytesPerToken);
   }
 
   /** Leaves `node` with its last tokens only, at most `length`, for an eviction that needs no more; returns the rest, if there is any. */

@@ -21,6 +21,10 @@ const INITIAL_SLOTS = WINDOW_STEP;
 const RECLAIM_TOKENS = PAGE_SLOTS;
 /** The same where the ceiling leaves no room in the store, so that they are lost. */
 const DROP_TOKENS = 32;
+/** The same of several runs that are no longer: who goes is reckoned each time, and a day's work leaves thousands of them. */
+const DROP_SHORT_TOKENS = 128;
+/** Of fewer runs each asks by itself for room in the store: that is a look at all runs, room for several a reckoning, which takes as long as several looks. */
+const LEAST_TOGETHER = 8;
 
 export interface WindowRoomOptions {
   readonly window: KvWindow;
@@ -152,21 +156,41 @@ export class WindowRoom {
    */
   reclaim(missing: number): boolean {
     const order = this.#order();
-    const victims = Array.from(this.#tree.nodes()).filter(isFree).sort(order);
-    let numFreed = 0;
-    for (const victim of victims) {
-      if (numFreed >= Math.max(missing, RECLAIM_TOKENS) || (numFreed >= missing && !this.hasStoreRoom(victim))) break;
-      // It may have gone with one that it goes on from.
+    const numFreeBefore = this.#slots.numFree;
+    this.#makeTogether(missing, order);
+    let numFreed = this.#slots.numFree - numFreeBefore;
+    for (const victim of this.#inOrder(order)) {
+      // It may have gone meanwhile.
       if (!isFree(victim)) continue;
+      const least = Math.max(missing, victim.slots!.length > DROP_TOKENS ? 0 : DROP_SHORT_TOKENS);
+      if (numFreed >= Math.max(missing, RECLAIM_TOKENS) || (numFreed >= least && !this.hasStoreRoom(victim))) break;
       const { startIndex } = victim;
-      const { numFree } = this.#slots;
       this.#storeRoom.cut(victim, Math.max(missing, RECLAIM_TOKENS) - numFreed);
-      if (!this.demote(victim, this.storeMost)) this.#dropEnd(victim, missing - numFreed);
-      numFreed += this.#slots.numFree - numFree;
+      if (!this.demote(victim, this.storeMost, order)) this.#dropEnd(victim, missing - numFreed);
+      numFreed = this.#slots.numFree - numFreeBefore;
       // What is left of it is next, and no one of these.
       if (victim.startIndex > startIndex) break;
     }
     return numFreed > 0;
+  }
+
+  /** Makes room in the store for those that go first, so many tokens, if they are many runs. */
+  #makeTogether(missing: number, order: EvictionOrder): void {
+    const coming = new Set<TreeNode>();
+    let [numTokens, bytes] = [0, 0];
+    for (const victim of this.#inOrder(order)) {
+      if (numTokens >= missing) break;
+      const { length } = victim.slots!;
+      coming.add(victim);
+      if (!victim.stored) bytes += this.bytesInStore(victim, victim.pruned ? length : Math.min(length, missing - numTokens));
+      numTokens += length;
+    }
+    if (coming.size >= LEAST_TOGETHER) this.#storeRoom.makeTogether(this.storeMost, coming, bytes, order);
+  }
+
+  /** The runs in the window that nobody references, as they go. */
+  #inOrder(order: EvictionOrder): TreeNode[] {
+    return Array.from(this.#tree.nodes()).filter(isFree).sort(order);
   }
 
   /** Of the runs in the window that nobody references, and that `may` go. */
@@ -180,11 +204,11 @@ export class WindowRoom {
     this.#drop(node);
   }
 
-  /** Moves an unreferenced run to the store; false, and it stays, when it would have more than `most` bytes then, though older runs were to go. */
-  demote(node: TreeNode, most: number): boolean {
+  /** Moves an unreferenced run to the store; false, and it stays, when it would have more than `most` bytes then, though older runs were to go. `known`: see StoreRoom.make. */
+  demote(node: TreeNode, most: number, known?: EvictionOrder): boolean {
     const slots = node.slots!;
     if (!node.stored) {
-      if (!this.#storeRoom.make(most - this.bytesInStore(node), node)) return false;
+      if (!this.#storeRoom.make(most - this.bytesInStore(node), node, known)) return false;
       node.stored = node.pruned ? this.#store.putKept(this.#window, slots, node.tokenIds.length) : this.#store.put(this.#window, slots);
     }
     this.#demoted(node);
@@ -198,7 +222,7 @@ export class WindowRoom {
 
   /** That a run of the window takes there, or so many rows of it. */
   bytesInStore(node: TreeNode, numRows = node.slots!.length): number {
-    return numRows * (node.pruned ? this.#store.bytesPerKeptRow : this.#store.bytesPerToken);
+    return this.#storeRoom.bytesFor(node, numRows);
   }
 
   /** That the store can take before it has so many bytes. */

@@ -490,7 +490,7 @@ test('property: what is spare is handed out with nothing else gone: the window g
   );
 });
 
-test('thousands of short runs give way to a long one in one go: who goes is reckoned once, not for each of them', () => {
+test.each([60_000, 30_000])('thousands of short runs give way to a long one in one go, under a ceiling of %d tokens: who goes is reckoned once, not for each of them', (maxTokens) => {
   let numReckoned = 0;
   class Counting extends Lru {
     override worth(node: { lastUse: number }): number {
@@ -498,12 +498,13 @@ test('thousands of short runs give way to a long one in one go: who goes is reck
       return super.worth(node);
     }
   }
-  const { cache, window, clock } = newCache(60_000, 8192, { eviction: new Counting() });
+  const { cache, window, clock } = newCache(maxTokens, 8192, { eviction: new Counting() });
   // What is typed past.
   for (let i = 0; i < 2000; i++) {
     cached(cache, window, run(24, i));
     clock.now += 1000;
   }
+  expect(cache.events.evictions > 0).toBe(maxTokens < 2000 * 24);
   const { demotions } = cache.events;
   numReckoned = 0;
   const slots = cache.allocate(4000)!;
