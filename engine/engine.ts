@@ -80,6 +80,9 @@ export interface EngineOptions {
   policies?: Partial<Policies>;
 }
 
+/** Between looks for what is to be written, where there was nothing: shorter than what lies between two quiet moments of which the first has found nothing at all to do. */
+const LOOK_MS = 1000;
+
 /** Of a file's block. */
 type FileTokens = Pick<Block, 'path' | 'tokenIds'>;
 
@@ -103,6 +106,9 @@ export class Engine {
   readonly #policies: Policies;
   readonly #maxContext: number;
   readonly #clock: () => number;
+  /** When quiet moments look again for what is to be written of these blocks. */
+  #nextLook = 0;
+  #looked: readonly FileTokens[] = [];
   readonly #journal: Journal;
   readonly #emission: Emission;
   readonly #prefillBytesPerToken: number;
@@ -280,7 +286,7 @@ export class Engine {
     if (sparing && !this.#stepping) this.#pruning?.drop();
     if (sparing) return !this.#stepping && !this.hasWork() && this.#cache.shrink(false);
     // What is not exact any more is not written.
-    if (await this.save(blocks, QUIET_MS)) return true;
+    if (await this.#saveQuiet(blocks)) return true;
     if (this.#stepping || this.hasWork() || mustEnd()) return false;
     if (this.#cache.runs.compress()) return true;
     // What is to be measured stays in the window until it has been: there its rows are looked at.
@@ -303,6 +309,16 @@ export class Engine {
     }
   }
 
+  /** As `save`, of what has been quiet for a while; where there was nothing to write of the same blocks it is not looked for again at once: that takes a walk over all tokens of all blocks. */
+  async #saveQuiet(blocks: readonly FileTokens[]): Promise<boolean> {
+    const isSame = blocks.length === this.#looked.length && blocks.every(({ tokenIds }, i) => tokenIds === this.#looked[i]!.tokenIds);
+    if (isSame && this.#clock() < this.#nextLook) return false;
+    this.#looked = blocks;
+    const isSaved = await this.save(blocks, QUIET_MS);
+    this.#nextLook = isSaved ? 0 : this.#clock() + LOOK_MS;
+    return isSaved;
+  }
+
   /** Writes a segment of these blocks to the disk, of what has not been used for so long; false when there is nothing to write. */
   async save(blocks: readonly FileTokens[], quietMs = 0): Promise<boolean> {
     return (await this.#snapshots?.save(this.#contexts(blocks), quietMs)) ?? false;
@@ -310,6 +326,7 @@ export class Engine {
 
   /** Removes from the disk what is there of files with this path, or everything but of files with the `kept` paths, of all models. */
   async forgetDisk(path?: string, kept: readonly string[] = []): Promise<void> {
+    this.#nextLook = 0;
     await this.#disk?.forget(path, kept);
   }
 

@@ -21,7 +21,7 @@ const INITIAL_SLOTS = WINDOW_STEP;
 const RECLAIM_TOKENS = PAGE_SLOTS;
 /** The same where the ceiling leaves no room in the store, so that they are lost. */
 const DROP_TOKENS = 32;
-/** The same of several runs that are shorter: who goes is reckoned each time, and a day's work leaves thousands of them. */
+/** The same of several runs that are no longer: who goes is reckoned each time, and a day's work leaves thousands of them. */
 const DROP_SHORT_TOKENS = 128;
 /** Of fewer runs each asks by itself for room in the store: that is a look at all runs, room for several a reckoning, which takes as long as several looks. */
 const LEAST_TOGETHER = 8;
@@ -162,7 +162,8 @@ export class WindowRoom {
     for (const victim of this.#inOrder(order)) {
       // It may have gone meanwhile.
       if (!isFree(victim)) continue;
-      if (numFreed >= Math.max(missing, RECLAIM_TOKENS) || (numFreed >= Math.max(missing, DROP_SHORT_TOKENS) && !this.hasStoreRoom(victim))) break;
+      const least = Math.max(missing, victim.slots!.length > DROP_TOKENS ? 0 : DROP_SHORT_TOKENS);
+      if (numFreed >= Math.max(missing, RECLAIM_TOKENS) || (numFreed >= least && !this.hasStoreRoom(victim))) break;
       const { startIndex } = victim;
       this.#storeRoom.cut(victim, Math.max(missing, RECLAIM_TOKENS) - numFreed);
       if (!this.demote(victim, this.storeMost, order)) this.#dropEnd(victim, missing - numFreed);

@@ -5,12 +5,15 @@ import path from 'node:path';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { CachedRuns } from '../../engine/cache/cachedRuns.ts';
 import { codecNamed } from '../../engine/cache/codecs/registry.ts';
+import { compressionOf } from '../../engine/cache/compression.ts';
 import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { RequestError } from '../../engine/errors.ts';
 import { Snapshots } from '../../engine/snapshots.ts';
+import { rope } from '../unit/codecRows.ts';
 import { fakeShape } from './fakeRunner.ts';
 import { ask, filesOf, type Harness, harness, tokens, type Watched } from './harness.ts';
 import { runAlone } from './oracle.ts';
@@ -402,3 +405,32 @@ test('10,000 random operations over files, memory and disk keep the bytes exact 
   expect(asked).toEqual([]);
   expect(numAsked).toBeGreaterThan(200);
 }, 120_000);
+
+test('a quiet moment that codes block after block does not look through all files for each of them', async () => {
+  const shape = { ...fakeShape(), headSize: 16 };
+  const disk = await DiskTier.open(folder, 1e9, log);
+  const compression = compressionOf('turboquant', [codecNamed('turboquant', shape, rope(16))])!;
+  const { engine, clock } = harness({ slots: 20_000, shape, maxContext: 2000, prefillTokens: 2000, softSlots: 2048, compression, snapshots: { disk, codec: codecNamed('int8', shape, null), modelKey: 'fake', log } });
+  const blocks = Array.from({ length: 10 }, (_, i) => tokens(1000, i));
+  for (const block of blocks) question(engine, block, 1);
+  await drain(engine);
+  clock.now += 10 * MINUTE;
+  const looks = vi.spyOn(CachedRuns.prototype, 'lastUse');
+  onTestFinished(() => looks.mockRestore());
+  let numCoded = 0;
+  for (;;) {
+    const { numSegments } = disk;
+    if (!(await engine.tidy(filesOf(blocks)))) break;
+    if (disk.numSegments > numSegments) looks.mockClear();
+    else numCoded++;
+  }
+  expect(disk.numSegments).toBe(40);
+  expect(numCoded).toBeGreaterThan(50);
+  expect(looks.mock.calls.length).toBe(10);
+  // What comes to be quiet later is written, too.
+  question(engine, tokens(300, 99), 1);
+  await drain(engine);
+  clock.now += 10 * MINUTE;
+  while (await engine.tidy(filesOf([...blocks, tokens(300, 99)])));
+  expect(disk.numSegments).toBe(42);
+});

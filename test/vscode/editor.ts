@@ -259,9 +259,11 @@ export class Editor {
 
   async unhover(): Promise<void> {
     const hover = this.page.locator('.monaco-hover:visible');
-    // One that is shown only after the mouse has left stays until it moves again; there may be two, the old one and a new one.
+    // One that is shown only after the mouse has left stays until it moves again, and not over a view's frame, which keeps what it sees to
+    // itself: behind the last tab there is nothing. There may be two, the old one and a new one.
     for (let attempt = 0; attempt < 25; attempt++) {
-      await this.page.mouse.move(1200, 400 + 10 * (attempt % 10));
+      const tabs = attempt > 0 ? await this.page.locator('.editor-group-container.active .tabs-and-actions-container').boundingBox().catch(() => null) : null;
+      await this.page.mouse.move(tabs ? tabs.x + 0.6 * tabs.width : 1200, tabs ? tabs.y + tabs.height / 2 - (attempt % 3) : 400);
       for (let wait = 0; wait < 10; wait++) {
         if ((await hover.count()) === 0) return;
         await this.page.waitForTimeout(PATIENCE / 250);
