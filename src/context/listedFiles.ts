@@ -1,32 +1,28 @@
 /**
- * Files of a folder that somebody works on: what files.exclude, search.exclude and .gitignore leave, without secrets. Reads no file
- * but .gitignore.
+ * Files of a folder that somebody works on: what files.exclude, search.exclude and .gitignore leave. Secrets are among them: asking of
+ * each takes a look at the disk (`isSecret`), and there may be thousands. Reads no file but .gitignore.
  */
 import { posix } from 'node:path';
 import * as vscode from '../vscode.ts';
-import { globMatches, isSecret } from '../completion/filter.ts';
-import type { Config } from '../config.ts';
+import { globMatches } from '../completion/filter.ts';
 import { IgnoreFiles } from './ignoreFiles.ts';
 
 export interface ListedFiles {
   /** Sorted by path. */
   files: vscode.Uri[];
-  secrets: vscode.Uri[];
   /** There are more, which were not looked at. */
   cutOff: boolean;
 }
 
 /** @param glob of those that are wanted @param most that are looked at, ignored ones among them */
-export async function listedFiles(folder: vscode.Uri, settings: Config['completion'], { glob, most, token }: { glob: string; most: number; token?: vscode.CancellationToken | undefined }): Promise<ListedFiles> {
+export async function listedFiles(folder: vscode.Uri, { glob, most, token }: { glob: string; most: number; token?: vscode.CancellationToken | undefined }): Promise<ListedFiles> {
   const excluded = searchExcludes(folder);
   // Braces do not nest in the editor's globs: what holds some is sorted out afterwards.
-  const simple = excluded.filter((each) => !/[{},]/.test(each));
+  const [nested, simple] = [true, false].map((nests) => excluded.filter((each) => /[{},]/.test(each) === nests)) as [string[], string[]];
   const found = await vscode.workspace.findFiles(new vscode.RelativePattern(folder, glob), simple.length ? `{${simple.join(',')}}` : undefined, most + 1, token);
   const ignored = await ignoreFiles(folder, found, found.length > most);
-  const wanted = found.filter((uri) => !excluded.some((each) => globMatches({ uri, languageId: '' }, each)) && !ignored(uri) && !/\/\.gitignore$/.test(uri.path));
-  const secrets = new Set(wanted.filter((uri) => isSecret({ uri, languageId: '' }, settings)));
-  const files = wanted.filter((uri) => !secrets.has(uri)).sort((a, b) => (a.path < b.path ? -1 : 1));
-  return { files, secrets: [...secrets], cutOff: found.length > most };
+  const files = found.filter((uri) => !nested.some((each) => globMatches({ uri, languageId: '' }, each)) && !ignored(uri) && !/\/\.gitignore$/.test(uri.path));
+  return { files: files.sort((a, b) => (a.path < b.path ? -1 : 1)), cutOff: found.length > most };
 }
 
 export function relativePath(folder: vscode.Uri, uri: vscode.Uri): string {

@@ -7,7 +7,7 @@ import { posix } from 'node:path';
 import * as vscode from '../vscode.ts';
 import { MOST_COPIED } from '../../engine/protocol.ts';
 import type { EngineClient } from '../client/engineClient.ts';
-import { FILES, globMatches } from '../completion/filter.ts';
+import { FILES, globMatches, isSecret } from '../completion/filter.ts';
 import { isWanted } from '../completion/languages.ts';
 import { targetOf } from '../completion/links.ts';
 import type { Settings } from '../config.ts';
@@ -129,16 +129,23 @@ export class ProjectFiles implements vscode.Disposable {
     const glob = `**/{${[...extensions.map((extension) => `*.${extension}`), '.gitignore'].join(',')}}`;
     let files: vscode.Uri[] = [];
     for (let folder = vscode.Uri.joinPath(at, '..'); goesOn(); folder = vscode.Uri.joinPath(folder, '..')) {
-      files = (await listedFiles(folder, this.#settings.current.completion, { glob, most: MOST_LISTED })).files.filter((uri) => this.#mayBeRead(uri, languageId));
-      if (files.length > MOST_FILES || folder.path.length <= root.path.length) break;
+      const listed = (await listedFiles(folder, { glob, most: MOST_LISTED })).files.map((uri) => ({ uri, shared: numSharedFolders(uri, at) })).sort((a, b) => b.shared - a.shared);
+      files = [];
+      // Each takes a look at the disk: of thousands no more than are wanted.
+      for (let i = 0; i < listed.length && files.length < MOST_FILES; i++) {
+        const { uri } = listed[i]!;
+        if (uri.toString() !== at.toString() && this.#mayBeRead(uri, languageId)) files.push(uri);
+      }
+      if (files.length === MOST_FILES || folder.path.length <= root.path.length) break;
     }
-    return files.filter((uri) => uri.toString() !== at.toString()).map((uri) => ({ uri, shared: numSharedFolders(uri, at) })).sort((a, b) => b.shared - a.shared).slice(0, MOST_FILES).map(({ uri }) => uri);
+    return files;
   }
 
   /** Where completions are wanted, too, and no link to what nobody has opened in a workspace folder: a project may lead anywhere with those. */
   #mayBeRead(uri: vscode.Uri, languageId: string): boolean {
     const own = LANGUAGES[extensionOf(uri.path)] ?? languageId;
-    if (!isWanted(this.#settings.current.completion.languages, own, (glob) => globMatches({ uri, languageId: own }, glob))) return false;
+    const { completion } = this.#settings.current;
+    if (isSecret({ uri, languageId: own }, completion) || !isWanted(completion.languages, own, (glob) => globMatches({ uri, languageId: own }, glob))) return false;
     const target = targetOf(uri);
     return target === undefined || vscode.workspace.getWorkspaceFolder(target) !== undefined;
   }

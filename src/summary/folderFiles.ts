@@ -1,5 +1,6 @@
 /** Which files of a folder are summarised. */
 import type * as vscode from '../vscode.ts';
+import { isSecret } from '../completion/filter.ts';
 import type { Config } from '../config.ts';
 import { listedFiles, relativePath } from '../context/listedFiles.ts';
 
@@ -20,6 +21,8 @@ export interface FolderFiles {
 }
 
 export async function filesOf(folder: vscode.Uri, settings: Config['completion'], token?: vscode.CancellationToken): Promise<FolderFiles> {
-  const { files, secrets, cutOff } = await listedFiles(folder, settings, { glob: '**/*', most: MOST_LISTED, token });
-  return { files: files.slice(0, MOST_FILES), secrets: secrets.map((uri) => relativePath(folder, uri)), numMore: Math.max(0, files.length - MOST_FILES), cutOff };
+  const { files: all, cutOff } = await listedFiles(folder, { glob: '**/*', most: MOST_LISTED, token });
+  const secrets = new Set(all.filter((uri) => isSecret({ uri, languageId: '' }, settings)));
+  const files = all.filter((uri) => !secrets.has(uri));
+  return { files: files.slice(0, MOST_FILES), secrets: [...secrets].map((uri) => relativePath(folder, uri)), numMore: Math.max(0, files.length - MOST_FILES), cutOff };
 }
