@@ -87,9 +87,9 @@ window.addEventListener('resize', () => {
   for (const area of document.querySelectorAll('textarea')) fitHeight(area);
 });
 
-// The input and what is attached above it grow and shrink.
+// The input and what is attached above it grow and shrink; before the first question it is the beginning that is read.
 new ResizeObserver(() => {
-  if (following) scrollToEnd();
+  if (following && turns.length) scrollToEnd();
 }).observe(log);
 
 window.addEventListener('message', ({ data }: MessageEvent<ToPage>) => receive(data));
