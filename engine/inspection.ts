@@ -37,7 +37,7 @@ export async function inspectFolder(modelDir: string): Promise<FolderInspection>
     canComplete: manifest.can.complete,
     canChat: manifest.can.chat,
     canEdit: manifest.can.edit,
-    note: manifest.note,
+    note: manifest.note.en,
     model,
   };
 }

@@ -230,6 +230,7 @@ export function switchOff(text: ModelText, faults: Faults): void {
   if (!found.length) return;
   if (!left.complete && !left.chat && !left.summarize) throw new RequestError('modelInvalid', `${found.join('; ')}.`);
   text.faults = faults;
-  const notes = [note, can.complete && faults.complete ? `It is not used for completions (${faults.complete}).` : '', can.chat && faults.chat ? `It is not used for chat (${faults.chat}).` : ''];
-  text.manifest = { ...text.manifest, can: left, note: notes.filter(Boolean).join(' ') };
+  const said = [can.complete && faults.complete ? `It is not used for completions (${faults.complete}).` : '', can.chat && faults.chat ? `It is not used for chat (${faults.chat}).` : ''];
+  const add = (own: string): string => [own, ...said].filter(Boolean).join(' ');
+  text.manifest = { ...text.manifest, can: left, note: { en: add(note.en), pt: add(note.pt) } };
 }

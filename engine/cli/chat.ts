@@ -33,7 +33,7 @@ export async function chat(line: CommandLine): Promise<number> {
     };
     if (message !== undefined) await turn(message);
     else {
-      if (model.note && !line.json) log(model.note);
+      if (model.note.en && !line.json) log(model.note.en);
       const prompt = process.stdin.isTTY ? '> ' : '';
       const terminal = createInterface({ input: process.stdin, output: process.stderr, prompt });
       // Ctrl+C stops the answer; at the prompt it ends the conversation.

@@ -41,7 +41,7 @@ export async function demo(line: CommandLine): Promise<number> {
   return withClient(line, async (client, model) => {
     const say = (words: string) => line.json || process.stdout.write(`${words}\n`);
     say(`${model.name}: ${count(model.parameters)} parameters, ${model.precision}, loaded in ${model.loadMs.toFixed(0)} ms${model.imported ? ' (imported)' : ''}`);
-    if (model.note) say(model.note);
+    if (model.note.en) say(model.note.en);
     const { docId, text: source } = await client.openFile(file);
     const cursor = pickCursor(source);
     const typed = source.slice(0, cursor.offset);

@@ -5,14 +5,15 @@
  */
 import { RequestError } from '../errors.ts';
 import type { ModelFolder } from '../modelFolder.ts';
+import type { ModelInfo } from '../protocol.ts';
 import type { CopyWeights } from './copyPrior.ts';
 import type { Healing } from './healing.ts';
 
 export interface Manifest {
   name: string;
   version: string;
-  /** What the model is, in words for its user; may be empty. */
-  note: string;
+  /** What the model is, in words for its user; may be empty. In kvasir.json one text for every language, or one for each; of those, one that is left out is the other. */
+  note: ModelInfo['note'];
   can: { complete: boolean; chat: boolean; summarize: boolean; /** Follows instructions well enough to change code. */ edit: boolean };
   /** Where the open file stands: after a file separator before everything else, or inside the chat template's first turn. */
   fileBlock: 'fileSeparator' | 'chatTemplate';
@@ -80,7 +81,7 @@ function defaultManifest(name: string, offers: Pick<Offers, 'fim' | 'chatTemplat
   return {
     name,
     version: '',
-    note: '',
+    note: { en: '', pt: '' },
     can: { complete: offers.fim, chat: offers.chatTemplate, summarize: offers.chatTemplate, edit: offers.chatTemplate },
     fileBlock: 'chatTemplate',
     completion: { layout: 'tail', order: 'family', maxTokens: 64, multilineMaxTokens: 160, snippets: offers.readsRepository, heal: 'word', copy: { share: 0, doubt: 0, match: 0, agreement: 0, confidence: 0, others: 0 }, confidence: { line: 0, words: 0 } },
@@ -105,7 +106,10 @@ function parseManifest(json: Record<string, unknown>, defaults: Manifest): Manif
     'completion.heal': ['none', 'word', 'token'],
     'summary.folder': ['list', 'reduce'],
   };
-  const manifest = merge(defaults as unknown as Fields, json, '', allowed) as unknown as Manifest;
+  const given = typeof json.note === 'string' ? { ...json, note: { en: json.note } } : json;
+  const manifest = merge(defaults as unknown as Fields, given, '', allowed) as unknown as Manifest;
+  const { en, pt } = manifest.note;
+  manifest.note = { en: en || pt, pt: pt || en };
   const { copy, confidence } = manifest.completion;
   for (const [field, share] of [['copy.share', copy.share], ['copy.others', copy.others], ['confidence.line', confidence.line], ['confidence.words', confidence.words]] as const) if (share > 1) throw invalid(`completion.${field}`, 'is above 1');
   if (!manifest.summary.symbolQuestion.includes('{name}')) throw invalid('summary.symbolQuestion', 'does not hold "{name}"');
@@ -128,7 +132,7 @@ function merge(defaults: Fields, json: Record<string, unknown>, path: string, al
     const fallback = defaults[key];
     if (fallback === undefined || !Object.hasOwn(defaults, key)) throw invalid(field.replace(/\s+/g, ' ').slice(0, 80), `is not a known field; known are ${Object.keys(defaults).join(', ')}`);
     if (typeof fallback === 'object') {
-      if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(field, 'is not an object');
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(field, field === 'note' ? 'is neither a string nor an object' : 'is not an object');
       merged[key] = merge(fallback, value as Record<string, unknown>, field, allowed);
       continue;
     }

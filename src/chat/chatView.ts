@@ -10,7 +10,7 @@ import type { DocumentMirror } from '../client/documentMirror.ts';
 import type { EditPreview } from '../edit/editPreview.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import type { Log } from '../log.ts';
-import { describeModel, locateModel } from '../models/locate.ts';
+import { describeModel, locateModel, shownNote } from '../models/locate.ts';
 import { Chat, type ChatChange } from './chat.ts';
 import type { ContextRef, ToHost, ToPage } from './chatMessages.ts';
 import { chatPage } from './chatPage.ts';
@@ -217,7 +217,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
     if (!this.#view || !this.#pageReady) return;
     const { state } = this.#host.client;
     if (state.kind === 'ready') {
-      this.#post({ type: 'model', name: state.model.name, note: state.model.note, status: '' });
+      this.#post({ type: 'model', name: state.model.name, note: shownNote(state.model.note), status: '' });
       return;
     }
     const status = state.kind === 'starting' ? (state.stage === 'import' ? vscode.l10n.t('Importing the model: {0}', `${Math.round(state.fraction * 100)}%`) : vscode.l10n.t('Loading the model')) : '';

@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { ModelInfo } from '../../engine/protocol.ts';
-import { describeModel, readJson } from '../models/locate.ts';
+import { describeModel, shownNote, readJson } from '../models/locate.ts';
 
 export interface ModelCard {
   name: string;
@@ -40,7 +40,7 @@ export function modelCard(modelDir: string, answerTokens: number, loaded: ModelI
   const contextTokens = loaded?.contextTokens ?? Math.min(MOST_CONTEXT, positive(config.max_position_embeddings) ?? made);
   const wanted = answerTokens || (positive((manifest.chat as { maxTokens?: unknown } | undefined)?.maxTokens) ?? DEFAULT_ANSWER);
   const maxOutputTokens = Math.max(1, Math.min(wanted, Math.floor(contextTokens * MOST_FOR_ANSWER)));
-  const { name, note } = loaded ?? describeModel(modelDir);
+  const { name, note } = loaded ? { name: loaded.name, note: shownNote(loaded.note) } : describeModel(modelDir);
   return {
     name,
     family,

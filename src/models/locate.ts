@@ -40,13 +40,19 @@ export function modelCacheDir(globalStorage: vscode.Uri): string {
   return path.join(globalStorage.fsPath, 'models');
 }
 
-/** Name and note of the manifest `kvasir.json`, as far as there is one. */
+/** Name and note of the manifest `kvasir.json`, as far as there is one; the note is in the user interface's language where it has that. */
 export function describeModel(modelDir: string): { name: string; note: string } {
   const { name, note } = readJson(path.join(modelDir, 'kvasir.json'));
   return {
     name: typeof name === 'string' ? name : (repositoryName(modelDir)?.split('/').at(-1) ?? path.basename(modelDir)),
-    note: typeof note === 'string' ? note : '',
+    note: shownNote(note),
   };
+}
+
+/** A model's note, as its manifest has it (one text, or some by language) or the engine: in the user interface's language, else in English, else in any; empty for what is no note. */
+export function shownNote(note: unknown): string {
+  const texts: Record<string, unknown> = typeof note === 'object' && note !== null ? { ...note } : { en: note };
+  return [texts[vscode.env.language.split('-', 1)[0]!.toLowerCase()], texts.en, ...Object.values(texts)].find((text): text is string => typeof text === 'string' && text !== '') ?? '';
 }
 
 /** An object of a model's file; empty when there is none: what is wrong with it is said by the engine when it loads the model. */

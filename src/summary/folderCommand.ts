@@ -6,6 +6,7 @@ import type { EngineHost } from '../client/engineHost.ts';
 import { failureOf } from '../client/failure.ts';
 import type { Log } from '../log.ts';
 import { relativePath } from '../context/listedFiles.ts';
+import { shownNote } from '../models/locate.ts';
 import { filesOf, type FolderFiles, MOST_FILES, MOST_LISTED } from './folderFiles.ts';
 import { type FolderReports, linkTo, reportOf } from './folderReport.ts';
 import { type FolderFile, type FolderResult, summarizeFolder } from './folderSummary.ts';
@@ -72,7 +73,7 @@ export class FolderCommand implements vscode.Disposable {
     if (!result) return;
     this.#log.info(`summarized a folder: ${result.files.length} files, ${result.numComputed} of them computed, ${result.skipped.length} left out`);
     if (!result.files.length) throw new Error(vscode.l10n.t('{0} holds no files that can be summarized.', name));
-    const markdown = reportOf(name, result, notesOf(result, found, model.note), (path) => linkTo(vscode.Uri.joinPath(folder, path)));
+    const markdown = reportOf(name, result, notesOf(result, found, shownNote(model.note)), (path) => linkTo(vscode.Uri.joinPath(folder, path)));
     await this.#reports.show(folder, name, markdown);
   }
 

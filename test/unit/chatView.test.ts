@@ -62,7 +62,7 @@ function chatOf(workspaceState: Map<string, unknown>, options: { state?: unknown
   let numMeasured = 0;
   const event = () => ({ dispose() {} });
   const client = {
-    state: options.state ?? { kind: 'ready', model: { name: 'm', note: '', canEdit: false } },
+    state: options.state ?? { kind: 'ready', model: { name: 'm', note: { en: '', pt: '' }, canEdit: false } },
     ready: async () => ({ name: 'm', canEdit: false }),
     generate: options.generate ?? (async () => DONE),
     measure: async (task: () => unknown) => {

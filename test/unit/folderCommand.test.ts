@@ -47,7 +47,7 @@ test('an open file that is changed before its turn is left out, and the engine k
   const notified: string[] = [];
   const client = {
     state: { kind: 'ready' },
-    ready: async () => ({ note: '' }),
+    ready: async () => ({ note: { en: '', pt: '' } }),
     notify: ({ type }: { type: string }) => notified.push(type),
     generate: async ({ task }: { task: () => unknown }) => {
       text = 'two();';
@@ -66,7 +66,7 @@ test('of a file that is not open only memory is given up: what the disk has of i
   const notified: unknown[] = [];
   const client = {
     state: { kind: 'ready' },
-    ready: async () => ({ note: '' }),
+    ready: async () => ({ note: { en: '', pt: '' } }),
     notify: (message: unknown) => notified.push(message),
     generate: async ({ task }: { task: () => unknown }) => {
       task();

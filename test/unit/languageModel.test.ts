@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ModelInfo, Task } from '../../engine/protocol.ts';
 
-const editor = vi.hoisted(() => ({ registered: [] as string[] }));
+const editor = vi.hoisted(() => ({ registered: [] as string[], language: 'en' }));
 vi.mock('../../src/vscode.ts', () => {
   class LanguageModelError extends Error {
     code: string;
@@ -29,7 +29,7 @@ vi.mock('../../src/vscode.ts', () => {
       }
     },
     l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
-    env: { language: 'en' },
+    env: { get language() { return editor.language; } },
     lm: { registerLanguageModelChatProvider: (vendor: string) => { editor.registered.push(vendor); return { dispose: () => editor.registered.pop() }; } },
   };
 });
@@ -89,7 +89,10 @@ describe('the card of a folder', () => {
     dir = mkdtempSync(join(tmpdir(), 'kvasir-card-'));
     cpSync('test/fixtures/models/qwen3-tied-sharded', dir, { recursive: true });
   });
-  afterEach(() => rmSync(dir, { recursive: true }));
+  afterEach(() => {
+    editor.language = 'en';
+    rmSync(dir, { recursive: true });
+  });
 
   it('without a manifest', () => {
     expect(modelCard(dir, 0, null)).toMatchObject({ family: 'qwen3', version: '', note: '', parameters: null, canChat: true, maxOutputTokens: 85, maxInputTokens: 512 - 85 - 64 });
@@ -102,6 +105,19 @@ describe('the card of a folder', () => {
     writeFileSync(join(dir, 'kvasir.json'), '{"name":"mine","can":{"chat":false}}');
     expect(modelCard(dir, 0, null)).toMatchObject({ name: 'mine', canChat: false });
   });
+  it.each([
+    ['en', '{"en":"Small.","pt":"Pequeno."}', 'Small.'],
+    ['pt-br', '{"en":"Small.","pt":"Pequeno."}', 'Pequeno.'],
+    ['de', '{"en":"Small.","pt":"Pequeno."}', 'Small.'],
+    ['pt-br', '"Small."', 'Small.'],
+    ['en', '{"pt":"Pequeno."}', 'Pequeno.'],
+    ['en', '[1]', ''],
+    ['en', '3', ''],
+  ])('whose note is shown in an editor in %s: %s', (language, note, shown) => {
+    editor.language = language;
+    writeFileSync(join(dir, 'kvasir.json'), `{"note":${note}}`);
+    expect(modelCard(dir, 0, null)?.note).toBe(shown);
+  });
   it('of another kind, or broken, is none', () => {
     writeFileSync(join(dir, 'config.json'), '{"model_type":"bert"}');
     expect(modelCard(dir, 0, null)).toBeNull();
@@ -109,8 +125,10 @@ describe('the card of a folder', () => {
     expect(modelCard(dir, 0, null)).toBeNull();
   });
   it('of a loaded model is the engine\'s word', () => {
-    const loaded = { name: 'L', architecture: 'llama', parameters: 5, contextTokens: 1000, canChat: false, note: 'n' } as ModelInfo;
-    expect(modelCard(dir, 0, loaded)).toMatchObject({ name: 'L', family: 'llama', parameters: 5, canChat: false, note: 'n', maxOutputTokens: 166, maxInputTokens: 1000 - 166 - 64 });
+    const loaded = { name: 'L', architecture: 'llama', parameters: 5, contextTokens: 1000, canChat: false, note: { en: 'Small.', pt: 'Pequeno.' } } as ModelInfo;
+    expect(modelCard(dir, 0, loaded)).toMatchObject({ name: 'L', family: 'llama', parameters: 5, canChat: false, note: 'Small.', maxOutputTokens: 166, maxInputTokens: 1000 - 166 - 64 });
+    editor.language = 'pt-br';
+    expect(modelCard(dir, 0, loaded)?.note).toBe('Pequeno.');
   });
 });
 

@@ -19,6 +19,8 @@ describe('a wrong manifest is refused by name', () => {
     ['{', /^kvasir\.json is not valid JSON/],
     ['{"nmae":"x"}', /^kvasir\.json: nmae is not a known field/],
     ['{"name":3}', /^kvasir\.json: name is not a string/],
+    ['{"note":3}', /^kvasir\.json: note is neither a string nor an object/],
+    ['{"note":{"de":"klein"}}', /^kvasir\.json: note\.de is not a known field; known are en, pt/],
     ['{"completion":3}', /^kvasir\.json: completion is not an object/],
     ['{"completion":{"maxTokens":0}}', /^kvasir\.json: completion\.maxTokens is not a whole number/],
     ['{"completion":{"order":"middle"}}', /^kvasir\.json: completion\.order is "middle"; known are "suffixFirst", "family"/],
@@ -52,10 +54,20 @@ it('without a manifest, what the tokenizer offers decides', async () => {
   expect(plain.manifest.can).toEqual({ complete: true, chat: false, summarize: false, edit: false });
 });
 
+it.each([
+  ['"Small."', { en: 'Small.', pt: 'Small.' }],
+  ['{"en":"Small.","pt":"Pequeno."}', { en: 'Small.', pt: 'Pequeno.' }],
+  ['{"en":"Small."}', { en: 'Small.', pt: 'Small.' }],
+  ['{"pt":"Pequeno."}', { en: 'Pequeno.', pt: 'Pequeno.' }],
+])('a note is one text, or one for each language: %s', async (note, read) => {
+  writeFileSync(join(dir, 'kvasir.json'), `{"note":${note}}`);
+  expect((await ModelText.load(dir)).manifest.note).toEqual(read);
+});
+
 it('the built-in model says what it is', async () => {
   const { manifest } = await ModelText.load(join(root, 'model'));
   expect(manifest).toMatchObject({ name: 'kvasir-starter', fileBlock: 'fileSeparator', completion: { order: 'suffixFirst', maxTokens: 48 }, chat: { facts: true } });
-  expect(manifest.note).toMatch(/small/);
+  expect(manifest.note).toEqual({ en: expect.stringMatching(/small/), pt: expect.stringMatching(/pequeno/) });
   const asked = readFileSync(join(root, 'model/train/questions.py'), 'utf8');
   for (const question of [manifest.summary.fileQuestion, manifest.summary.symbolQuestion.replace('`{name}`', '{n}'), manifest.summary.selectionQuestion]) expect(asked).toContain(`"${question}"`);
 });

@@ -102,7 +102,7 @@ describe('what is switched off', () => {
     const text = await ModelText.load(dir);
     switchOff(text, { chat: 'chat template: broken' });
     expect(text.manifest.can).toEqual({ complete: true, chat: false, summarize: false, edit: false });
-    expect(text.manifest.note).toBe('It is not used for chat (chat template: broken).');
+    expect(text.manifest.note).toEqual({ en: 'It is not used for chat (chat template: broken).', pt: 'It is not used for chat (chat template: broken).' });
   });
 
   it('is everything: the model is refused', async () => {

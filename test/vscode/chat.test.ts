@@ -1,4 +1,5 @@
 /** The chat view as a user works with it: questions and what they are about, answers and what is done with them, and what survives a reload. */
+import { readFileSync } from 'node:fs';
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
@@ -67,6 +68,8 @@ editorSuite('chat', FILES, (editor) => {
     await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
     // Nothing is counted before somebody has asked: that would load the model.
     expect(await meter().count()).toBe(0);
+    const { note } = JSON.parse(readFileSync('model/kvasir.json', 'utf8')) as { note: { en: string } };
+    await poll(() => chat().locator('[data-part="note"]').innerText()).toBe(note.en);
     await editor().screenshot('chat-empty');
     await input().focus();
     await window.type('What is this file for?');

@@ -12,6 +12,18 @@ editorSuite(
   'portuguese',
   { 'src/inventory.ts': INVENTORY },
   (editor) => {
+    test('what the model says of itself in an empty chat', async () => {
+      const window = editor();
+      await window.openFile('src/inventory.ts');
+      await window.runCommand(`Kvasir: ${portuguese['command.openChat']}`);
+      const { note } = JSON.parse(readFileSync('model/kvasir.json', 'utf8')) as { note: { en: string; pt: string } };
+      expect(note.pt).not.toBe(note.en);
+      await expect.poll(() => window.chat.locator('[data-part="note"]').innerText(), { timeout: PATIENCE }).toBe(note.pt);
+      await window.chat.getByRole('button', { name: 'inventory.ts' }).first().waitFor();
+      await window.screenshot('portuguese-chat-empty');
+      expect(await window.chat.locator('#log').evaluate((log) => [log.scrollHeight > log.clientHeight, log.scrollTop])).toEqual([true, 0]);
+    });
+
     test('the palette’s commands', async () => {
       const window = editor();
       await window.openFile('src/inventory.ts');
