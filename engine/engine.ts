@@ -28,8 +28,8 @@ import { numTokensOf, type Scheduled } from './schedule.ts';
 import { Scheduler } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
 import { ShiftedReuse } from './shiftedReuse.ts';
-import { Pruning, type PruningOptions } from './pruning.ts';
-import { type FileContext, QUIET_MS, type SnapshotOptions, Snapshots } from './snapshots.ts';
+import { type Context, Pruning, type PruningOptions } from './pruning.ts';
+import { type FileTokens, QUIET_MS, type SnapshotOptions, Snapshots } from './snapshots.ts';
 import { Speculation } from './speculation/speculation.ts';
 import { type StepCosts, StepPlanner } from './stepPlanner.ts';
 import type { TracedStep } from './trace.ts';
@@ -80,12 +80,6 @@ export interface EngineOptions {
   policies?: Partial<Policies>;
 }
 
-/** Between looks for what is to be written, where there was nothing: shorter than what lies between two quiet moments of which the first has found nothing at all to do. */
-const LOOK_MS = 1000;
-
-/** Of a file's block. */
-type FileTokens = Pick<Block, 'path' | 'tokenIds'>;
-
 export type CoreStats = Omit<EngineStats, 'model' | 'files' | 'memory' | 'tree'>;
 
 export class Engine {
@@ -106,9 +100,6 @@ export class Engine {
   readonly #policies: Policies;
   readonly #maxContext: number;
   readonly #clock: () => number;
-  /** When quiet moments look again for what is to be written of these blocks. */
-  #nextLook = 0;
-  #looked: readonly FileTokens[] = [];
   readonly #journal: Journal;
   readonly #emission: Emission;
   readonly #prefillBytesPerToken: number;
@@ -286,7 +277,7 @@ export class Engine {
     if (sparing && !this.#stepping) this.#pruning?.drop();
     if (sparing) return !this.#stepping && !this.hasWork() && this.#cache.shrink(false);
     // What is not exact any more is not written.
-    if (await this.#saveQuiet(blocks)) return true;
+    if (await this.save(blocks, QUIET_MS)) return true;
     if (this.#stepping || this.hasWork() || mustEnd()) return false;
     if (this.#cache.runs.compress()) return true;
     // What is to be measured stays in the window until it has been: there its rows are looked at.
@@ -309,24 +300,13 @@ export class Engine {
     }
   }
 
-  /** As `save`, of what has been quiet for a while; where there was nothing to write of the same blocks it is not looked for again at once: that takes a walk over all tokens of all blocks. */
-  async #saveQuiet(blocks: readonly FileTokens[]): Promise<boolean> {
-    const isSame = blocks.length === this.#looked.length && blocks.every(({ tokenIds }, i) => tokenIds === this.#looked[i]!.tokenIds);
-    if (isSame && this.#clock() < this.#nextLook) return false;
-    this.#looked = blocks;
-    const isSaved = await this.save(blocks, QUIET_MS);
-    this.#nextLook = isSaved ? 0 : this.#clock() + LOOK_MS;
-    return isSaved;
-  }
-
   /** Writes a segment of these blocks to the disk, of what has not been used for so long; false when there is nothing to write. */
   async save(blocks: readonly FileTokens[], quietMs = 0): Promise<boolean> {
-    return (await this.#snapshots?.save(this.#contexts(blocks), quietMs)) ?? false;
+    return (await this.#snapshots?.save(blocks, (tokenIds) => this.#blockIds(tokenIds), quietMs)) ?? false;
   }
 
   /** Removes from the disk what is there of files with this path, or everything but of files with the `kept` paths, of all models. */
   async forgetDisk(path?: string, kept: readonly string[] = []): Promise<void> {
-    this.#nextLook = 0;
     await this.#disk?.forget(path, kept);
   }
 
@@ -475,8 +455,8 @@ export class Engine {
     return numTokens > capacity && sparse.room.slotsFor(numTokens) <= this.#mostPrefill ? numTokens : this.#mostPrefill;
   }
 
-  #contexts(blocks: readonly FileTokens[]): FileContext[] {
-    return blocks.map(({ path, tokenIds }) => ({ of: tokenIds, ids: this.#blockIds(tokenIds), path }));
+  #contexts(blocks: readonly FileTokens[]): Context[] {
+    return blocks.map(({ tokenIds }) => ({ of: tokenIds, ids: this.#blockIds(tokenIds) }));
   }
 
   /** Sets aside what scratch, buffers and kernels take of the ceiling at most; returns what is for window and store. */

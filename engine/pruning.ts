@@ -10,7 +10,6 @@ import type { KvCache } from './cache/kvCache.ts';
 import { H2O, KEPT_SHARES, KVZIP, RECENT_TOKENS } from './cache/keptRows.ts';
 import type { KvShape } from './cache/kvRows.ts';
 import { tokenOf } from './laneIds.ts';
-import type { Context } from './snapshots.ts';
 
 /** Fewer tokens are as soon computed. */
 const LEAST_TOKENS = 256;
@@ -28,6 +27,14 @@ export interface PruningOptions {
   readonly layers: ReadonlySet<number>;
   /** Whether conversations lose rows, too. */
   readonly conversations: boolean;
+}
+
+/** A context that may lose rows. */
+export interface Context {
+  /** Stays the same object as long as the context does. */
+  readonly of: object;
+  /** Its tokens, as the cache knows them. */
+  readonly ids: readonly number[];
 }
 
 interface PrunableContext extends Context {

@@ -28,17 +28,10 @@ export interface SnapshotOptions {
   readonly log: (line: string) => void;
 }
 
-/** A context that may be worth keeping. */
-export interface Context {
-  /** Stays the same object as long as the context does. */
-  readonly of: object;
-  /** Its tokens, as the cache knows them. */
-  readonly ids: readonly number[];
-}
-
-/** A file's block. */
-export interface FileContext extends Context {
+/** A file's block: its tokens stay the same array as long as it does. */
+export interface FileTokens {
   readonly path: string;
+  readonly tokenIds: readonly number[];
 }
 
 /** Of a ceiling, at most, for what is read from the disk or written to it. It comes to 768 tokens' rows: under a lower ceiling it would be what keeps a text of two or three thousand from being read whole. */
@@ -58,8 +51,10 @@ export class Snapshots {
   readonly #log: (line: string) => void;
   readonly #cache: KvCache;
   readonly #clock: () => number;
-  /** Contexts that are on the disk as far as memory had them, so many tokens, when they were used last. */
+  /** Blocks that are on the disk as far as memory had them, so many tokens, when they were used last. */
   #saved = new WeakMap<object, { lastUse: number; numTokens: number }>();
+  /** Blocks of which there is nothing to write that was used last before this time: until then has been long enough ago they are not looked at, which is a walk over all their tokens. */
+  #nothingBefore = new WeakMap<object, number>();
   /** One write or removal after another: what is removed must not be written meanwhile. */
   #work: Promise<unknown> = Promise.resolve();
   /** When the next write may be tried, from one that failed to one that does not; the log has been told. */
@@ -138,11 +133,11 @@ export class Snapshots {
   }
 
   /**
-   * Writes one segment of these contexts, the blocks of files, of what has been quiet for a while; false when there is nothing to
-   * write. What is cached of a context only in part is written in whole segments.
+   * Writes one segment of these blocks, of what has been quiet for a while; false when there is nothing to write. What is cached of a
+   * block only in part is written in whole segments. `idsOf`: its tokens, as the cache knows them.
    */
-  save(contexts: Iterable<FileContext>, quietMs: number): Promise<boolean> {
-    return this.#inTurn(() => this.#save(contexts, quietMs));
+  save(blocks: Iterable<FileTokens>, idsOf: (tokenIds: readonly number[]) => readonly number[], quietMs: number): Promise<boolean> {
+    return this.#inTurn(() => this.#save(blocks, idsOf, quietMs));
   }
 
   /** Removes what the disk has of files with this path, or everything but of files with the `kept` paths, of all models. */
@@ -156,19 +151,25 @@ export class Snapshots {
     return done;
   }
 
-  async #save(contexts: Iterable<FileContext>, quietMs: number): Promise<boolean> {
+  async #save(blocks: Iterable<FileTokens>, idsOf: (tokenIds: readonly number[]) => readonly number[], quietMs: number): Promise<boolean> {
     if (this.#isPaused) return false;
-    const before = this.#clock() - quietMs;
-    for (const { of, ids, path } of contexts) {
-      const lastUse = this.#cache.runs.lastUse(ids);
-      const { numTokens } = this.#cache.lookUp(ids, ids.length);
-      const saved = this.#saved.get(of);
-      if (lastUse > before || (saved?.lastUse === lastUse && saved.numTokens === numTokens)) continue;
-      const missing = this.#firstMissing(ids, numTokens);
-      const rows = missing && this.#cache.runs.readExact(ids, missing.startIndex, missing.startIndex + missing.numTokens);
-      if (rows && (await this.#write(missing, this.#codec.encode(rows, { startIndex: missing.startIndex, contextEnd: ids.length }), path))) return true;
-      if (this.#isPaused) return false;
-      this.#saved.set(of, { lastUse, numTokens });
+    const now = this.#clock();
+    const before = now - quietMs;
+    for (const { tokenIds, path } of blocks) {
+      if (before < (this.#nothingBefore.get(tokenIds) ?? Number.NEGATIVE_INFINITY)) continue;
+      const ids = idsOf(tokenIds);
+      const { numTokens, path: runs } = this.#cache.lookUp(ids, ids.length);
+      const lastUse = runs.nodes.at(-1)?.lastUse ?? Number.NEGATIVE_INFINITY;
+      const saved = this.#saved.get(tokenIds);
+      if (lastUse <= before && (saved?.lastUse !== lastUse || saved.numTokens !== numTokens)) {
+        const missing = this.#firstMissing(ids, numTokens);
+        const rows = missing && this.#cache.runs.readExact(ids, missing.startIndex, missing.startIndex + missing.numTokens);
+        if (rows && (await this.#write(missing, this.#codec.encode(rows, { startIndex: missing.startIndex, contextEnd: ids.length }), path))) return true;
+        if (this.#isPaused) return false;
+        this.#saved.set(tokenIds, { lastUse, numTokens });
+      }
+      // Whatever comes to it from now on has been used by then.
+      this.#nothingBefore.set(tokenIds, lastUse <= before ? now : lastUse);
     }
     return false;
   }
@@ -188,6 +189,7 @@ export class Snapshots {
 
   async #forget(path: string | undefined, kept: readonly string[]): Promise<void> {
     this.#saved = new WeakMap();
+    this.#nothingBefore = new WeakMap();
     try {
       await (path === undefined ? this.disk.clear(kept) : this.disk.removeFile(path));
     } catch (error) {

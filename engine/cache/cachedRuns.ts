@@ -200,11 +200,6 @@ export class CachedRuns {
       yield { of: leaf, ids: pathTo(leaf).flatMap((node) => node.tokenIds), from: top.startIndex };
     }
   }
-
-  /** When what is cached of a prefix was used last; -Infinity where nothing is. */
-  lastUse(tokenIds: readonly number[]): number {
-    return this.#memory.tree.match(tokenIds).nodes.at(-1)?.lastUse ?? Number.NEGATIVE_INFINITY;
-  }
 }
 
 /** Whether rows of a run's first `length` tokens, beyond `from`, may go: all are there, as they were computed, and nobody needs them now. */

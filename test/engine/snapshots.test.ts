@@ -6,10 +6,10 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { CachedRuns } from '../../engine/cache/cachedRuns.ts';
 import { codecNamed } from '../../engine/cache/codecs/registry.ts';
 import { compressionOf } from '../../engine/cache/compression.ts';
 import { DiskTier } from '../../engine/cache/disk/diskTier.ts';
+import { KvCache } from '../../engine/cache/kvCache.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { RequestError } from '../../engine/errors.ts';
 import { Snapshots } from '../../engine/snapshots.ts';
@@ -406,7 +406,7 @@ test('10,000 random operations over files, memory and disk keep the bytes exact 
   expect(numAsked).toBeGreaterThan(200);
 }, 120_000);
 
-test('a quiet moment that codes block after block does not look through all files for each of them', async () => {
+test('a quiet moment looks at a file as often as it has something to write of it, and once more, however much is written of others or coded meanwhile', async () => {
   const shape = { ...fakeShape(), headSize: 16 };
   const disk = await DiskTier.open(folder, 1e9, log);
   const compression = compressionOf('turboquant', [codecNamed('turboquant', shape, rope(16))])!;
@@ -415,22 +415,37 @@ test('a quiet moment that codes block after block does not look through all file
   for (const block of blocks) question(engine, block, 1);
   await drain(engine);
   clock.now += 10 * MINUTE;
-  const looks = vi.spyOn(CachedRuns.prototype, 'lastUse');
+  const looks = vi.spyOn(KvCache.prototype, 'lookUp');
   onTestFinished(() => looks.mockRestore());
   let numCoded = 0;
   for (;;) {
     const { numSegments } = disk;
     if (!(await engine.tidy(filesOf(blocks)))) break;
-    if (disk.numSegments > numSegments) looks.mockClear();
-    else numCoded++;
+    if (disk.numSegments === numSegments) numCoded++;
+    clock.now += 100;
   }
   expect(disk.numSegments).toBe(40);
   expect(numCoded).toBeGreaterThan(50);
-  expect(looks.mock.calls.length).toBe(10);
-  // What comes to be quiet later is written, too.
-  question(engine, tokens(300, 99), 1);
+  expect(looks.mock.calls.length).toBe(10 * (4 + 1));
+});
+
+test('what comes to be quiet after a quiet moment has looked for it is written as soon as it is: another file, and what has been computed of one since', async () => {
+  const { engine, clock, disk } = await opened(3000);
+  const [another, half] = [tokens(300, 99), tokens(600, 98)];
+  const files = filesOf([another, half]);
+  question(engine, half.slice(0, 300), 1);
   await drain(engine);
   clock.now += 10 * MINUTE;
-  while (await engine.tidy(filesOf([...blocks, tokens(300, 99)])));
-  expect(disk.numSegments).toBe(42);
+  while (await engine.tidy(files));
+  expect(disk.numSegments).toBe(1);
+  question(engine, half, 1);
+  question(engine, another, 1);
+  await drain(engine);
+  while (await engine.tidy(files));
+  clock.now += MINUTE - 1;
+  while (await engine.tidy(files));
+  expect(disk.numSegments).toBe(1);
+  clock.now += 1;
+  while (await engine.tidy(files));
+  expect(disk.numSegments).toBe(5);
 });
