@@ -4,7 +4,7 @@
 
 /** What it is called where codecs are named: rows that were computed from a part of their context. */
 export const SKETCH = 'sketch';
-/** Of the chosen tokens, the last of the context. */
+/** Of the chosen tokens beside the first block, the last of the context at most: where few blocks are there, more than these are chosen (docs/long-contexts.md). */
 const RECENT_SHARE = 0.5;
 /** The last tokens of a prompt, the question's end as a rule, are computed twice: the first time they ask for what they see the second time. */
 export const LAST_PART = 16;
@@ -34,8 +34,8 @@ export function chosenBlocks<T extends Choosable>(blocks: readonly T[], mostToke
     return true;
   };
   if (blocks.length > 0) take(blocks[0]!);
-  const others = left - Math.floor(RECENT_SHARE * mostTokens);
-  for (let i = blocks.length - 1; i >= 0 && left > others; i--) if (!take(blocks[i]!)) break;
+  const others = left - Math.floor(RECENT_SHARE * left);
+  for (let i = blocks.length - 1; i >= 0 && left - blocks[i]!.numTokens >= others; i--) if (!take(blocks[i]!)) break;
   // What nobody has asked for goes by age.
   for (const { block } of blocks.map((block, i) => ({ block, i })).sort((a, b) => b.block.attention - a.block.attention || b.i - a.i)) take(block);
   return chosen;

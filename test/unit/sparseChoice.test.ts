@@ -6,8 +6,10 @@ import { chosenBlocks, queriesByToken } from '../../engine/cache/sparseChoice.ts
 const blocks = (...attention: number[]) => attention.map((each, i) => ({ i, numTokens: 10, attention: each }));
 const chosen = (mostTokens: number, ...attention: number[]): number[] => Array.from(chosenBlocks(blocks(...attention), mostTokens), ({ i }) => i).sort((a, b) => a - b);
 
-test('the first block, the last ones for half of the room, and those that receive most', () => {
-  expect(chosen(60, 0, 0.1, 0.9, 0.2, 0.8, 0, 0, 0, 0, 0)).toEqual([0, 2, 4, 7, 8, 9]);
+test('the first block, the last ones for half of what is left at most, and those that receive most', () => {
+  expect(chosen(60, 0, 0.1, 0.9, 0.2, 0.8, 0, 0, 0, 0, 0)).toEqual([0, 2, 3, 4, 8, 9]);
+  // Of few: more that receive something than last ones.
+  expect(chosen(40, 0, 0.1, 0.9, 0.2, 0.8, 0, 0, 0, 0, 0)).toEqual([0, 2, 4, 9]);
 });
 
 test('nobody has asked: the newest ones', () => {

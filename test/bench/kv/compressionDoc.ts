@@ -1,7 +1,7 @@
 /**
  * `node test/bench/kv/compressionDoc.ts DIR [--out docs]`: writes OUT/compression.md and OUT/compression/*.svg from DIR/kv.json, as
- * `npm run bench -- kv --only quality` leaves it. The result is kept in OUT/compression/kv.json and taken from there where DIR
- * has none. Notes written by hand into the document stay.
+ * `npm run bench -- kv --only quality,rows` leaves it. The result is kept in OUT/compression/kv.json, and of the two parts what DIR
+ * lacks is taken from there. Notes written by hand into the document stay.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -12,13 +12,14 @@ import { compressionText, type MeasuredQuality } from './compressionText.ts';
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { out: { type: 'string', default: 'docs' } } });
 const folder = path.join(values.out, 'compression');
 const kept = path.join(folder, 'kv.json');
-const file = [...positionals.map((dir) => path.join(dir, 'kv.json')), kept].find((candidate) => existsSync(candidate));
-if (!file || positionals.length > 1) {
-  console.error('usage: node test/bench/kv/compressionDoc.ts DIR [--out docs]; DIR/kv.json is made by: npm run bench -- kv --only quality --out DIR');
+const files = [...positionals.map((dir) => path.join(dir, 'kv.json')), kept].filter((candidate) => existsSync(candidate));
+const found = files.map((file) => JSON.parse(readFileSync(file, 'utf8')) as Partial<MeasuredQuality>);
+const [ofQuality, ofRows] = [found.find(({ quality }) => quality && 'starter' in quality), found.find(({ rows }) => rows)];
+if (!ofQuality || !ofRows || positionals.length > 1) {
+  console.error('usage: node test/bench/kv/compressionDoc.ts DIR [--out docs]; DIR/kv.json is made by: npm run bench -- kv --only quality,rows --out DIR');
   process.exit(2);
 }
-const measured = JSON.parse(readFileSync(file, 'utf8')) as MeasuredQuality;
-const result = keptResult({ machine: measured.machine, quality: measured.quality });
+const result = keptResult({ machine: ofQuality.machine, quality: ofQuality.quality, rows: ofRows.rows });
 mkdirSync(folder, { recursive: true });
 writeFileSync(kept, result);
 const document = path.join(values.out, 'compression.md');

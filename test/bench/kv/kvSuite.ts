@@ -13,7 +13,7 @@ import { shapeFolder } from '../writeShape.ts';
 import { heldoutFiles } from './heldout.ts';
 import { type QualityBench, qualityBench, STARTER_OPTIONS } from './qualityBench.ts';
 import { qualityCharts, qualityReport } from './qualityReport.ts';
-import { measureRows, type RowsResult } from './rows.ts';
+import { measureRows, type RowsResult, rowsTable } from './rows.ts';
 import { measureSpeed, type SpeedResult } from './speed.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
@@ -106,13 +106,7 @@ export function kvReport({ speed, rows = [], quality }: KvBench): string {
       ),
     );
   }
-  for (const { model, numTexts, coded, compared, codecs } of rows) {
-    parts.push(
-      `## Errors of the rows, ${model}: ${numTexts} texts, ${coded} tokens coded, attention of the next ${compared}`,
-      'Relative, root mean square.',
-      table(['codec', 'K', 'V', 'attention'], codecs.map((c) => [c.codec, ...(['keys', 'values', 'attention'] as const).map((key) => percent(c[key], 2))])),
-    );
-  }
+  for (const of of rows) parts.push(`## Errors of the rows, ${of.model}: ${of.numTexts} texts, ${of.coded} tokens coded, attention of the next ${of.compared}`, 'Relative, root mean square.', rowsTable(of));
   // Results from before there was such a part have an empty list.
   if (quality && 'starter' in quality) parts.push(qualityReport(quality));
   return parts.join('\n\n');

@@ -1,7 +1,9 @@
 /** What a codec does to the rows themselves and to what attention makes of them, whatever that means for the text (see quality). */
 import { type CodecName, FORMATS } from '../../../engine/cache/codecs/registry.ts';
+import { percent } from '../../../engine/cli/evaluateReport.ts';
 import type { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
 import { codecTreatment } from '../../../engine/cli/evaluateTreatments.ts';
+import { table } from '../spread.ts';
 import { type RowErrors, rowErrors } from './attentionError.ts';
 import { queriesOf } from './queries.ts';
 
@@ -35,4 +37,8 @@ export async function measureRows(subject: KvSubject, texts: readonly (readonly 
     compared: (texts[0]?.length ?? coded) - coded,
     codecs: FORMATS.map(({ name }, f) => ({ codec: name, keys: mean(errors[f]!, 'keys'), values: mean(errors[f]!, 'values'), attention: mean(errors[f]!, 'attention') })),
   };
+}
+
+export function rowsTable({ codecs }: RowsResult): string {
+  return table(['format', 'K', 'V', 'attention'], codecs.map((c) => [c.codec, ...(['keys', 'values', 'attention'] as const).map((key) => percent(c[key], 2))]));
 }

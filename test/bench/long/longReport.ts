@@ -1,21 +1,29 @@
 /** Contexts that are longer than the window: answers, then costs. Pure. */
 import { answersOf } from '../../../engine/cli/evaluateQuality.ts';
 import { short, table } from '../spread.ts';
-import type { LongBench } from './longBench.ts';
+import type { Choosing, LongBench } from './longBench.ts';
 
-export function longReport({ contexts, contextTokens, slots, answers, shape, costs }: LongBench): string {
-  const parts: string[] = [];
-  if (answers.length > 0) {
-    const rows = answers.map(({ choosing, answers: counts }) => [choosing, ...(['question', 'needle'] as const).flatMap((kind) => {
-      const of = answersOf(counts, kind);
-      return of ? [`${of.right} of ${of.n}`, `${of.same}`] : ['–', '–'];
-    })]);
-    parts.push(`Built-in model, ${contexts} contexts of ${contextTokens} tokens on average, a ceiling of ${slots} slots, a quarter of which are chosen blocks.`, table(['rows', 'questions right', 'the same text', 'needles right', 'the same text'], rows));
-  }
-  if (costs.length > 0) {
-    const megabytes = (bytes: number): string => `${short(bytes / 1e6)} MB`;
-    const rows = costs.map((cost) => [cost.choosing, cost.contextTokens, megabytes(cost.maxBytes), megabytes(cost.peakBytes), megabytes(cost.spilledBytes), `${short(cost.firstMs / 1000)} s`, `${short(cost.nextMs)} ms`, `${short(cost.tokenMs)} ms`]);
-    parts.push(`Shape ${shape}.`, table(['rows', 'context', 'ceiling of rows', 'most, with scratch', 'on disk', 'first question', 'next one', 'a token'], rows));
-  }
-  return parts.join('\n\n');
+const ROWS: Record<Choosing, string> = { whole: 'all of them', sketch: 'those that the sketch chooses', newest: 'the newest, and the first block' };
+
+export function answersTable({ contextTokens, needleTokens, answers }: LongBench): string {
+  const counts = answers.map(({ choosing, slots, answers: of }) => {
+    const [question, needle] = (['question', 'needle'] as const).map((kind) => answersOf(of, kind));
+    const times = (tokens: number): string => (slots === null ? '1' : (tokens / slots).toFixed(1));
+    return [ROWS[choosing], slots ?? '–', times(contextTokens), question ? `${question.right} of ${question.n}` : '–', question?.same ?? '–', times(needleTokens), needle ? `${needle.right} of ${needle.n}` : '–', needle?.same ?? '–'];
+  });
+  return table(['rows', 'ceiling, tokens', 'a context, of it', 'questions right', 'same text', 'a context with a needle, of it', 'needles right', 'same text'], counts);
+}
+
+export function costsTable({ costs }: LongBench): string {
+  const megabytes = (bytes: number): string => `${short(bytes / 1e6)} MB`;
+  const rows = costs.map((cost) => [ROWS[cost.choosing], cost.contextTokens.toLocaleString('en'), megabytes(cost.maxBytes), megabytes(cost.peakBytes), megabytes(cost.spilledBytes), `${short(cost.firstMs / 1000)} s`, `${short(cost.nextMs)} ms`, `${short(cost.tokenMs)} ms`]);
+  return table(['rows', 'context', 'ceiling of rows', 'most, with scratch', 'on disk', 'first question', 'the next one', 'a token'], rows);
+}
+
+export function longReport(result: LongBench): string {
+  const { contexts, contextTokens, answers, shape, costs } = result;
+  return [
+    ...(answers.length > 0 ? [`Built-in model, ${contexts} contexts of ${contextTokens} tokens on average.`, answersTable(result)] : []),
+    ...(costs.length > 0 ? [`Shape ${shape}.`, costsTable(result)] : []),
+  ].join('\n\n');
 }
