@@ -16,7 +16,7 @@ vi.mock('../../src/vscode.ts', () => ({
   },
   ConfigurationTarget: { Global: 1 },
   ProgressLocation: { Notification: 15 },
-  env: { clipboard: { writeText: async (text: string) => { world.clipboard = text; } } },
+  env: { language: 'en', clipboard: { writeText: async (text: string) => { world.clipboard = text; } } },
   l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
   window: {
     setStatusBarMessage: (text: string) => world.told.push(text),
