@@ -26,16 +26,14 @@ export interface Choosable {
 export function chosenBlocks<T extends Choosable>(blocks: readonly T[], mostTokens: number): Set<T> {
   const chosen = new Set<T>();
   let left = mostTokens;
-  const take = (block: T): boolean => {
-    if (chosen.has(block)) return true;
-    if (block.numTokens > left) return false;
+  const take = (block: T): void => {
+    if (chosen.has(block) || block.numTokens > left) return;
     left -= block.numTokens;
     chosen.add(block);
-    return true;
   };
   if (blocks.length > 0) take(blocks[0]!);
   const others = left - Math.floor(RECENT_SHARE * left);
-  for (let i = blocks.length - 1; i >= 0 && left - blocks[i]!.numTokens >= others; i--) if (!take(blocks[i]!)) break;
+  for (let i = blocks.length - 1; i >= 0 && left - blocks[i]!.numTokens >= others; i--) take(blocks[i]!);
   // What nobody has asked for goes by age.
   for (const { block } of blocks.map((block, i) => ({ block, i })).sort((a, b) => b.block.attention - a.block.attention || b.i - a.i)) take(block);
   return chosen;

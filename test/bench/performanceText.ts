@@ -2,6 +2,7 @@
  * docs/performance.md and its charts, from the results of the suites. Text between note marks is written by hand, is taken
  * over from the document as it was, and has a place for each group of targets. Pure.
  */
+import { notePlace, notesOf } from './docNotes.ts';
 import { productsReport } from './blockProducts.ts';
 import { engineCharts, engineReport } from './engineReport.ts';
 import { kvReport } from './kv/kvSuite.ts';
@@ -42,18 +43,10 @@ export const COMMANDS: { [name in keyof Results]-?: string } = {
   products: 'npm run bench -- products --out bench-results',
 };
 
-const NOTE = /<!-- notes:([\w.-]+) -->\s*([\s\S]*?)<!-- \/notes -->/g;
 /** Places that are there whatever is measured. */
 const SUMMARY = 'summary';
 const CONDITIONS = 'conditions';
 const LARGER = 'larger-shape';
-
-/** Texts by the names of their places; places without a text are left out. @throws Error where marks do not come in pairs. */
-export function notesOf(document: string): Map<string, string> {
-  const found = [...document.matchAll(NOTE)];
-  for (const mark of ['<!-- notes:', '<!-- /notes']) if (document.split(mark).length - 1 !== found.length) throw new Error(`a note is not between <!-- notes:NAME --> and <!-- /notes -->; look for ${mark}`);
-  return new Map(found.map(([, name, text]): [string, string] => [name!, text!.trim()]).filter(([, text]) => text));
-}
 
 /** @param before the document as it was. @param others results of other processors, for the table of targets. @throws Error naming a note that has no place any more. */
 export function performanceDoc(measured: Measured, { before = '', amx = false, others = [] }: { before?: string; amx?: boolean; others?: readonly Measured[] } = {}): PerformanceDoc {
@@ -61,8 +54,7 @@ export function performanceDoc(measured: Measured, { before = '', amx = false, o
   const placed = new Set<string>();
   const note = (name: string): string => {
     placed.add(name);
-    const text = notes.get(name);
-    return `<!-- notes:${name} -->\n${text ? `${text}\n` : ''}<!-- /notes -->`;
+    return notePlace(name, notes.get(name));
   };
   const results = resultsOf(measured);
   const all = targets(results, amx);

@@ -4,7 +4,8 @@ import type { Run } from '../bench/mixed/mixedBench.ts';
 import type { PeersResult, Sample } from '../bench/peers/peersBench.ts';
 import { type Figures, SIZES } from '../bench/peers/workload.ts';
 import { type EngineResult, type Machine, type Target, targets } from '../bench/performanceTargets.ts';
-import { type Measured, nested, notesOf, performanceDoc } from '../bench/performanceText.ts';
+import { notesOf } from '../bench/docNotes.ts';
+import { type Measured, nested, performanceDoc } from '../bench/performanceText.ts';
 import type { SoakBench } from '../bench/soak/soakBench.ts';
 import { figure } from '../bench/spread.ts';
 

@@ -1,5 +1,6 @@
 /** docs/eviction.md from the result of the suite `eviction`. Text between note marks is written by hand and taken over. Pure. */
-import { nested, notesOf } from '../performanceText.ts';
+import { notesIn } from '../docNotes.ts';
+import { nested } from '../performanceText.ts';
 import type { Machine } from '../performanceTargets.ts';
 import type { EvictionBench } from './evictionBench.ts';
 import { evictionReport } from './evictionReport.ts';
@@ -8,10 +9,7 @@ const PLACES = ['policy', 'follows'] as const;
 
 /** @param before the document as it was. @throws Error naming a note that has no place any more. */
 export function evictionText(bench: EvictionBench, { cpu, platform, node }: Machine, before = ''): string {
-  const notes = notesOf(before);
-  const lost = [...notes.keys()].filter((name) => !PLACES.includes(name as (typeof PLACES)[number]));
-  if (lost.length) throw new Error(`notes without a place: ${lost.join(', ')}; the places are ${PLACES.join(', ')}`);
-  const note = (name: (typeof PLACES)[number]): string => `<!-- notes:${name} -->\n${notes.has(name) ? `${notes.get(name)}\n` : ''}<!-- /notes -->`;
+  const note = notesIn(before, PLACES);
   const parts = [
     '<!-- Written by test/bench/eviction/evictionDoc.ts from the result of the benchmark. What stands between note marks is kept; all else is written anew. -->',
     '# Eviction: what goes first, and what that costs',

@@ -1,6 +1,6 @@
 /** docs/compression.md from the result of the quality benchmark. Text between note marks is written by hand and taken over. Pure. */
 import { baseline } from '../../../engine/cli/evaluateReport.ts';
-import { notesOf } from '../performanceText.ts';
+import { notesIn } from '../docNotes.ts';
 import type { Machine } from '../performanceTargets.ts';
 import type { QualityBench } from './qualityBench.ts';
 import { CHANGES, changeTable, differences, fixtureTable, groupTable, qualityCharts, qualityTable, READING, smallerTable, windowTable } from './qualityReport.ts';
@@ -20,13 +20,7 @@ const PLACES = ['summary', 'choosing', 'reading', 'smaller', 'rows'] as const;
 
 /** @param before the document as it was. @throws Error naming a note that has no place any more. */
 export function compressionText({ machine, quality, rows }: MeasuredQuality, before = ''): { text: string; charts: Record<string, string> } {
-  const notes = notesOf(before);
-  const lost = [...notes.keys()].filter((name) => !PLACES.includes(name as (typeof PLACES)[number]));
-  if (lost.length) throw new Error(`notes without a place: ${lost.join(', ')}; the places are ${PLACES.join(', ')}`);
-  const note = (name: (typeof PLACES)[number]): string => {
-    const text = notes.get(name);
-    return `<!-- notes:${name} -->\n${text ? `${text}\n` : ''}<!-- /notes -->`;
-  };
+  const note = notesIn(before, PLACES);
   const charts = qualityCharts(quality);
   const chart = (name: string, what: string): string => `![${what}](compression/${name})`;
   const parts = [

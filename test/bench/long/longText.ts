@@ -1,5 +1,5 @@
 /** docs/long-contexts.md from the result of the benchmark. Text between note marks is written by hand and taken over. Pure. */
-import { notesOf } from '../performanceText.ts';
+import { notesIn } from '../docNotes.ts';
 import type { Machine } from '../performanceTargets.ts';
 import type { LongBench } from './longBench.ts';
 import { answersTable, costsTable } from './longReport.ts';
@@ -11,10 +11,7 @@ const PLACES = ['summary', 'worth', 'costs'] as const;
 /** @param before the document as it was. @throws Error naming a note that has no place any more. */
 export function longText(measured: MeasuredLong, before = ''): string {
   const { contexts, contextTokens, needleTokens, shape, machine } = measured;
-  const notes = notesOf(before);
-  const lost = [...notes.keys()].filter((name) => !PLACES.includes(name as (typeof PLACES)[number]));
-  if (lost.length) throw new Error(`notes without a place: ${lost.join(', ')}; the places are ${PLACES.join(', ')}`);
-  const note = (name: (typeof PLACES)[number]): string => `<!-- notes:${name} -->\n${notes.has(name) ? `${notes.get(name)}\n` : ''}<!-- /notes -->`;
+  const note = notesIn(before, PLACES);
   const parts = [
     '<!-- Written by test/bench/long/longDoc.ts from the result of the benchmark. What stands between note marks is kept; all else is written anew. -->',
     '# Contexts longer than the cache\'s memory',

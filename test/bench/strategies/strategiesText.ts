@@ -3,7 +3,8 @@
  * written by hand and taken over from the document as it was. Pure.
  */
 import { type HeadsBench, headsReport } from '../headsBench.ts';
-import { nested, notesOf } from '../performanceText.ts';
+import { notesIn } from '../docNotes.ts';
+import { nested } from '../performanceText.ts';
 import type { Machine } from '../performanceTargets.ts';
 import { short, table } from '../spread.ts';
 import { type TiersBench, tiersReport } from '../tiers/tiersReport.ts';
@@ -27,11 +28,7 @@ export interface StrategiesDoc {
 
 /** @param before the document as it was. @throws Error naming a note that has no place. */
 export function strategiesDoc({ strategies, tiers, heads }: StrategiesResults, before = ''): StrategiesDoc {
-  const notes = notesOf(before);
-  const places = ['summary', ...SUITES];
-  const lost = [...notes.keys()].filter((name) => !places.includes(name));
-  if (lost.length) throw new Error(`notes without a place: ${lost.join(', ')}; the places are ${places.join(', ')}`);
-  const note = (name: string): string => `<!-- notes:${name} -->\n${notes.has(name) ? `${notes.get(name)}\n` : ''}<!-- /notes -->`;
+  const note = notesIn(before, ['summary', ...SUITES]);
   const charts = strategiesCharts(strategies.result);
   const parts = [
     '<!-- Written by test/bench/strategies/strategiesDoc.ts from the results of the benchmarks. What stands between note marks is kept; all else is written anew. -->',
