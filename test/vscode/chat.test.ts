@@ -257,6 +257,8 @@ editorSuite('chat', FILES, (editor) => {
     await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
     await window.screenshot('chat-diff');
     await window.runCommand('Kvasir: Accept Edit');
+    // Closed once the edit is in the file.
+    await window.page.locator('.diff-editor, .monaco-diff-editor').first().waitFor({ state: 'detached' });
     await window.openFile('src/inventory.ts');
     const applied = INVENTORY.replace(/ {2}totalValue\(\): number \{[\s\S]*?\n {2}\}/, '  totalValue(): number {\n    return 42;\n  }');
     expect(await window.savedText('src/inventory.ts')).toBe(applied);
