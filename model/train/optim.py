@@ -1,4 +1,7 @@
-"""Muon for the matrices, and the learning rate as a function of the tokens seen."""
+"""Muon for the matrices, Adam for the rest, and the learning rate as a function of the tokens seen.
+
+Moments are kept in bfloat16 between two steps, so that a checkpoint holds them exactly in half the room.
+"""
 import torch
 
 
@@ -21,7 +24,7 @@ class Muon:
         self.groups = {}
         for p in params:
             self.groups.setdefault((min(p.shape), max(p.shape)), []).append(p)
-        self.buf = {p: torch.zeros_like(p) for p in params}
+        self.buf = {p: torch.zeros_like(p, dtype=torch.bfloat16) for p in params}
 
     @torch.no_grad()
     def step(self, k):
@@ -29,8 +32,8 @@ class Muon:
         for _, ps in self.groups.items():
             us = []
             for p in ps:
-                m = self.buf[p]
-                m.lerp_(p.grad, 1 - self.mu)
+                m = self.buf[p].float().lerp(p.grad, 1 - self.mu)
+                self.buf[p].copy_(m)
                 u = p.grad.lerp(m, self.mu)
                 us.append(u if u.shape[0] <= u.shape[1] else u.T)
             x = newton_schulz(torch.stack(us))
@@ -38,6 +41,25 @@ class Muon:
                 u = u if p.shape[0] <= p.shape[1] else u.T
                 p.mul_(1 - self.lr * k * self.wd)
                 p.add_(u, alpha=-self.lr * k * max(1, p.shape[0] / p.shape[1]) ** 0.5)
+
+
+class Adam:
+    """Adam without weight decay (betas 0.9 and 0.95), for the embedding and the norms."""
+
+    def __init__(self, params, lr):
+        self.lr, self.steps = lr, 0
+        self.moments = {p: [torch.zeros_like(p, dtype=torch.bfloat16) for _ in range(2)] for p in params}
+
+    @torch.no_grad()
+    def step(self, k):
+        """One update at `k` times the peak rate."""
+        self.steps += 1
+        for p, (first, second) in self.moments.items():
+            m = first.float().lerp(p.grad, 0.1)
+            v = second.float().lerp(p.grad.square(), 0.05)
+            first.copy_(m)
+            second.copy_(v)
+            p.addcdiv_(m, v.div_(1 - 0.95 ** self.steps).sqrt_().add_(1e-10), value=-self.lr * k / (1 - 0.9 ** self.steps))
 
 
 def lr_scale(seen, peak, warmup, decay=None):

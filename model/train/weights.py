@@ -24,8 +24,8 @@ def from_hf(k):
 
 def load_weights(name):
     """State of the model, float32, from a folder with model.safetensors or from a checkpoint."""
-    import torch
+    import checkpoint
     if os.path.isdir(name):
         from safetensors.torch import load_file
         return {from_hf(k): v.float() for k, v in load_file(name + "/model.safetensors").items()}
-    return torch.load(name, map_location="cpu")["model"]
+    return checkpoint.read(name)["model"]
