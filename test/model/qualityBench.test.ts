@@ -35,6 +35,7 @@ test('everything is asked in both layouts and judged', async () => {
   const answers: Record<string, unknown>[] = [];
   const result = await qualityBench(samples, { n: 2, groups: GROUPS, modelDir: path.resolve('model'), threads: 2, beside: 1 }, { cacheDir, folder, createTransport, onProgress: () => {}, onAnswer: (answer) => answers.push(answer) });
   expect(result).toMatchObject({ model: 'kvasir-starter', shipped: 'blockAndTail' });
+  expect(result.loadMs).toBeGreaterThan(0);
   expect(samples.holes).toHaveLength(12);
   expect(result.items.holes.map(({ layout }) => layout)).toEqual([...Array(12).fill('blockAndTail'), ...Array(12).fill('tail')]);
   expect([result.items.questions.length, result.items.summaries.length]).toEqual([samples.questions.length, samples.summaries.length]);

@@ -97,6 +97,8 @@ describe('the whole', () => {
     };
     const report = qualityReport(result);
     expect(report).toContain('some 1.0.0');
+    expect(report).toContain('million parameters, int8, 2 threads');
+    expect(qualityReport({ ...result, loadMs: 240 })).toContain('int8, loaded in 240 ms, 2 threads');
     expect(report).toContain('No other file is copied from.');
     expect(qualityReport({ ...result, beside: 5 })).toContain('5 other files of the project');
     expect(report).toContain(qualityTable(result));

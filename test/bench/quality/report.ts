@@ -21,8 +21,8 @@ function withInterval(share: number, n: number): string {
 const layoutName = (layout: PromptLayout, { shipped }: Pick<QualityBench, 'shipped'>): string => `${LAYOUTS[layout]}${layout === shipped ? ' (as shipped)' : ''}`;
 
 export function qualityReport(result: QualityBench): string {
-  const { model, parameters, threads, n, sources, beside = 0 } = result;
-  const head = `${model}, ${short(parameters / 1e6)} million parameters, int8, ${threads} threads, greedy; up to ${n} of each kind and language, from ${sources.map(({ name, version }) => `${name} ${version}`).join(', ')}. ${beside === 0 ? 'No other file is copied from' : `${beside} other files of the project, the nearest in its folders, may be copied from`}. What is offered is judged as it would be shown; 95% intervals in brackets. Times are from the last key to the first ghost text, with all before it read.`;
+  const { model, parameters, loadMs, threads, n, sources, beside = 0 } = result;
+  const head = `${model}, ${short(parameters / 1e6)} million parameters, int8, ${loadMs === undefined ? '' : `loaded in ${loadMs} ms, `}${threads} threads, greedy; up to ${n} of each kind and language, from ${sources.map(({ name, version }) => `${name} ${version}`).join(', ')}. ${beside === 0 ? 'No other file is copied from' : `${beside} other files of the project, the nearest in its folders, may be copied from`}. What is offered is judged as it would be shown; 95% intervals in brackets. Times are from the last key to the first ghost text, with all before it read.`;
   return [head, qualityTable(result)].join('\n\n');
 }
 

@@ -37,6 +37,8 @@ export interface QualityOptions {
 export interface QualityBench {
   model: string;
   parameters: number;
+  /** What loading it took, once; not in runs of before 2026-11-26. */
+  loadMs?: number;
   threads: number;
   /** Files open beside the one that is written in; none in runs of before 2026-11-23. */
   beside?: number;
@@ -131,7 +133,7 @@ export async function qualityBench(samples: Samples, { n, modelDir, threads, bes
     }
   }
   const sources = SOURCES.map(({ name, version, licence }) => ({ name, version, licence }));
-  return { model: model.name, parameters: model.parameters, threads: model.threads, beside, n, seed: SEED, shipped, sources, cells: cellsOf(items.holes, other ? [shipped, other] : [shipped]), questions: questionFigures(items.questions), summaries: summaryFigures(items.summaries), items };
+  return { model: model.name, parameters: model.parameters, loadMs: Math.round(model.loadMs), threads: model.threads, beside, n, seed: SEED, shipped, sources, cells: cellsOf(items.holes, other ? [shipped, other] : [shipped]), questions: questionFigures(items.questions), summaries: summaryFigures(items.summaries), items };
 }
 
 /** Several at a time: they share the engine's steps, and their tokens are those that each would have alone. Results in the items' order. */
