@@ -84,11 +84,11 @@ export interface Cell extends HoleFigures {
   language: QualityLanguage | 'all';
 }
 
-/** Every kind in every language, and rests by where the cursor stood, over all languages; without those that there are none of. */
+/** Every kind in every language and over all, and rests by where the cursor stood; without those that there are none of. */
 export function cellsOf(holes: readonly ScoredHole[], layouts: readonly PromptLayout[]): Cell[] {
   return layouts.flatMap((layout) => {
     const of = holes.filter((hole) => hole.layout === layout);
-    const cells = HOLE_KINDS.flatMap((kind) => LANGUAGES.map((language): Cell => ({ layout, kind, language, ...holeFigures(of.filter((hole) => hole.kind === kind && hole.language === language)) })));
+    const cells = HOLE_KINDS.flatMap((kind) => ([...LANGUAGES, 'all'] as const).map((language): Cell => ({ layout, kind, language, ...holeFigures(of.filter((hole) => hole.kind === kind && (language === 'all' || hole.language === language))) })));
     const rests = of.filter(({ kind }) => kind === 'rest');
     const where = ([['rest, between words', false], ['rest, in a word', true]] as const).map(([kind, midWord]): Cell => ({ layout, kind, language: 'all', ...holeFigures(rests.filter((hole) => hole.midWord === midWord)) }));
     return [...cells, ...where].filter(({ n }) => n > 0);

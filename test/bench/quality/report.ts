@@ -4,7 +4,7 @@ import { type BarChart, barChart } from '../svgPlot.ts';
 import type { PromptLayout } from './engine.ts';
 import type { Cell } from './figures.ts';
 import { interval } from './scores.ts';
-import type { QualityBench } from './suite.ts';
+import type { QualityFigures } from './suite.ts';
 
 const LAYOUTS: Record<PromptLayout, string> = { blockAndTail: 'file block + tail', tail: 'FIM in the file' };
 const KINDS: Record<Cell['kind'], string> = { rest: 'rest of the line', line: 'whole line', block: 'block', 'rest, in a word': 'rest, in the middle of a word', 'rest, between words': 'rest, between words' };
@@ -18,16 +18,16 @@ function withInterval(share: number, n: number): string {
   return `${percent(share)} (${(100 * least).toFixed(0)}–${(100 * most).toFixed(0)})`;
 }
 
-const layoutName = (layout: PromptLayout, { shipped }: Pick<QualityBench, 'shipped'>): string => `${LAYOUTS[layout]}${layout === shipped ? ' (as shipped)' : ''}`;
+const layoutName = (layout: PromptLayout, { shipped }: Pick<QualityFigures, 'shipped'>): string => `${LAYOUTS[layout]}${layout === shipped ? ' (as shipped)' : ''}`;
 
-export function qualityReport(result: QualityBench): string {
+export function qualityReport(result: QualityFigures): string {
   const { model, parameters, loadMs, threads, n, sources, beside = 0 } = result;
   const head = `${model}, ${short(parameters / 1e6)} million parameters, int8, ${loadMs === undefined ? '' : `loaded in ${loadMs} ms, `}${threads} threads, greedy; up to ${n} of each kind and language, from ${sources.map(({ name, version }) => `${name} ${version}`).join(', ')}. ${beside === 0 ? 'No other file is copied from' : `${beside} other files of the project, the nearest in its folders, may be copied from`}. What is offered is judged as it would be shown; 95% intervals in brackets. Times are from the last key to the first ghost text, with all before it read.`;
   return [head, qualityTable(result)].join('\n\n');
 }
 
 /** What there is of completions, questions and summaries, as a model card has it. */
-export function qualityTable(result: QualityBench): string {
+export function qualityTable(result: QualityFigures): string {
   const tables: string[] = [];
   if (result.cells.length > 0) {
     const columns = ['layout', 'to write', 'language', 'n', 'exact', 'first word', 'shown', 'exact of shown', 'first word of shown', 'accepted whole of shown', 'characters kept per shown', 'shown, characters', 'to write, characters', 'first text, ms', 'P95, ms'];
@@ -46,7 +46,7 @@ export function qualityTable(result: QualityBench): string {
 }
 
 /** Exact completions by kind and language; empty where none were asked for. */
-export function qualityCharts(result: QualityBench): Record<string, string> {
+export function qualityCharts(result: QualityFigures): Record<string, string> {
   const cells = result.cells.filter(({ language }) => language !== 'all');
   if (cells.length === 0) return {};
   const layouts = [...new Set(cells.map(({ layout }) => layout))];

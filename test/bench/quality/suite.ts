@@ -34,7 +34,7 @@ export interface QualityOptions {
   threads: number;
 }
 
-export interface QualityBench {
+export interface QualityFigures {
   model: string;
   parameters: number;
   /** What loading it took, once; not in runs of before 2026-11-26. */
@@ -50,6 +50,9 @@ export interface QualityBench {
   cells: Cell[];
   questions: QuestionFigures[];
   summaries: SummaryFigures[];
+}
+
+export interface QualityBench extends QualityFigures {
   /** Each by itself, without any of the texts: for comparing two runs item by item. */
   items: { holes: ScoredHole[]; questions: ScoredQuestion[]; summaries: ScoredSummary[] };
 }
