@@ -13,7 +13,7 @@ import { Layout } from '../../../engine/text/layout.ts';
 import { ModelText } from '../../../engine/text/modelText.ts';
 import { Grammars } from '../../../engine/text/syntaxGrammars.ts';
 import { below, seededRandom } from '../../engine/workload.ts';
-import type { ShapeName } from '../shapes.ts';
+import { SHAPES, type ShapeName } from '../shapes.ts';
 import { biasedShapeFolder } from './biasedShape.ts';
 import { heldoutFiles } from './heldout.ts';
 import { measureWindow, type WindowCost } from './windowCost.ts';
@@ -28,7 +28,7 @@ export interface QualityBench {
   /** With large key biases. */
   shape: QualityResult;
   fixtures: QualityResult[];
-  /** Of the built-in model, then the fixtures. */
+  /** Of the built-in model, of the shape, then the fixtures. */
   window: WindowCost[];
 }
 
@@ -77,7 +77,10 @@ export async function qualityBench({ cache, shape, threads, starter, log }: Qual
     const { vocabSize } = (await ModelText.load(dir)).tokenizer;
     window.push(await measureWindow(name, dir, imported, threads, randomTexts(vocabSize, FIXTURE_OPTIONS)));
   }
-  return { starter: quality, fixtures, window, shape: await random(`${shape}, large key biases`, await biasedShapeFolder(shape, cache), SHAPE_OPTIONS) };
+  const [biased, folder] = [`${shape}, large key biases`, await biasedShapeFolder(shape, cache)];
+  // Behind the built-in model's row.
+  window.splice(1, 0, await measureWindow(biased, folder, imported, threads, randomTexts(SHAPES[shape].vocab_size, SHAPE_OPTIONS)));
+  return { starter: quality, fixtures, window, shape: await random(biased, folder, SHAPE_OPTIONS) };
 }
 
 function randomTexts(vocabSize: number, { contextTokens, scoredTokens, numTexts }: typeof SHAPE_OPTIONS): number[][] {
