@@ -8,6 +8,7 @@ import { Opening } from '../text/healing.ts';
 import type { Layout } from '../text/layout.ts';
 import type { SourceDocument } from '../text/sourceDocument.ts';
 import type { PlaceSyntax, Syntax } from '../text/syntax.ts';
+import { casesOf } from './completionLines.ts';
 import { type CursorContext, shapeCompletion } from './completionText.ts';
 import { prefillRanges } from './prefillRanges.ts';
 import { type PreparedRequest, answerRoom, samplingFor } from './preparedRequest.ts';
@@ -101,7 +102,9 @@ function cursorContext(doc: SourceDocument, offset: number, place: PlaceSyntax |
   const blank = before.trim() === '';
   let nextLine = '';
   for (let i = line + 1; nextLine === '' && i < Math.min(doc.numLines, line + 20); i++) nextLine = doc.lf.slice(doc.lineStart(i), doc.lineStart(i + 1)).trimEnd();
-  const around = { before, after, nextLine, lineEnd: doc.lineEnd };
+  const above = doc.lf.slice(0, offset).trimEnd();
+  const cases = casesOf(above.slice(above.lastIndexOf('\n') + 1), place?.words ?? false);
+  const around = { before, after, nextLine, lineEnd: doc.lineEnd, cases };
   if (!place) {
     const opens = /[{([:]$|=>$/.test(before.trimEnd());
     return { ...around, multiline: wanted ?? (after.trim() === '' && (blank || opens)), paragraph: false, ...(opens ? { openIndent: before.length - before.trimStart().length } : {}) };

@@ -17,6 +17,8 @@ export interface LinesContext {
   paragraph: boolean;
   /** The block that opens is closed by a word, not by a bracket. */
   words?: boolean;
+  /** How a line of the block that opens may begin at the indentation of its statement, too. */
+  cases?: RegExp | undefined;
   /** From the syntax tree; whole lines only. */
   scan?: (written: string) => BlockScan;
 }
@@ -43,8 +45,16 @@ const DEPENDS = /\s(unless|while|until)\s|\sif\s(?!.*\selse\s)|<<[-~<]?["'\w]/;
 /** What is reached all the same: a label, what ends or parts a block whose lines are not indented, a function that may be called before it stands there. */
 const REACHED = /^(\w+:|(case|default|end|fi|done|esac|else|elif|elsif|when|rescue|ensure|function|async function)\b)/;
 
+/** From the line that opens a block: its `cases`. Most write those of Go, Swift and Ruby so, and many those of C and of shells. */
+export function casesOf(opening: string, words: boolean): RegExp | undefined {
+  if (/\b(switch|select)\b.*\{$/.test(opening)) return /^(case|default|@unknown default)\b/;
+  if (!words || !/^\s*case\b/.test(opening)) return undefined;
+  // Any text may be a pattern of a shell's.
+  return /\sin$/.test(opening) ? /^\(?[^()]+\)/ : /^(when|in|else)\b/;
+}
+
 export function cutLines(context: LinesContext, raw: string, finished: boolean): LinesCut {
-  const { before, openIndent, words = false, scan } = context;
+  const { before, openIndent, words = false, cases, scan } = context;
   const lines = raw.split('\n');
   const base = openIndent ?? indentOf(before.trim() === '' ? before + (lines[0] as string) : before);
   const nextLine = context.nextLine.trim();
@@ -79,8 +89,10 @@ export function cutLines(context: LinesContext, raw: string, finished: boolean):
     if (i > 0 && !nested) {
       const atEnd = openIndent !== undefined && indent === base;
       const closer = atEnd ? (BRACKETS.exec(text)?.[0] ?? WORDS.find((word) => words && new RegExp(`^${word}\\b`).test(text))) : undefined;
-      if (!complete && (closer !== undefined || (atEnd && words && WORDS.some((word) => word.startsWith(text))))) return { shown: end, ended: false };
-      if ((openIndent !== undefined ? indent <= base : indent < base) && closer === undefined) return { shown: end, ended: true };
+      // Whether it is a case shows at its end.
+      if (!complete && (closer !== undefined || (atEnd && (cases !== undefined || (words && WORDS.some((word) => word.startsWith(text))))))) return { shown: end, ended: false };
+      const stays = closer !== undefined || (atEnd && cases?.test(text));
+      if ((openIndent !== undefined ? indent <= base : indent < base) && !stays) return { shown: end, ended: true };
       if (nextLine !== '') {
         if (complete && text === nextLine && (indent === nextIndent || !ONLY_CLOSES.test(text))) return { shown: end, ended: true };
         if (!complete && nextLine.startsWith(text)) return { shown: end, ended: false };

@@ -75,7 +75,7 @@ export class Syntax {
     const missing = numMissing(tree, lf, offset, open);
     const scan = (written: string): BlockScan => {
       const text = lf.slice(0, offset) + written + lf.slice(offset);
-      const read = (whole: Tree) => scanBlock(whole, text, offset, offset + text.length - lf.length, open, missing);
+      const read = (whole: Tree) => scanBlock(whole, text, offset, offset + text.length - lf.length, open, missing, grammar === 'bash');
       return this.#guarded(grammar, (language) => this.#trees.withEdited(docId, language, lf, text, read)) ?? { end: undefined, nested: false };
     };
     return {

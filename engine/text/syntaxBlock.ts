@@ -16,8 +16,9 @@ export interface BlockScan {
  * @param text with the completion at [start, end)
  * @param open the brackets open at `start`, outermost first
  * @param missing how many of the innermost of them the text does not close
+ * @param patterns in this language a bracket that closes nothing may end the pattern of a case
  */
-export function scanBlock(tree: Tree, text: string, start: number, end: number, open: readonly OpenBracket[], missing: number): BlockScan {
+export function scanBlock(tree: Tree, text: string, start: number, end: number, open: readonly OpenBracket[], missing: number, patterns: boolean): BlockScan {
   const stack: OpenBracket[] = [];
   let numClosed = 0;
   let last = -1;
@@ -35,6 +36,7 @@ export function scanBlock(tree: Tree, text: string, start: number, end: number, 
       return;
     }
     if (countBracket(stack, cursor, text)) return;
+    if (type === ')' && patterns && !open.some(({ closer }) => closer === type)) return;
     if (missing > 0 && open.at(-1)?.closer === type) {
       numClosed = 1;
       last = tokenEnd;

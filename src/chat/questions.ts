@@ -1,4 +1,8 @@
-/** Example questions about a file, of the kinds that a small model answers best. Pure. */
+/**
+ * Example questions about a file, of the kinds that a small model answers best, in the editor's language: what is shown is what is
+ * asked. Each translation has to be one that the engine knows (factQuestion.ts).
+ */
+import * as vscode from '../vscode.ts';
 
 /** Definitions at the start of a line in the common languages; deeper ones are less worth asking about. */
 const FUNCTION = /^(?:export\s+)?(?:default\s+)?(?:pub\s+)?(?:async\s+)?(?:function\*?|def|func|fn)\s+([A-Za-z_]\w{2,})/m;
@@ -13,15 +17,16 @@ const WITHOUT_DEFINITIONS = new Set(['markdown', 'plaintext', 'restructuredtext'
 /** Up to `most` questions about a file in a language; `null` is no open file. */
 export function exampleQuestions(text: string | null, language = '', most = 4): string[] {
   if (text === null) return [];
-  if (WITHOUT_DEFINITIONS.has(language)) return ['Summarize this file'];
+  const { t } = vscode.l10n;
+  const questions = [t('Summarize this file')];
+  if (WITHOUT_DEFINITIONS.has(language)) return questions;
   const source = text.slice(0, MOST_CHARACTERS);
   const functionName = FUNCTION.exec(source)?.[1];
   const className = CLASS.exec(source)?.[1];
   const typeName = TYPE.exec(source)?.[1];
-  const questions = ['Summarize this file'];
-  if (functionName) questions.push(`What does ${functionName} do?`, `What are the parameters of ${functionName}?`);
-  if (className) questions.push(`Explain ${className}`, `What methods does ${className} have?`);
-  if (typeName && !className) questions.push(`Explain ${typeName}`);
-  if (questions.length < most) questions.push('Which functions does this file define?');
+  if (functionName) questions.push(t('What does {0} do?', functionName), t('What are the parameters of {0}?', functionName));
+  if (className) questions.push(t('Explain {0}', className), t('What methods does {0} have?', className));
+  if (typeName && !className) questions.push(t('Explain {0}', typeName));
+  if (questions.length < most) questions.push(t('Which functions does this file define?'));
   return questions.slice(0, most);
 }

@@ -6,6 +6,7 @@ import { posix } from 'node:path';
 import * as vscode from '../vscode.ts';
 import { globMatches } from '../completion/filter.ts';
 import { IgnoreFiles } from './ignoreFiles.ts';
+import { filtered } from './inPieces.ts';
 
 export interface ListedFiles {
   /** Sorted by path. */
@@ -19,11 +20,16 @@ export async function listedFiles(folder: vscode.Uri, { glob, most, token }: { g
   const excluded = searchExcludes(folder);
   // Braces do not nest in the editor's globs: what holds some is sorted out afterwards.
   const [nested, simple] = [true, false].map((nests) => excluded.filter((each) => /[{},]/.test(each) === nests)) as [string[], string[]];
-  const found = await vscode.workspace.findFiles(new vscode.RelativePattern(folder, glob), simple.length ? `{${simple.join(',')}}` : undefined, most + 1, token);
-  const ignored = await ignoreFiles(folder, found, found.length > most);
-  const files = found.filter((uri) => !nested.some((each) => globMatches({ uri, languageId: '' }, each)) && !ignored(uri) && !/\/\.gitignore$/.test(uri.path));
-  return { files: files.sort((a, b) => (a.path < b.path ? -1 : 1)), cutOff: found.length > most };
+  const find = (glob: string, most?: number) => vscode.workspace.findFiles(new vscode.RelativePattern(folder, glob), simple.length ? `{${simple.join(',')}}` : undefined, most, token);
+  const found = await find(glob, most + 1);
+  const cutOff = found.length > most;
+  // Looking into each folder above those that were found would be thousands of looks.
+  const ignored = await ignoreFiles(folder, cutOff ? await find('**/.gitignore') : found.filter(isIgnoreFile));
+  const files = await filtered(found, (uri) => !nested.some((each) => globMatches({ uri, languageId: '' }, each)) && !ignored(uri) && !isIgnoreFile(uri));
+  return { files: files.sort((a, b) => (a.path < b.path ? -1 : 1)), cutOff };
 }
+
+const isIgnoreFile = ({ path }: vscode.Uri): boolean => path.endsWith('/.gitignore');
 
 export function relativePath(folder: vscode.Uri, uri: vscode.Uri): string {
   return uri.path.slice(folder.path.replace(/\/$/, '').length + 1);
@@ -34,16 +40,12 @@ function searchExcludes(folder: vscode.Uri): string[] {
   return Object.entries(setting).filter(([, value]) => value === true).map(([glob]) => glob);
 }
 
-/** The .gitignore files from the workspace's root down to the found files; `cutOff`: not all of them are among those. */
-async function ignoreFiles(folder: vscode.Uri, found: readonly vscode.Uri[], cutOff: boolean): Promise<(uri: vscode.Uri) => boolean> {
+/** What a folder's .gitignore files leave out, those that are `found` in it and those above it, up to the workspace's root. */
+async function ignoreFiles(folder: vscode.Uri, found: readonly vscode.Uri[]): Promise<(uri: vscode.Uri) => boolean> {
   const root = vscode.workspace.getWorkspaceFolder(folder)?.uri ?? folder;
-  const folders = new Set(['']);
   const parts = relativePath(root, folder).split('/').filter(Boolean);
-  for (let depth = 1; depth <= parts.length; depth++) folders.add(parts.slice(0, depth).join('/'));
-  for (const uri of found) {
-    if (!cutOff && !uri.path.endsWith('/.gitignore')) continue;
-    for (let above = posix.dirname(relativePath(root, uri)); above !== '.' && !folders.has(above); above = posix.dirname(above)) folders.add(above);
-  }
+  const above = ['', ...parts.map((_, i) => parts.slice(0, i + 1).join('/'))];
+  const folders = new Set([...above, ...found.map((uri) => posix.dirname(`/${relativePath(root, uri)}`).slice(1))]);
   const texts = new Map<string, string>();
   await Promise.all(
     [...folders].map(async (path) => {

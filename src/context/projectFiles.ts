@@ -12,6 +12,7 @@ import { isWanted } from '../completion/languages.ts';
 import { targetOf } from '../completion/links.ts';
 import type { Settings } from '../config.ts';
 import { numSharedFolders } from './folders.ts';
+import { filtered } from './inPieces.ts';
 import { listedFiles } from './listedFiles.ts';
 
 /** With forty a token of the projects that copying is fitted on costs 1.048 nats, with a hundred 1.025 (docs/quality.md). */
@@ -130,12 +131,8 @@ export class ProjectFiles implements vscode.Disposable {
     let files: vscode.Uri[] = [];
     for (let folder = vscode.Uri.joinPath(at, '..'); goesOn(); folder = vscode.Uri.joinPath(folder, '..')) {
       const listed = (await listedFiles(folder, { glob, most: MOST_LISTED })).files.map((uri) => ({ uri, shared: numSharedFolders(uri, at) })).sort((a, b) => b.shared - a.shared);
-      files = [];
       // Each takes a look at the disk: of thousands no more than are wanted.
-      for (let i = 0; i < listed.length && files.length < MOST_FILES; i++) {
-        const { uri } = listed[i]!;
-        if (uri.toString() !== at.toString() && this.#mayBeRead(uri, languageId)) files.push(uri);
-      }
+      files = (await filtered(listed, ({ uri }) => uri.toString() !== at.toString() && this.#mayBeRead(uri, languageId), MOST_FILES)).map(({ uri }) => uri);
       if (files.length === MOST_FILES || folder.path.length <= root.path.length) break;
     }
     return files;

@@ -49,6 +49,15 @@ describe('a completion of several lines', () => {
     ['ends where nothing more is reached, behind other lines', 'py', 'def f(a):\n    |\n', 'if a:\n        raise b\n        c()\n    return d\n', 'if a:\n        raise b'],
     ['goes on behind what leaves an inner block', 'py', 'def f(a):\n    |\n', 'if a:\n        return b\n    return c\n', 'if a:\n        return b\n    return c'],
     ['goes on to the next case', 'ts', 'switch (a) {|\n}\n', '\n  case 1:\n  return b;\n  case 2:\n  return c;\n', '\n  case 1:\n  return b;\n  case 2:\n  return c;'],
+    ['takes cases at the indentation of their switch', 'go', 'func f() {\n\tswitch a {|\n}\n', '\n\tcase 1:\n\t\tb()\n\tdefault:\n\t\tc()\n\t}\n\td()\n}\n', '\n\tcase 1:\n\t\tb()\n\tdefault:\n\t\tc()\n\t}'],
+    ['takes them on the line behind, and leaves the bracket that stands there', 'go', 'func f() {\n\tselect {\n\t|\n\t}\n}\n', 'case <-a:\n\t\tb()\n\tcase <-c:\n\t\treturn\n\t}\n\td()\n', 'case <-a:\n\t\tb()\n\tcase <-c:\n\t\treturn'],
+    ['ends before what is no case there', 'ts', 'switch (a) {|\n', '\ncase 1:\n  b();\nc();\n', '\ncase 1:\n  b();'],
+    ['takes cases of Ruby at the indentation of theirs', 'rb', 'def f(a)\n  case a|\nend\n', '\n  when 1\n    b\n  else\n    c\n  end\n  d\nend\n', '\n  when 1\n    b\n  else\n    c\n  end'],
+    ['takes cases where there is no tree', 'swift', 'switch a {|\n', '\ncase .b:\n    c()\n@unknown default:\n    d()\n}\ne()\n', '\ncase .b:\n    c()\n@unknown default:\n    d()\n}'],
+    ['ends before the next case', 'go', 'switch a {\ncase 1:|\n}\n', '\n\tb()\ncase 2:\n\tc()\n', '\n\tb()'],
+    ['of a shell goes on behind a pattern', 'sh', 'case $1 in|\n', '\n  -a | --all)\n    if b; then\n      c\n    fi\n    ;;\n  *) c $(d) ;;\nesac\ne\n', '\n  -a | --all)\n    if b; then\n      c\n    fi\n    ;;\n  *) c $(d) ;;\nesac'],
+    ['of a shell takes patterns at the indentation of their case', 'sh', 'f() {\n  case "$1" in|\n}\n', '\n  a)\n    b\n    ;;\n  *) c ;;\n  esac\n  d\n}\n', '\n  a)\n    b\n    ;;\n  *) c ;;\n  esac'],
+    ['of a shell ends where a bracket around it is closed', 'sh', 'a=$(\n  if b; then|\n)\n', '\n    c\n  fi\n)\n', '\n    c\n  fi'],
     ['goes on where it is left on a condition only', 'rb', 'def f(a)|\nend\n', '\n  return 0 if a.size > max\n  raise ArgumentError unless b\n  c\nend\n', '\n  return 0 if a.size > max\n  raise ArgumentError unless b\n  c'],
     ['ends behind a choice of what is returned', 'py', 'def f(a):|\n', '\n    return b if a else c\n    d()\n', '\n    return b if a else c'],
     ['goes on with declarations of a style', 'css', '.a {|\n}\n', '\n  break-inside: avoid;\n  color: red;\n', '\n  break-inside: avoid;\n  color: red;'],
@@ -83,10 +92,10 @@ describe('a completion of several lines', () => {
     const place = fc.constantFrom(
       ...[
         ['ts', 'if (a) {|\n}\n'], ['ts', 'if (a) {|'], ['ts', 'function f() {\n  if (a) {|\n}\n'], ['ts', 'on(() => {|\n'], ['ts', 'class A {\n  |\n}\n'], ['ts', 'a();\n|\nb();\n'], ['ts', 'const a = [|\n'],
-        ['tsx', 'const a = (\n  <p>\n    |\n  </p>\n);\n'], ['py', 'def f():\n    |\n'], ['py', 'if a:|\n    b()\n'], ['rb', 'def f|'], ['rb', 'def f\n  if a|\nend\n'], ['sh', 'if true; then|\nfi\n'], ['sh', 'case $x in|\nesac\n'],
+        ['tsx', 'const a = (\n  <p>\n    |\n  </p>\n);\n'], ['py', 'def f():\n    |\n'], ['py', 'if a:|\n    b()\n'], ['rb', 'def f|'], ['rb', 'def f\n  if a|\nend\n'], ['sh', 'if true; then|\nfi\n'], ['sh', 'case $x in|\nesac\n'], ['sh', 'f() {\n  case $x in|\n}\n'], ['go', 'switch a {|'], ['go', 'select {\n|\n}\n'], ['rb', 'case a|\nend\n'], ['swift', 'switch a {|\n'],
       ] as [string, string][],
     );
-    const part = fc.constantFrom('a', 'foo(', ')', ');', "'", '"', '`', '${', ' ', '  ', '\n', '\n  ', '\n    ', '\n}', '}', '{', '[', ']', 'return x;', '\n  return x;\n  ', 'out', 'async ', 'function ', 'case', '// ', '/*', '*/', '/', '<p>', '</p>', 'end', '\nend', 'e', 'fi', '\nfi\n', 'a)', '"""', '#', '\r\n', ': ', '=> {', '} else {');
+    const part = fc.constantFrom('a', 'foo(', ')', ');', "'", '"', '`', '${', ' ', '  ', '\n', '\n  ', '\n    ', '\n}', '}', '{', '[', ']', 'return x;', '\n  return x;\n  ', 'out', 'async ', 'function ', 'case', '\ncase b:', '\ndefault:', '\nd', 'ault', '\nwhen a', '\n  b)', '*)', ';;', '\nesac', '// ', '/*', '*/', '/', '<p>', '</p>', 'end', '\nend', 'e', 'fi', '\nfi\n', 'a)', '"""', '#', '\r\n', ': ', '=> {', '} else {');
     fc.assert(
       fc.property(place, fc.array(part, { maxLength: 24 }), ([extension, marked], parts) => {
         const { shape } = at(extension, marked);

@@ -2,7 +2,6 @@
 import { describe, expect, test } from 'vitest';
 import { type Ask, Conversation, type ConversationChange, type SavedConversation } from '../../src/chat/conversation.ts';
 import { footerOf } from '../../src/chat/footer.ts';
-import { exampleQuestions } from '../../src/chat/questions.ts';
 import { type Done, EngineError } from '../../src/client/connection.ts';
 import type { GenerateRequest } from '../../src/client/engineClient.ts';
 
@@ -144,12 +143,4 @@ test('the footer leaves the rate out for a single token', () => {
   expect(footerOf({ usage: DONE.usage, timings: { ...DONE.timings, tpotMs: 0 } })).toBe('8,112 of 8,164 tokens reused · first token 61 ms');
   expect(footerOf({ usage: { ...DONE.usage, shiftedTokens: 3000 }, timings: { ...DONE.timings, tpotMs: 0 } })).toBe('8,112 of 8,164 tokens reused · first token 61 ms · 3,000 approximated');
   expect(footerOf({ usage: { ...DONE.usage, inParts: true }, timings: { ...DONE.timings, tpotMs: 0 } })).toBe('8,112 of 8,164 tokens reused · first token 61 ms · read in parts');
-});
-
-test('example questions name what the file defines', () => {
-  expect(exampleQuestions(null)).toEqual([]);
-  expect(exampleQuestions('x = 1')).toEqual(['Summarize this file', 'Which functions does this file define?']);
-  expect(exampleQuestions('export async function readAll(a) {}\nexport class Reader {}')).toEqual(['Summarize this file', 'What does readAll do?', 'What are the parameters of readAll?', 'Explain Reader']);
-  expect(exampleQuestions('# Notes\n\nclass Reader\n', 'markdown')).toEqual(['Summarize this file']);
-  expect(exampleQuestions('def flush(self):\n    pass\n')[1]).toBe('What does flush do?');
 });

@@ -8,6 +8,8 @@ import type { Settings } from '../../src/config.ts';
 const disk = new Map<string, { text: string; mtime: number }>();
 const searched: string[] = [];
 const read: string[] = [];
+/** What was to be read, whether it is there or not. */
+const looked: string[] = [];
 const saved = new Set<(document: { uri: FakeUri }) => void>();
 
 class FakeUri {
@@ -61,6 +63,7 @@ vi.mock('../../src/vscode.ts', () => ({
         return { mtime: file.mtime, size: file.text.length };
       },
       readFile: async ({ path }: FakeUri) => {
+        looked.push(path);
         const file = disk.get(path);
         if (!file) throw new Error('it is gone');
         read.push(path);
@@ -106,7 +109,7 @@ function setUp(files: string[], model = { copiesFiles: true }) {
 beforeEach(() => {
   vi.useFakeTimers();
   disk.clear();
-  for (const list of [searched, read]) list.length = 0;
+  for (const list of [searched, read, looked]) list.length = 0;
   links.clear();
   whileReading = () => {};
   Object.assign(completion, { snippets: true, languages: ['*'], exclude: ['**/*.key.ts'] });
@@ -176,9 +179,11 @@ test('no link out of the workspace is followed, nor is a file read of a language
 });
 
 test('a .gitignore counts, too, where there are more files than are listed', async () => {
-  const { settled } = setUp(['/w/this.ts', '/w/z/a.ts', '/w/z/made.ts', ...Array.from({ length: 2200 }, (_, i) => `/w/z/y/f${i}.py`), '/w/z/b.ts', ...Array.from({ length: 2200 }, (_, i) => `/w/z/built/f${i}.ts`)]);
+  const { settled } = setUp(['/w/this.ts', '/w/z/a.ts', '/w/z/made.ts', ...Array.from({ length: 2200 }, (_, i) => `/w/z/y/f${i}.py`), '/w/z/b.ts', ...Array.from({ length: 2200 }, (_, i) => `/w/z/built/${i}/f.ts`)]);
   write('/w/z/.gitignore', 'built\nmade.ts\n');
   expect(await settled('/w/this.ts')).toEqual(['/w/z/a.ts', '/w/z/b.ts']);
+  // None is looked for in each of thousands of folders.
+  expect(looked.filter((path) => path.endsWith('/.gitignore'))).toEqual(['/w/.gitignore', '/w/z/.gitignore']);
 });
 
 test('a file that is excluded while it is being read is not sent', async () => {

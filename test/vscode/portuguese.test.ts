@@ -20,6 +20,7 @@ editorSuite(
       expect(note.pt).not.toBe(note.en);
       await expect.poll(() => window.chat.locator('[data-part="note"]').innerText(), { timeout: PATIENCE }).toBe(note.pt);
       await window.chat.getByRole('button', { name: 'inventory.ts' }).first().waitFor();
+      await expect.poll(() => window.chat.locator('.example').allInnerTexts()).toEqual(['Resuma este arquivo', 'Explique OutOfStockError', 'Quais métodos OutOfStockError tem?', 'Quais funções este arquivo define?']);
       await window.screenshot('portuguese-chat-empty');
       expect(await window.chat.locator('#log').evaluate((log) => [log.scrollHeight > log.clientHeight, log.scrollTop])).toEqual([true, 0]);
     });
