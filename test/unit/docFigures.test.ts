@@ -12,7 +12,7 @@ const ROOT = path.resolve(import.meta.dirname, '../..');
 
 const filesOf = (folder: string): string[] => readdirSync(folder, { recursive: true }).map(String).filter((name) => statSync(path.join(folder, name)).isFile()).sort();
 
-test.each(['kv/compressionDoc.ts', 'eviction/evictionDoc.ts', 'strategies/strategiesDoc.ts', 'performanceDoc.ts', 'long/longDoc.ts'])('%s writes the documents as they are', (script) => {
+test.each(['kv/compressionDoc.ts', 'eviction/evictionDoc.ts', 'strategies/strategiesDoc.ts', 'performanceDoc.ts', 'long/longDoc.ts', 'quality/qualityDoc.ts'])('%s writes the documents as they are', (script) => {
   const out = mkdtempSync(path.join(tmpdir(), 'kvasir-docs-'));
   const empty = mkdtempSync(path.join(tmpdir(), 'kvasir-results-'));
   onTestFinished(() => {
