@@ -32,6 +32,8 @@ export interface ModelConfig {
   readonly ffnBias: boolean;
   /** RMS norm per head on queries and keys. */
   readonly qkNorm: boolean;
+  /** Some matrices may be stored as 8-bit codes with one scale a row; which, the weights say (see Weights). */
+  readonly int8Weights: boolean;
   /** Any of these ends a generation; may be empty. */
   readonly eosIds: readonly number[];
   readonly bosId: number | null;
@@ -137,6 +139,36 @@ function tokenIds(source: Json, file: string, key: string, vocabSize: number): n
   return (ids as number[]).filter((id) => id >= 0 && id < vocabSize);
 }
 
+/**
+ * Whether the weights are quantised, in the one form that is read: compressed-tensors' int8 with a symmetric scale a row. Activations
+ * may be quantised too: the engine does that in its own way. Absent fields have that library's defaults.
+ */
+function hasInt8Weights(config: Json): boolean {
+  const quantisation = config.quantization_config;
+  if (!isObject(quantisation)) return false;
+  const refuse = (where: string, value: unknown): never => {
+    throw unsupported(`${FILE}: quantization_config${where} is ${value === undefined ? 'missing' : show(value)}; unquantised weights (float32, float16, bfloat16) are supported, and those of compressed-tensors with 8 bits and one symmetric scale a row (format int-quantized, strategy channel).`);
+  };
+  const need = (source: Json, where: string, key: string, wanted: unknown, fallback?: unknown): void => {
+    if ((source[key] ?? fallback) !== wanted) refuse(`${where}.${key}`, source[key]);
+  };
+  need(quantisation, '', 'quant_method', 'compressed-tensors');
+  need(quantisation, '', 'format', 'int-quantized');
+  const { config_groups: groups, sparsity_config: sparsity, transform_config: transform } = quantisation;
+  if (isObject(sparsity)) need(sparsity, '.sparsity_config', 'format', 'dense', 'dense');
+  // Rotations that the model would have to compute.
+  if (isObject(transform) && Object.keys(transform).length > 0) refuse('.transform_config', transform);
+  if (!isObject(groups) || Object.keys(groups).length === 0) return refuse('.config_groups', isObject(groups) ? undefined : groups);
+  for (const [name, group] of Object.entries(groups)) {
+    const where = `.config_groups[${show(name)}]`;
+    if (!isObject(group) || !isObject(group.weights)) return refuse(`${where}.weights`, isObject(group) ? group.weights : group);
+    need(group, where, 'format', 'int-quantized', 'int-quantized');
+    for (const [key, wanted] of Object.entries({ num_bits: 8, type: 'int', symmetric: true, dynamic: false })) need(group.weights, `${where}.weights`, key, wanted, wanted);
+    need(group.weights, `${where}.weights`, 'strategy', 'channel');
+  }
+  return true;
+}
+
 /** @throws RequestError with one sentence that names the file, the field and what is supported. */
 export function parseConfig(config: Json, generation: Json | null = null): ModelConfig {
   const family = config.model_type;
@@ -147,7 +179,7 @@ export function parseConfig(config: Json, generation: Json | null = null): Model
   if (Array.isArray(names) && names.length > 0 && !names.some((n) => typeof n === 'string' && /ForCausalLM$/i.test(n))) {
     throw unsupported(`${FILE}: architectures is ${show(names)}; only text generation models (ForCausalLM) are supported.`);
   }
-  if (isObject(config.quantization_config)) throw unsupported(`${FILE}: quantization_config is ${show(config.quantization_config.quant_method ?? config.quantization_config)}; only unquantised weights (float32, float16, bfloat16) are supported.`);
+  const int8Weights = hasInt8Weights(config);
 
   const hiddenSize = count(config, 'hidden_size');
   const ffnSize = count(config, 'intermediate_size');
@@ -183,6 +215,7 @@ export function parseConfig(config: Json, generation: Json | null = null): Model
     outputBias: attentionBias,
     ffnBias: architecture === 'llama' && flag(config, 'mlp_bias', false),
     qkNorm: architecture === 'qwen3',
+    int8Weights,
     eosIds: (generation && tokenIds(generation, 'generation_config.json', 'eos_token_id', vocabSize)) ?? tokenIds(config, FILE, 'eos_token_id', vocabSize) ?? [],
     bosId: ((generation && tokenIds(generation, 'generation_config.json', 'bos_token_id', vocabSize)) ?? tokenIds(config, FILE, 'bos_token_id', vocabSize))?.[0] ?? null,
   };

@@ -130,7 +130,7 @@ async function openModel(modelDir: string): Promise<OpenModel> {
     weights.fingerprint(hash);
     // Shapes first: comparing a head with the embedding needs both to be what the config says.
     const untied = planWeights(parsed, 'int8', false, 'rows').needed;
-    for (const [name, shape] of untied) if (name !== HEAD || weights.has(HEAD)) weights.check(name, shape);
+    for (const [name, shape] of untied) if (name !== HEAD || weights.has(HEAD)) weights.check(name, shape, parsed.int8Weights);
     if (!parsed.tied && !weights.has(HEAD)) throw invalid(`config.json: tie_word_embeddings is false or missing, but ${weights.files.join(', ')} has no tensor ${HEAD}; either an output head or tied embeddings are needed.`);
     return { name: folder.name, config: parsed, weights, fingerprint: hash.digest('hex'), tokenizerText };
   } catch (error) {

@@ -1,6 +1,7 @@
 /**
  * The safetensors files of a model folder: header validation as strict as the reference library's, shards by the index
- * file, and rows of one tensor at a time as float32. Does not know what the tensors mean.
+ * file, and rows of one tensor at a time as float32. Matrices may be stored as compressed-tensors' int8: NAME holds codes
+ * (I8, [rows, width]), NAME_scale one scale a row ([rows, 1]), and x = code * scale. Does not know what the tensors mean.
  */
 import { type Hash, createHash } from 'node:crypto';
 import { RequestError } from '../errors.ts';
@@ -22,6 +23,8 @@ export interface TensorInfo {
   readonly start: number;
   readonly end: number;
 }
+
+const FLOATS: readonly string[] = ['F32', 'F16', 'BF16'];
 
 function isSize(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
@@ -161,13 +164,29 @@ export class Weights {
     return this.owners.has(name);
   }
 
-  /** @throws RequestError if the tensor is missing, misshapen or of an unsupported type. */
-  check(name: string, shape: readonly number[]): void {
+  /**
+   * @param int8 whether a matrix may be stored as codes with scales, which are checked then, but for their values.
+   * @throws RequestError if the tensor is missing, misshapen or of an unsupported type.
+   */
+  check(name: string, shape: readonly number[], int8 = false): void {
+    const { file, info } = this.find(name, 'is missing');
+    const what = `${file.name}: tensor ${JSON.stringify(name)}`;
+    const hasCodes = info.dtype === 'I8' && int8 && shape.length === 2;
+    if (!FLOATS.includes(info.dtype) && !hasCodes) throw unsupported(`${what} has the dtype ${info.dtype}; F32, F16 and BF16 are supported${info.dtype === 'I8' ? ', and I8 for matrices if config.json has a quantization_config' : ''}.`);
+    if (info.shape.join() !== shape.join()) throw invalid(`${what} has the shape [${info.shape.join(', ')}]; config.json asks for [${shape.join(', ')}].`);
+    if (!hasCodes) return;
+    if (this.has(`${name}_zero_point`)) throw unsupported(`${what} has zero points (${JSON.stringify(`${name}_zero_point`)}); of 8-bit weights those with a symmetric scale a row are supported: quantise the model so.`);
+    const scale = this.find(`${name}_scale`, `is missing, the scales of the 8-bit ${JSON.stringify(name)}: download the model again`);
+    const whatScale = `${scale.file.name}: tensor ${JSON.stringify(scale.info.name)}`;
+    if (!FLOATS.includes(scale.info.dtype)) throw unsupported(`${whatScale} has the dtype ${scale.info.dtype}; F32, F16 and BF16 are supported for scales.`);
+    if (scale.info.shape.join() !== `${shape[0]},1`) throw unsupported(`${whatScale} has the shape [${scale.info.shape.join(', ')}]; of 8-bit weights those with one scale a row ([${shape[0]}, 1]) are supported: quantise the model so.`);
+  }
+
+  /** @throws RequestError that ends in `missing` if there is no such tensor. */
+  private find(name: string, missing: string): { file: OpenFile; info: TensorInfo } {
     const shard = this.owners.get(name);
-    if (!shard) throw invalid(`${this.files.length === 1 ? this.files[0] : INDEX}: tensor ${JSON.stringify(name)} is missing.`);
-    const info = shard.tensors.get(name)!;
-    if (info.dtype !== 'F32' && info.dtype !== 'F16' && info.dtype !== 'BF16') throw unsupported(`${shard.file.name}: tensor ${JSON.stringify(name)} has the dtype ${info.dtype}; F32, F16 and BF16 are supported.`);
-    if (info.shape.join() !== shape.join()) throw invalid(`${shard.file.name}: tensor ${JSON.stringify(name)} has the shape [${info.shape.join(', ')}]; config.json asks for [${shape.join(', ')}].`);
+    if (!shard) throw invalid(`${this.files.length === 1 ? this.files[0] : INDEX}: tensor ${JSON.stringify(name)} ${missing}.`);
+    return { file: shard.file, info: shard.tensors.get(name)! };
   }
 
   /** What identifies the files without reading the tensors: names, sizes, modification times and headers. */
@@ -177,22 +196,36 @@ export class Weights {
 
   /**
    * Rows first .. first+count-1 of a checked tensor as float32, [count, rest]; a vector is one row. Valid until the
-   * next call with the same `out`. @param hash takes the raw bytes. @throws RequestError on NaN or infinity.
+   * next call with the same `out`. @param hash takes the raw bytes, those of a matrix's scales behind its codes'.
+   * @throws RequestError on NaN or infinity, and on scales that are not positive.
    */
   async rows(name: string, first: number, count: number, out: Float32Array, hash?: Hash): Promise<Float32Array> {
-    const shard = this.owners.get(name)!;
-    const info = shard.tensors.get(name)!;
+    const { file, info } = this.find(name, 'is missing');
     const numRows = info.shape.length < 2 ? 1 : info.shape[0]!;
     const rowBytes = (info.end - info.start) / numRows;
     const bytes = rowBytes * count;
     if (this.scratch.length < bytes) this.scratch = new Uint8Array(bytes);
     const raw = this.scratch.subarray(0, bytes);
-    await readExactly(shard.file, raw, info.start + first * rowBytes);
+    await readExactly(file, raw, info.start + first * rowBytes);
     hash?.update(raw);
-    const length = bytes / (info.dtype === 'F32' ? 4 : 2);
-    const result = out.subarray(0, length);
-    if (!toFloat32(raw, info.dtype, result)) throw invalid(`${shard.file.name}: tensor ${JSON.stringify(name)} holds NaN or infinity; only finite weights are supported.`);
+    const result = out.subarray(0, bytes / BYTES_PER_ELEMENT[info.dtype]!);
+    if (info.dtype === 'I8') fromCodes(raw, await this.scales(`${name}_scale`, first, count, hash), result);
+    else if (!toFloat32(raw, info.dtype, result)) throw invalid(`${file.name}: tensor ${JSON.stringify(name)} holds NaN or infinity; only finite weights are supported.`);
     return result;
+  }
+
+  /** Entries first .. first+count-1 of a checked tensor [rows, 1]. */
+  private async scales(name: string, first: number, count: number, hash?: Hash): Promise<Float32Array> {
+    const { file, info } = this.find(name, 'is missing');
+    const bytes = BYTES_PER_ELEMENT[info.dtype]!;
+    const raw = new Uint8Array(count * bytes);
+    await readExactly(file, raw, info.start + first * bytes);
+    hash?.update(raw);
+    const scales = new Float32Array(count);
+    toFloat32(raw, info.dtype, scales);
+    const bad = scales.findIndex((scale) => !(scale > 0 && Number.isFinite(Math.fround(127 * scale))));
+    if (bad >= 0) throw invalid(`${file.name}: tensor ${JSON.stringify(name)} holds ${scales[bad]} for row ${first + bad}; a scale must be positive and 127 times it finite: download the model again, or quantise it so.`);
+    return scales;
   }
 
   /** Whether two tensors of the same shape hold the same numbers. */
@@ -225,6 +258,17 @@ export class Weights {
 /** About 4 MB of float32 at a time. */
 export function rowsPerRead(width: number): number {
   return Math.max(1, Math.floor(2 ** 20 / Math.max(1, width)));
+}
+
+/**
+ * 8-bit codes [scales.length, width] -> out, code * scale. The code -128 counts as -127. The engine's own codes end there, so
+ * quantising such a row anew would move all of its codes; and the format's writers take the largest weight / 127.5 for the
+ * scale, so what became -128 was -127.5, to which -127 is as near.
+ */
+export function fromCodes(raw: Uint8Array, scales: Float32Array, out: Float32Array): void {
+  const codes = new Int8Array(raw.buffer, raw.byteOffset, raw.length);
+  const width = codes.length / scales.length;
+  for (let r = 0; r < scales.length; r++) for (let i = r * width, end = i + width; i < end; i++) out[i] = Math.max(-127, codes[i]!) * scales[r]!;
 }
 
 /** Little-endian raw bytes -> out. False if one of the numbers is not finite. */

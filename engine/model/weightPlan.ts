@@ -67,7 +67,7 @@ export interface WeightPlan {
   /** Size of the weight file. */
   readonly bytes: number;
   readonly parameters: number;
-  /** Every tensor read, with the shape it must have. */
+  /** Every tensor read, with the shape it must have; the scales of those in 8 bits are read with them (see Weights). */
   readonly needed: ReadonlyMap<string, readonly number[]>;
 }
 

@@ -1,17 +1,19 @@
 /** Import: what is refused and how, the cache folder under crashes, races and damage, and the built-in model. */
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import fc from 'fast-check';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { RequestError } from '../../engine/errors.ts';
 import { parseConfig } from '../../engine/model/hfConfig.ts';
 import { cacheEntry } from '../../engine/model/importCache.ts';
 import { entryKey, type ImportedModel, importModel, inspectModel } from '../../engine/model/importModel.ts';
-import { Weights } from '../../engine/model/safetensors.ts';
+import { Weights, headerLength, parseHeader } from '../../engine/model/safetensors.ts';
 import { buildStepGraph } from '../../engine/model/stepGraph.ts';
-import { rowsInMultiples } from '../../engine/model/weightPlan.ts';
+import { planWeights, rowsInMultiples } from '../../engine/model/weightPlan.ts';
+import { ModelFolder } from '../../engine/modelFolder.ts';
 import { fittingBuffer } from '../../engine/model/windowFeeds.ts';
-import { FIXTURES, MODELS, argmax, loadRunner, readJson, temporaryFolder } from './fixtures.ts';
-import { encode, safetensorsBytes, writeRandomModel } from './randomModel.ts';
+import { FIXTURES, MODELS, argmax, formsHere, loadRunner, readJson, temporaryFolder } from './fixtures.ts';
+import { type StoredType, encode, safetensorsBytes, writeRandomModel } from './randomModel.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
@@ -139,6 +141,165 @@ describe('ties', () => {
     const same = [...tensors].map(([name, t]) => [name, { dtype: 'F32', shape: t.shape, bytes: encode(name === 'lm_head.weight' ? tensors.get('model.embed_tokens.weight')!.data : t.data, 'F32') }] as const);
     writeFileSync(path.join(dir, 'model.safetensors'), safetensorsBytes(same));
     expect((await inspectModel(dir)).tied).toBe(true);
+  });
+});
+
+describe('8-bit weights', () => {
+  const model = { model_type: 'qwen2', hidden_size: 24, intermediate_size: 40, num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2, vocab_size: 48, rms_norm_eps: 1e-6, tie_word_embeddings: true, max_position_embeddings: 64 };
+  type Stored = { dtype: string; shape: readonly number[]; bytes: Uint8Array };
+
+  function tensorsOf(dir: string): Map<string, Stored> {
+    const file = readFileSync(path.join(dir, 'model.safetensors'));
+    const infos = parseHeader(file.subarray(8, 8 + headerLength(file.subarray(0, 8), 'm', file.length)), 'm', file.length);
+    return new Map([...infos.values()].map(({ name, dtype, shape, start, end }) => [name, { dtype, shape, bytes: file.subarray(start, end) }]));
+  }
+
+  /** A model with its layers in 8 bits, and one with the same numbers in float32. */
+  function pair(scaleType: StoredType): { int8: string; float: string } {
+    const [int8, float] = [fresh(), fresh()];
+    const tensors = writeRandomModel(int8, { config: model, dtype: 'F32', int8: scaleType, seed: 11, keyBias: 20 });
+    cpSync(int8, float, { recursive: true });
+    writeFileSync(path.join(float, 'config.json'), JSON.stringify(model));
+    writeFileSync(path.join(float, 'model.safetensors'), safetensorsBytes([...tensors].map(([name, { shape, data }]) => [name, { dtype: 'F32', shape, bytes: encode(data, 'F32') }])));
+    return { int8, float };
+  }
+
+  const weightsOf = ({ dir }: ImportedModel) => readFileSync(path.join(dir, 'weights.bin'));
+  const numbersOf = ({ dir, key: _, contentHash: __, ...rest }: ImportedModel) => ({ ...rest, config: { ...rest.config, int8Weights: null } });
+
+  test.each(['F32', 'F16', 'BF16'] as const)('scales in %s: in every precision and form the weight file is that of the same numbers in float32', async (scaleType) => {
+    const { int8, float } = pair(scaleType);
+    for (const precision of ['int8', 'int4', 'float32'] as const) {
+      for (const products of formsHere) {
+        const [a, b] = [await importModel({ modelDir: int8, cacheDir: fresh(), precision, products }), await importModel({ modelDir: float, cacheDir: fresh(), precision, products })];
+        expect(weightsOf(a).equals(weightsOf(b)), `${precision} ${products}`).toBe(true);
+        expect(numbersOf(a)).toEqual(numbersOf(b));
+        expect(a.biased).toEqual([0, 1]);
+      }
+    }
+    const { files: _, name: __, config: ___, ...inspected } = await inspectModel(int8);
+    expect(inspected).toEqual((({ files, name, config, ...rest }) => rest)(await inspectModel(float)));
+  });
+
+  test('logits are those of the same numbers in float32', async () => {
+    const { int8, float } = pair('F32');
+    const [a, b] = await Promise.all([int8, float].map(async (dir) => {
+      const runner = await loadRunner(dir, fresh(), 'int8', 'int8', 16);
+      const logits = (await runner.run([{ tokenIds: [1, 2, 3], startIndex: 0, contextSlots: new Int32Array(0), newSlots: Int32Array.of(3, 1, 8), numLogits: 3 }])).slice();
+      await runner.dispose();
+      return logits;
+    }));
+    expect(a!.every(Number.isFinite)).toBe(true);
+    expect(a).toEqual(b);
+  });
+
+  test('the weight file has the codes of the model, and its scales', async () => {
+    const { int8 } = pair('F32');
+    const stored = tensorsOf(int8);
+    const imported = await importModel({ modelDir: int8, cacheDir: fresh(), precision: 'int8', products: 'rows' });
+    const bytes = weightsOf(imported);
+    const { linears } = planWeights(imported.config, 'int8', imported.tied, 'rows', imported.biased);
+    let numCodes = 0;
+    for (const [name, { width, sources, weight, scales }] of linears) {
+      if (name === 'head') continue;
+      const columns = new Int8Array(bytes.buffer, bytes.byteOffset + weight.offset, weight.length);
+      const columnScales = new Float32Array(bytes.buffer.slice(bytes.byteOffset + scales!.offset, bytes.byteOffset + scales!.offset + scales!.length));
+      let column = 0;
+      for (const { tensor, rows, factor } of sources) {
+        const codes = new Int8Array(stored.get(tensor)!.bytes);
+        const rowScales = new Float32Array(Uint8Array.from(stored.get(`${tensor}_scale`)!.bytes).buffer);
+        for (let r = 0; r < rows; r++, column++) {
+          for (let i = 0; i < width; i++, numCodes++) if (columns[i * weight.dims[1]! + column] !== codes[r * width + i]) expect.fail(`${tensor}[${r}, ${i}]`);
+          expect(Math.abs(columnScales[column]! / (rowScales[r]! * factor) - 1)).toBeLessThan(2 ** -22);
+        }
+      }
+    }
+    expect(numCodes).toBe(2 * 24 * (24 + 12 + 12 + 24 + 3 * 40));
+  });
+
+  test('the hash of the tensors tells scales apart, and not the precision', async () => {
+    const { int8 } = pair('F32');
+    const hashOf = async (precision: 'int8' | 'float32') => (await importModel({ modelDir: int8, cacheDir: fresh(), precision })).contentHash;
+    const before = await hashOf('int8');
+    expect(await hashOf('float32')).toBe(before);
+    const tensors = tensorsOf(int8);
+    const scale = tensors.get('model.layers.1.mlp.up_proj.weight_scale')!;
+    tensors.set('model.layers.1.mlp.up_proj.weight_scale', { ...scale, bytes: Uint8Array.from(scale.bytes, (byte, i) => (i === 0 ? byte ^ 1 : byte)) });
+    writeFileSync(path.join(int8, 'model.safetensors'), safetensorsBytes(tensors));
+    expect(await hashOf('int8')).not.toBe(before);
+  });
+
+  const NAME = 'model.layers.1.mlp.down_proj.weight';
+  const [code, scale, zeroPoint] = [NAME, `${NAME}_scale`, `${NAME}_zero_point`];
+  const f32 = (shape: number[], value = 1): Stored => ({ dtype: 'F32', shape, bytes: encode(new Float32Array(shape.reduce((a, b) => a * b, 1)).fill(value), 'F32') });
+  const oneOf24 = (value: number): Stored => ({ dtype: 'F32', shape: [24, 1], bytes: encode(Float32Array.from({ length: 24 }, (_, r) => (r === 7 ? value : 1)), 'F32') });
+  const i8 = (shape: number[]): Stored => ({ dtype: 'I8', shape, bytes: new Uint8Array(shape.reduce((a, b) => a * b, 1)) });
+
+  function changed(from: string, changes: Record<string, Stored | null>): string {
+    const tensors = tensorsOf(from);
+    for (const [name, tensor] of Object.entries(changes)) {
+      if (tensor) tensors.set(name, tensor);
+      else tensors.delete(name);
+    }
+    return variant({ 'model.safetensors': safetensorsBytes(tensors) }, from);
+  }
+
+  const { int8 } = pair('F32');
+  test.each<[string, Record<string, Stored | null>, RegExp]>([
+    ['no scales', { [scale]: null }, /^model\.safetensors: tensor "model\.layers\.1\.mlp\.down_proj\.weight_scale" is missing, the scales of the 8-bit "model\.layers\.1\.mlp\.down_proj\.weight": download the model again\.$/],
+    ['a vector of scales', { [scale]: f32([24]) }, /weight_scale" has the shape \[24\]; .*one scale a row \(\[24, 1\]\).*quantise the model so\.$/],
+    ['a scale for all', { [scale]: f32([1, 1]) }, /weight_scale" has the shape \[1, 1\]/],
+    ['scales of groups', { [scale]: f32([24, 5]) }, /weight_scale" has the shape \[24, 5\]/],
+    ['integers for scales', { [scale]: { dtype: 'I32', shape: [24, 1], bytes: new Uint8Array(96) } }, /weight_scale" has the dtype I32; F32, F16 and BF16 are supported for scales\.$/],
+    ['a scale of 0', { [scale]: oneOf24(0) }, /weight_scale" holds 0 for row 7; a scale must be positive/],
+    ['a negative scale', { [scale]: oneOf24(-0.5) }, /weight_scale" holds -0\.5 for row 7/],
+    ['NaN', { [scale]: oneOf24(Number.NaN) }, /weight_scale" holds NaN for row 7/],
+    ['infinity', { [scale]: oneOf24(Number.POSITIVE_INFINITY) }, /weight_scale" holds Infinity for row 7/],
+    ['a scale too large', { [scale]: oneOf24(2 ** 127) }, /weight_scale" holds 1\.7014\d*e\+38 for row 7; .*127 times it finite/],
+    ['zero points', { [zeroPoint]: i8([24, 1]) }, /down_proj\.weight" has zero points .*symmetric/],
+    ['another shape', { [code]: i8([24, 39]) }, /down_proj\.weight" has the shape \[24, 39\]; config\.json asks for \[24, 40\]/],
+    ['unsigned codes', { [code]: { ...i8([24, 40]), dtype: 'U8' } }, /down_proj\.weight" has the dtype U8; F32, F16 and BF16 are supported\.$/],
+    ['a vector in 8 bits', { 'model.norm.weight': i8([24]), 'model.norm.weight_scale': f32([24, 1]) }, /"model\.norm\.weight" has the dtype I8; .*and I8 for matrices/],
+  ])('refused: %s', async (_, changes, message) => expect((await refusal(changed(int8, changes))).message).toMatch(message));
+
+  test('refused: codes that config.json does not speak of', async () => {
+    expect((await refusal(variant({ 'config.json': JSON.stringify(model) }, int8))).message).toMatch(/"model\.layers\.0\.self_attn\.q_proj\.weight" has the dtype I8; .*if config\.json has a quantization_config\.$/);
+  });
+
+  test('layers that are not quantised, and an embedding and head that are', async () => {
+    const float = tensorsOf(pair('F32').float);
+    expect((await inspectModel(changed(int8, { [code]: float.get(code)!, [scale]: null }))).tied).toBe(true);
+    const head = { 'lm_head.weight': i8([48, 24]), 'lm_head.weight_scale': f32([48, 1]) };
+    const both = changed(int8, { ...head, 'model.embed_tokens.weight': i8([48, 24]), 'model.embed_tokens.weight_scale': f32([48, 1]) });
+    expect((await inspectModel(changed(int8, head))).tied).toBe(false);
+    expect((await inspectModel(both)).tied).toBe(true);
+    expect((await importModel({ modelDir: both, cacheDir: fresh(), precision: 'int8' })).tied).toBe(true);
+  });
+
+  test('any scales: rows of finite numbers or a refusal that names the tensor', async () => {
+    const tensor = fc.record({ dtype: fc.constantFrom('F32', 'F16', 'BF16', 'I8', 'F64'), shape: fc.oneof(fc.constant<number[]>([2, 1]), fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 2 })), seed: fc.uint8Array({ minLength: 8, maxLength: 8 }) });
+    const size: Record<string, number> = { F32: 4, F16: 2, BF16: 2, I8: 1, F64: 8 };
+    const dir = fresh();
+    mkdirSync(dir);
+    let read = 0;
+    await fc.assert(fc.asyncProperty(tensor, fc.uint8Array({ minLength: 6, maxLength: 6 }), async ({ dtype, shape, seed }, codes) => {
+      const bytes = Uint8Array.from({ length: shape.reduce((a, b) => a * b, size[dtype]!) }, (_, i) => seed[i % 8]!);
+      writeFileSync(path.join(dir, 'model.safetensors'), safetensorsBytes([['a.weight', { dtype: 'I8', shape: [2, 3], bytes: codes }], ['a.weight_scale', { dtype, shape, bytes }]]));
+      const weights = await Weights.open(await ModelFolder.open(dir));
+      try {
+        weights.check('a.weight', [2, 3], true);
+        const rows = await weights.rows('a.weight', 0, 2, new Float32Array(6));
+        expect(rows.length === 6 && rows.every(Number.isFinite)).toBe(true);
+        expect(await weights.rows('a.weight', 1, 1, new Float32Array(3))).toEqual(rows.subarray(3));
+        read++;
+      } catch (error) {
+        expect(error).toBeInstanceOf(RequestError);
+        expect((error as RequestError).message).toMatch(/^model\.safetensors: tensor "a\.weight_scale" .*\.$/);
+      } finally {
+        await weights.close();
+      }
+    }), { numRuns: 300 });
+    expect(read).toBeGreaterThan(10);
   });
 });
 

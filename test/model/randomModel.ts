@@ -46,6 +46,29 @@ export function encode(values: Float32Array, dtype: StoredType): Uint8Array {
   return bytes;
 }
 
+/** Quantisation as compressed-tensors has it for the format int-quantized, strategy channel; a part of config.json. */
+export const INT8_CONFIG = {
+  quant_method: 'compressed-tensors',
+  format: 'int-quantized',
+  config_groups: { group_0: { weights: { num_bits: 8, type: 'int', symmetric: true, strategy: 'channel', dynamic: false, group_size: null }, input_activations: null, output_activations: null, targets: ['Linear'] } },
+  ignore: ['lm_head'],
+  kv_cache_scheme: null,
+  quantization_status: 'compressed',
+};
+
+/** Codes and scales [rows, 1] of a matrix; `values` becomes what they stand for. */
+export function encodeInt8(values: Float32Array, rows: number, scaleType: StoredType): { codes: Int8Array; scales: Float32Array; scaleBytes: Uint8Array } {
+  const width = values.length / rows;
+  const scales = Float32Array.from({ length: rows }, (_, r) => values.subarray(r * width, (r + 1) * width).reduce((max, v) => Math.max(max, Math.abs(v)), 0) / 127);
+  const scaleBytes = encode(scales, scaleType);
+  // A scale that was cut off lets the largest weight come out above 127.
+  const codes = Int8Array.from(values, (v, i) => Math.max(-127, Math.min(127, Math.round(v / scales[Math.floor(i / width)]!))));
+  codes.forEach((code, i) => {
+    values[i] = code * scales[Math.floor(i / width)]!;
+  });
+  return { codes, scales, scaleBytes };
+}
+
 /** Truncating conversion of a number within the range of float16. */
 function halfBits(value: number): number {
   const sign = value < 0 ? 0x8000 : 0;
@@ -58,6 +81,8 @@ function halfBits(value: number): number {
 export interface RandomModel {
   config: ReferenceConfig;
   dtype: StoredType;
+  /** Type of the scales if the layers' matrices are stored in 8 bits. */
+  int8?: StoredType;
   seed: number;
   /** Spread of the key biases; 0.1 when left out. */
   keyBias?: number;
@@ -65,15 +90,19 @@ export interface RandomModel {
   shards?: number;
 }
 
-/** @returns the tensors as the files hold them. */
-export function writeRandomModel(dir: string, { config, dtype, seed, keyBias = 0.1, shards = 1 }: RandomModel): Map<string, Tensor> {
+/** @returns the tensors as the files hold them, those in 8 bits as what they stand for. */
+export function writeRandomModel(dir: string, { config, dtype, int8, seed, keyBias = 0.1, shards = 1 }: RandomModel): Map<string, Tensor> {
   const next = random(seed);
   const gauss = () => Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next());
   const tensors = new Map<string, Tensor>();
   const stored = new Map<string, { dtype: string; shape: number[]; bytes: Uint8Array }>();
-  const add = (name: string, shape: number[], spread: number, mean = 0) => {
+  const add = (name: string, shape: number[], spread: number, mean = 0, scaleType?: StoredType) => {
     const data = Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, () => mean + spread * gauss());
-    stored.set(name, { dtype, shape, bytes: encode(data, dtype) });
+    if (scaleType) {
+      const { codes, scaleBytes } = encodeInt8(data, shape[0]!, scaleType);
+      stored.set(name, { dtype: 'I8', shape, bytes: new Uint8Array(codes.buffer) });
+      stored.set(`${name}_scale`, { dtype: scaleType, shape: [shape[0]!, 1], bytes: scaleBytes });
+    } else stored.set(name, { dtype, shape, bytes: encode(data, dtype) });
     tensors.set(name, { shape, data });
   };
   const hidden = config.hidden_size;
@@ -86,7 +115,7 @@ export function writeRandomModel(dir: string, { config, dtype, seed, keyBias = 0
   for (let l = 0; l < config.num_hidden_layers; l++) {
     const at = `model.layers.${l}`;
     const linear = (name: string, rows: number, width: number, withBias: boolean, spread = 0.1) => {
-      add(`${at}.${name}.weight`, [rows, width], 1.3 / Math.sqrt(width));
+      add(`${at}.${name}.weight`, [rows, width], 1.3 / Math.sqrt(width), 0, int8);
       if (withBias) add(`${at}.${name}.bias`, [rows], spread);
     };
     add(`${at}.input_layernorm.weight`, [hidden], 0.2, 1);
@@ -115,7 +144,7 @@ export function writeRandomModel(dir: string, { config, dtype, seed, keyBias = 0
     }
     writeFileSync(path.join(dir, 'model.safetensors.index.json'), JSON.stringify({ metadata: {}, weight_map: weightMap }));
   }
-  writeFileSync(path.join(dir, 'config.json'), JSON.stringify(config));
+  writeFileSync(path.join(dir, 'config.json'), JSON.stringify(int8 ? { ...config, quantization_config: INT8_CONFIG } : config));
   writeFileSync(path.join(dir, 'tokenizer.json'), JSON.stringify({ version: '1.0', added_tokens: [], model: { type: 'BPE', vocab: {}, merges: [] } }));
   return tensors;
 }

@@ -20,6 +20,8 @@ const models: Record<string, RandomModel> = {
   'qwen3, untied float16, heads wider than the hidden size': { config: { ...common, model_type: 'qwen3', head_dim: 20, rope_theta: 10_000 }, dtype: 'F16', seed: 3 },
   'qwen3 with biases, one layer, head size 6': { config: { ...common, model_type: 'qwen3', num_hidden_layers: 1, head_dim: 6, num_attention_heads: 5, num_key_value_heads: 5, attention_bias: true }, dtype: 'F32', seed: 4, keyBias: 2 },
   'qwen2, odd sizes, one KV head, large key bias': { config: { ...common, model_type: 'qwen2', hidden_size: 50, intermediate_size: 33, num_attention_heads: 5, num_key_value_heads: 1, vocab_size: 67, rope_theta: 1e6, tie_word_embeddings: true }, dtype: 'BF16', seed: 5, keyBias: 60 },
+  'qwen3, tied, layers in 8 bits with float32 scales': { config: { ...common, model_type: 'qwen3', head_dim: 12, tie_word_embeddings: true }, dtype: 'BF16', int8: 'F32', seed: 6 },
+  'llama, untied, layers in 8 bits with bfloat16 scales in other shards': { config: { ...common, model_type: 'llama' }, dtype: 'F16', int8: 'BF16', seed: 7, shards: 3 },
 };
 
 describe.each(Object.entries(models))('%s', (name, model) => {

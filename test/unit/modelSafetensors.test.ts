@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { RequestError } from '../../engine/errors.ts';
 import { quantiseRows16, quantiseToColumns, rowScales } from '../../engine/model/quantise.ts';
-import { headerLength, parseHeader, toFloat32 } from '../../engine/model/safetensors.ts';
+import { fromCodes, headerLength, parseHeader, toFloat32 } from '../../engine/model/safetensors.ts';
 import { safetensorsBytes } from '../model/randomModel.ts';
 
 const good = safetensorsBytes([
@@ -88,6 +88,33 @@ test('float16 and bfloat16 become the same numbers in float32; NaN and infinity 
   expect(toFloat32(new Uint8Array(new Float32Array([1, Number.NEGATIVE_INFINITY]).buffer), 'F32', out.subarray(0, 2))).toBe(false);
   expect(toFloat32(new Uint8Array(new Float32Array([1, Number.NaN]).buffer), 'F32', out.subarray(0, 2))).toBe(false);
   expect(toFloat32(new Uint8Array(new Float32Array([3.4e38, 3.4e38]).buffer), 'F32', out.subarray(0, 2))).toBe(true);
+});
+
+test('8-bit codes are multiplied by the scale of their row; -128 counts as -127', () => {
+  const out = new Float32Array(6);
+  fromCodes(new Uint8Array(Int8Array.of(127, 0, -1, -127, -128, 3).buffer), Float32Array.of(0.5, 2), out);
+  expect([...out]).toEqual([63.5, 0, -0.5, -254, -254, 6]);
+});
+
+test('codes with a 127 in their row come back as they were, whatever the scale', () => {
+  const rows = fc.tuple(fc.integer({ min: 1, max: 30 }), fc.integer({ min: 1, max: 30 })).chain(([n, width]) =>
+    fc.tuple(fc.constant(width), fc.array(fc.integer({ min: -128, max: 127 }), { minLength: n * width, maxLength: n * width }), fc.float32Array({ minLength: n, maxLength: n, noNaN: true, min: Math.fround(1e-30), max: Math.fround(1e30) })));
+  fc.assert(fc.property(rows, fc.constantFrom(127, -127, -128), ([width, values, scales], largest) => {
+    const codes = Int8Array.from(values);
+    for (let i = 0; i < codes.length; i += width) codes[i] = largest;
+    const n = scales.length;
+    const floats = new Float32Array(codes.length);
+    fromCodes(new Uint8Array(codes.buffer), scales, floats);
+    const again = new Float32Array(n);
+    const columns = new Int8Array(codes.length);
+    rowScales(floats, n, width, again);
+    quantiseToColumns(floats, n, width, again, columns, n, 0);
+    codes.forEach((code, i) => {
+      expect(columns[(i % width) * n + Math.floor(i / width)]).toBe(Math.max(-127, code));
+    });
+    // max / 127 of 127 * scale, each rounded.
+    for (const [r, scale] of scales.entries()) expect(Math.abs(again[r]! / scale - 1)).toBeLessThan(2 ** -22);
+  }), { numRuns: 100 });
 });
 
 test('quantised rows come back within half a step, never as -128', () => {

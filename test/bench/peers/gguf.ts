@@ -237,7 +237,7 @@ async function writeAll(file: FileHandle, weights: Weights, config: ModelConfig,
   const head = Buffer.concat([Buffer.from('GGUF'), u32(3), u64(tensors.length), u64(entries.length), ...entries, ...infos]);
   await file.writeFile(Buffer.concat([head, Buffer.alloc(aligned(head.length) - head.length)]));
   for (const { source, shape, type, bytes } of tensors) {
-    weights.check(source, shape);
+    weights.check(source, shape, config.int8Weights);
     const [rows, width] = shape.length === 1 ? [1, shape[0]!] : [shape[0]!, shape[1]!];
     const step = rowsPerRead(width);
     const values = new Float32Array(Math.min(step, rows) * width);
