@@ -27,5 +27,6 @@ def load_weights(name):
     import checkpoint
     if os.path.isdir(name):
         from safetensors.torch import load_file
-        return {from_hf(k): v.float() for k, v in load_file(name + "/model.safetensors").items()}
+        import int8
+        return {from_hf(k): v.float() for k, v in int8.dequantise(load_file(name + "/model.safetensors")).items()}
     return checkpoint.read(name)["model"]
