@@ -94,7 +94,10 @@ attention.register_autograd(lambda ctx, gradient, _: (*attention_backward(*ctx.s
 
 
 def attend(q, k, v, first):
-    """Attention of each position to those up to it in its document; shapes as `attention` has them, of any length and type."""
+    """Attention of each position to those up to it in its document; shapes as `attention` has them, of any length and type. On an accelerator `first` is the mask of blocks (rows.document_mask)."""
+    if q.is_cuda:
+        from torch.nn.attention.flex_attention import flex_attention
+        return flex_attention(*(x.to(v.dtype).transpose(1, 2) for x in (q, k, v)), block_mask=first, enable_gqa=True).transpose(1, 2)
     T, g = q.shape[1], q.shape[2] // k.shape[2]
     if q.dtype == torch.bfloat16 and T % 64 == 0 and q.shape[3] == 64 and AVAILABLE:
         return attention(q, k, v, first)[0]
@@ -137,7 +140,7 @@ head.register_autograd(head_backward, setup_context=keep_gradients)
 
 def weighted_loss(h, embed, targets, weights):
     """Weighted sum of the cross entropies; h [n, hidden], embed [V, hidden]."""
-    if h.dtype == torch.bfloat16 and len(embed) % 32 == 0 and AVAILABLE:
+    if h.dtype == torch.bfloat16 and len(embed) % 32 == 0 and AVAILABLE and not h.is_cuda:
         return head(h, embed.to(h.dtype), targets, weights)[0]
     logits = F.linear(h, embed.to(h.dtype)).float()
     return (F.cross_entropy(logits, targets, reduction="none") * weights).sum()

@@ -6,8 +6,8 @@ from bisect import bisect_right
 from controls import EOT, FMID, FPRE, FSEP, FSUF
 from holes import pick_hole, split
 
-# As in engine/text/completionPrompt.ts, for a context of 2048 tokens.
-SECTION_LINES, SUFFIX_LINES, SUFFIX_TOKENS, PREFIX_TOKENS = 16, 15, 64, 409
+# As in engine/text/completionPrompt.ts, for a context of 4096 tokens.
+SECTION_LINES, SUFFIX_LINES, SUFFIX_TOKENS, PREFIX_TOKENS = 16, 15, 64, 819
 
 
 class Encoder:
