@@ -1,8 +1,7 @@
 """Train from scratch on one accelerator (CUDA) in so many seconds: Muon for matrices, Adam for the rest, bfloat16 autocast; rates go by the clock.
 
-Usage: accelerator.py CORPUS_PARTS TOKENIZER_JSON OUT_DIR SECONDS [CACHE]
-Other processes mix rows meanwhile (rows.py), each token sequence anew. OUT_DIR/log.jsonl has a line every 100 steps, OUT_DIR/weights.NN are parts of a torch file with {"model": bfloat16, "cfg"}, written every two minutes and
-at the end. CACHE is a file of compiled kernels: read if it is there, else written to OUT_DIR/cache.bin.
+Usage: accelerator.py CORPUS_PARTS TOKENIZER_JSON OUT_DIR SECONDS
+Other processes mix rows meanwhile (rows.py), each token sequence anew. OUT_DIR/log.jsonl has a line every 100 steps, OUT_DIR/weights.NN are parts of a torch file with {"model": bfloat16, "cfg"}, written every two minutes and at the end.
 """
 import glob, io, json, os, queue, subprocess, sys, tempfile, threading, time
 import numpy as np, torch
@@ -102,11 +101,11 @@ def rate(f):
     return min(1.0, f / WARMUP + 0.02) * min(1.0, max(0.0, (1 - f) / FALL))
 
 
-def main(parts, tokf, out, seconds, cache=None):
+def main(parts, tokf, out, seconds):
     began = time.monotonic()
     torch.manual_seed(0)
     torch.set_float32_matmul_precision("high")
-    # the layers share one compiled form; more are only an accident
+    # the layers share one compiled form; should they not, slow is better than the unfused attention, for which there is no room
     torch._dynamo.config.recompile_limit = 32
     folder = tempfile.mkdtemp(dir="/dev/shm")
     here = os.path.dirname(os.path.abspath(__file__))
@@ -117,9 +116,6 @@ def main(parts, tokf, out, seconds, cache=None):
         print(json.dumps(what), file=log, flush=True)
         print(what, flush=True)
 
-    if cache and os.path.exists(cache):
-        with open(cache, "rb") as f:
-            torch.compiler.load_cache_artifacts(f.read())
     model = Model(CFG).cuda()
     for b in model.layers:
         b.compile(dynamic=False)
@@ -142,11 +138,6 @@ def main(parts, tokf, out, seconds, cache=None):
         # the first step compiles; what follows is timed
         first_loss = train_step(0.02)
         tell(parameters=sum(p.numel() for p in model.parameters()), first_loss=first_loss.item(), device=torch.cuda.get_device_name(), seconds=round(time.monotonic() - began, 1))
-        if cache and not os.path.exists(cache):
-            made = torch.compiler.save_cache_artifacts()
-            if made:
-                with open(out + "/cache.bin", "wb") as f:
-                    f.write(made[0])
         start, step, losses, last, saved = time.monotonic(), 0, [], (time.monotonic(), 0), time.monotonic()
         length = began + seconds - start
         while (now := time.monotonic()) < began + seconds:
@@ -158,10 +149,8 @@ def main(parts, tokf, out, seconds, cache=None):
                 now = time.monotonic()
                 tell(step=step, tokens=step * LENGTH, loss=round(mean, 4), rate=round(rate((now - start) / length), 4), tok_s=round((step - last[1]) * LENGTH / (now - last[0])), waiting=rows.queue.qsize(), again=rows.again,
                      seconds=round(now - began, 1))
-                if not mean < (9 if step < 500 else 3.5):
-                    sys.exit("the loss does not fall")
-                if step == 200 and (step - last[1]) * LENGTH / (now - last[0]) < 350_000:
-                    sys.exit("too slow")
+                if not np.isfinite(mean):
+                    sys.exit("the loss is not finite")
                 losses, last = [], (now, step)
             if time.monotonic() - saved > SAVE_SECONDS:
                 save(model, out)
@@ -181,4 +170,4 @@ def loss(h, embed, targets, weights):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4], float(sys.argv[4]), *sys.argv[5:6])
+    main(*sys.argv[1:4], float(sys.argv[4]))

@@ -9,24 +9,13 @@ import numpy as np
 LENGTH, ROWS = 65_536, 8
 # Sequence lengths and how often each is made.
 LENGTHS = {1024: 6, 2048: 2, 4096: 2}
-# Order and memory of the corpus' compression.
-ORDER, MEMORY = 16, 1000 << 20
 # Files that wait to be read: enough for half a minute.
 WAITING = 64
 
 
-def decompress(name):
-    """Lines of JSON, [language, path, text] of a file each. The compressor fails on a few texts: such parts are .xz."""
-    import lzma, pyppmd
-    with open(name, "rb") as f:
-        if name.endswith(".xz"):
-            return lzma.decompress(f.read())
-        size = int.from_bytes(f.read(8), "little")
-        return pyppmd.Ppmd7Decoder(ORDER, MEMORY).decode(f.read(), size)
-
-
 def corpus(folder, processes):
-    """Files by language."""
+    """Files by language, of the parts that pack.py wrote."""
+    from pack import decompress
     names = sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith((".ppmd", ".xz")))
     files = {}
     with multiprocessing.Pool(processes) as pool:
