@@ -1,14 +1,8 @@
 /** Ghost text as a user meets it: it appears while typing, Tab takes it, Escape does not, and it is what the command line says. */
 import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
-import { commandLineCompletion, cursorOf, insertion, type Place } from './places.ts';
-import { editorSuite, INVENTORY } from './suite.ts';
-
-/** The sample without the rest of the line behind `anchor`, where the cursor is. */
-function unfinishedLine(anchor: string): Place {
-  const at = INVENTORY.indexOf(anchor) + anchor.length;
-  return { before: INVENTORY.slice(0, at), after: INVENTORY.slice(INVENTORY.indexOf('\n', at)) };
-}
+import { commandLineCompletion, cursorOf, insertion, type Place, unfinishedLine } from './places.ts';
+import { editorSuite } from './suite.ts';
 
 const NEW_METHOD = '\n  /** Whether there is any of an article. */\n  has(id: string): boolean {';
 const STUB = insertion('    return total;\n  }\n', NEW_METHOD, '\n  }\n');

@@ -15,6 +15,12 @@ export function insertion(anchor: string, text: string, after = ''): Place {
   return { before: INVENTORY.slice(0, at) + text, after: after + INVENTORY.slice(at) };
 }
 
+/** The sample without the rest of the line behind `anchor`, where the cursor is. */
+export function unfinishedLine(anchor: string): Place {
+  const at = INVENTORY.indexOf(anchor) + anchor.length;
+  return { before: INVENTORY.slice(0, at), after: INVENTORY.slice(INVENTORY.indexOf('\n', at)) };
+}
+
 /** 1-based, as editors show them. */
 export function cursorOf({ before }: Place): { line: number; column: number } {
   const lines = before.split('\n');
