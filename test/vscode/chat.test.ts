@@ -1,7 +1,7 @@
 /** The chat view as a user works with it: questions and what they are about, answers and what is done with them, and what survives a reload. */
-import { readFileSync } from 'node:fs';
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
+import { BUILT_IN, counted, MANIFEST } from './builtIn.ts';
 import { PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
@@ -68,8 +68,7 @@ editorSuite('chat', FILES, (editor) => {
     await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
     // Nothing is counted before somebody has asked: that would load the model.
     expect(await meter().count()).toBe(0);
-    const { note } = JSON.parse(readFileSync('model/kvasir.json', 'utf8')) as { note: { en: string } };
-    await poll(() => chat().locator('[data-part="note"]').innerText()).toBe(note.en);
+    await poll(() => chat().locator('[data-part="note"]').innerText()).toBe(MANIFEST.note.en);
     await editor().screenshot('chat-empty');
     await input().focus();
     await window.type('What is this file for?');
@@ -97,7 +96,7 @@ editorSuite('chat', FILES, (editor) => {
     await input().fill(question);
     await poll(() => meter().textContent()).not.toBe(before);
     if (question === '/summarize') await editor().screenshot('chat-summarize-meter');
-    const [, tokens] = /^([\d,]+) of 2,048 tokens$/.exec((await meter().textContent()) ?? '') ?? [];
+    const [, tokens] = new RegExp(`^([\\d,]+) of ${counted(BUILT_IN.contextTokens)} tokens$`).exec((await meter().textContent()) ?? '') ?? [];
     await input().press('Enter');
     await poll(() => editor().answers.count()).toBe(count + 1);
     await ended(lastAnswer());

@@ -1,40 +1,8 @@
 /** Ghost text as a user meets it: it appears while typing, Tab takes it, Escape does not, and it is what the command line says. */
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
-import { editorSuite, INVENTORY } from './suite.ts';
-
-/** A file around a cursor. */
-interface Place {
-  before: string;
-  after: string;
-}
-
-/** The sample with `text` written behind `anchor` and the cursor after it. */
-function insertion(anchor: string, text: string, after = ''): Place {
-  const at = INVENTORY.indexOf(anchor) + anchor.length;
-  return { before: INVENTORY.slice(0, at) + text, after: after + INVENTORY.slice(at) };
-}
-
-/** The sample without the rest of the line behind `anchor`, where the cursor is. */
-function unfinishedLine(anchor: string): Place {
-  const at = INVENTORY.indexOf(anchor) + anchor.length;
-  return { before: INVENTORY.slice(0, at), after: INVENTORY.slice(INVENTORY.indexOf('\n', at)) };
-}
-
-/** 1-based, as editors show them. */
-function cursorOf({ before }: Place): { line: number; column: number } {
-  const lines = before.split('\n');
-  return { line: lines.length, column: (lines.at(-1) as string).length + 1 };
-}
-
-/** What `kvasir complete` prints; one line break ends its output. */
-async function commandLineCompletion(file: string, place: Place): Promise<string> {
-  const { line, column } = cursorOf(place);
-  const { stdout } = await promisify(execFile)(process.execPath, ['dist/cli.js', 'complete', '--file', file, '--line', String(line), '--column', String(column)]);
-  return stdout.replace(/\n$/, '');
-}
+import { commandLineCompletion, cursorOf, insertion, type Place, unfinishedLine } from './places.ts';
+import { editorSuite } from './suite.ts';
 
 const NEW_METHOD = '\n  /** Whether there is any of an article. */\n  has(id: string): boolean {';
 const STUB = insertion('    return total;\n  }\n', NEW_METHOD, '\n  }\n');

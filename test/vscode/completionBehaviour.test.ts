@@ -1,22 +1,20 @@
 /** Ghost text under a user's hands: typing through it, deleting back, taking it in parts, cycling, with the suggestion list, several cursors, and where it is switched off. */
-import { expect, test } from 'vitest';
+import { rmSync, writeFileSync } from 'node:fs';
+import { beforeAll, expect, inject, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
+import { commandLineCompletion, cursorOf, insertion, type Place } from './places.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
-/** The model's words at the places below; `completion.test.ts` compares such texts with the command line's. */
-const GHOST = 'return this.entries.get(id);';
 const METHOD = '\n  /** Whether there is any of an article. */\n  has(id: string): boolean {\n    ';
 
-/** The sample with `text` behind `anchor`; the cursor goes behind `text`. */
-function place(anchor: string, text: string, after: string): { content: string; line: number; column: number } {
-  const at = INVENTORY.indexOf(anchor) + anchor.length;
-  const before = INVENTORY.slice(0, at) + text;
-  const lines = before.split('\n');
-  return { content: before + after + INVENTORY.slice(at), line: lines.length, column: (lines.at(-1) as string).length + 1 };
-}
-
+const place = (anchor: string, text: string, after: string) => {
+  const found = insertion(anchor, text, after);
+  return { ...found, ...cursorOf(found), content: found.before + found.after };
+};
 const BODY = place('    return total;\n  }\n', METHOD, '\n  }\n');
 const CONDITION = place("throw new RangeError('count must be positive');\n    }\n", '    if (', '\n    }\n');
+/** What is typed before the list of suggestions is open, and the one that is selected in it. */
+const [TYPED, SELECTED] = ['return this.ent', 'return this.entries'];
 const NOTEBOOK = {
   cells: [
     { cell_type: 'code', execution_count: null, metadata: {}, outputs: [], source: ['for item in load():\n', '    print(item)\n', 'for item in more()'] },
@@ -46,7 +44,25 @@ const FILES = {
 };
 
 editorSuite('completion behaviour', FILES, (editor) => {
-  const ghost = (text: string | RegExp) => (typeof text === 'string' ? expect.poll(() => editor().ghostText(), { timeout: PATIENCE }).toBe(text) : expect.poll(() => editor().ghostText(), { timeout: PATIENCE }).toMatch(text));
+  const ghost = (text: string) => expect.poll(() => editor().ghostText(), { timeout: PATIENCE }).toBe(text);
+
+  /** What the model says at the places above, by the command line; `completion.test.ts` compares such texts with ghost text. */
+  let said: { body: string; listed: string; condition: string; next: string };
+  /** Of the first of them: up to a place within it, the word before that, and up to its opening bracket. */
+  let parts: { typed: string; word: string; opened: string };
+  beforeAll(async () => {
+    if (typeof inject('server') === 'string') return;
+    const at = async ({ before, after }: Place) => {
+      writeFileSync(editor().file('src/asked.ts'), before + after);
+      return await commandLineCompletion(editor().file('src/asked.ts'), { before, after });
+    };
+    const condition = await at(CONDITION);
+    said = { body: await at(BODY), listed: await at({ ...BODY, before: BODY.before + SELECTED }), condition, next: await at({ ...CONDITION, before: CONDITION.before + condition }) };
+    rmSync(editor().file('src/asked.ts'));
+    expect(said, 'choose places where the model says something').toEqual({ body: expect.stringMatching(/^\w+ \w+\.[^()]+\([^()]+\);$/), listed: expect.stringMatching(/./), condition: expect.stringMatching(/./), next: expect.stringMatching(/./) });
+    const [typed = '', word = ''] = /^\w+ (\w+\.)/.exec(said.body) ?? [];
+    parts = { typed, word, opened: said.body.slice(0, said.body.indexOf('(') + 1) };
+  });
 
   async function open(name: string, { line, column }: { line: number; column: number }): Promise<void> {
     await editor().openFile(name);
@@ -66,16 +82,16 @@ editorSuite('completion behaviour', FILES, (editor) => {
     const window = editor();
     await open('src/body.ts', BODY);
     await window.runCommand('Kvasir: Trigger Completion');
-    await ghost(GHOST);
-    await window.type('return this.');
-    await ghost('entries.get(id);');
+    await ghost(said.body);
+    await window.type(parts.typed);
+    await ghost(said.body.slice(parts.typed.length));
     await window.screenshot('typed-through');
     // VS Code trims what it shows by itself and asks only after a pause of its own.
     await window.page.waitForTimeout(1500);
     expect(await explanation()).toContain('typed as suggested');
-    await open('src/body.ts', { line: BODY.line, column: BODY.column + 'return this.'.length });
-    for (let i = 0; i < 5; i++) await window.press('Backspace');
-    await ghost('this.entries.get(id);');
+    await open('src/body.ts', { line: BODY.line, column: BODY.column + parts.typed.length });
+    for (const _ of parts.word) await window.press('Backspace');
+    await ghost(said.body.slice(parts.typed.length - parts.word.length));
     await window.page.waitForTimeout(1500);
     expect(await explanation()).toMatch(/typed as suggested|a past completion/);
   });
@@ -84,26 +100,26 @@ editorSuite('completion behaviour', FILES, (editor) => {
     const window = editor();
     await open('src/parts.ts', BODY);
     await window.runCommand('Kvasir: Trigger Completion');
-    await ghost(GHOST);
+    await ghost(said.body);
     await window.press('Control+ArrowRight');
-    await ghost(GHOST.slice('return'.length));
+    await ghost(said.body.slice(said.body.indexOf(' ')));
     await window.press('Control+ArrowRight');
-    await ghost(GHOST.slice('return '.length));
+    await ghost(said.body.slice(said.body.indexOf(' ') + 1));
     await window.screenshot('word-by-word');
     await window.press('Tab');
     await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe('');
-    expect(await window.savedText('src/parts.ts')).toBe(BODY.content.replace(METHOD, METHOD + GHOST));
+    expect(await window.savedText('src/parts.ts')).toBe(BODY.before + said.body + BODY.after);
   });
 
   test('accepted, the next one is there, computed ahead', async () => {
     const window = editor();
     await open('src/condition.ts', CONDITION);
     await window.runCommand('Kvasir: Trigger Completion');
-    await ghost('count <= 0)');
+    await ghost(said.condition);
     // Asked for by hand while the first is on the screen, the same; meanwhile the next is computed.
     await window.page.waitForTimeout(1500);
     await window.press('Tab');
-    await ghost(' {');
+    await ghost(said.next);
     await window.screenshot('next-one');
     expect(await explanation()).toContain('computed ahead');
   });
@@ -112,33 +128,33 @@ editorSuite('completion behaviour', FILES, (editor) => {
     const window = editor();
     await open('src/candidates.ts', BODY);
     await window.runCommand('Kvasir: Trigger Completion');
-    await ghost(GHOST);
+    await ghost(said.body);
     await window.press('Alt+BracketRight');
-    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe(GHOST);
+    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).not.toBe(said.body);
     const second = await window.ghostText();
     expect(second).not.toBe('');
     await window.screenshot('second-candidate');
     await window.press('Alt+BracketLeft');
-    await ghost(GHOST);
+    await ghost(said.body);
   });
 
   test('goes on from the suggestion that is selected in the list', async () => {
     const window = editor();
     await open('src/list.ts', BODY);
-    await window.type('return this.ent');
+    await window.type(TYPED);
     await window.press('Control+Space');
     const list = window.page.locator('.suggest-widget.visible .monaco-list-row.focused');
     await list.waitFor();
     await expect.poll(() => list.innerText(), { timeout: PATIENCE }).toContain('entries');
-    // By itself the model would write "ities"; the list decides. Its own part is drawn apart from the rest.
+    // By itself the model may write another word; the list decides. Its own part is drawn apart from the rest.
     const drawn = async () => (await window.page.locator('.editor-instance .view-line').allInnerTexts()).join('\n').replaceAll('\u00a0', ' ');
-    await expect.poll(drawn, { timeout: PATIENCE }).toContain('return this.entries.get(id);');
+    await expect.poll(drawn, { timeout: PATIENCE }).toContain(SELECTED + said.listed);
     await window.screenshot('with-list');
     await window.press('Tab');
     await list.waitFor({ state: 'detached' });
-    await ghost('.get(id);');
+    await ghost(said.listed);
     await window.press('Tab');
-    await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('return this.entries.get(id);');
+    await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain(SELECTED + said.listed);
   });
 
   test('a bracket that the editor closed by itself is not there twice, be the completion typed through or asked for inside', async () => {
@@ -146,14 +162,14 @@ editorSuite('completion behaviour', FILES, (editor) => {
     window.configure({ 'editor.autoClosingBrackets': 'languageDefined' });
     await open('src/closed.ts', BODY);
     await window.runCommand('Kvasir: Trigger Completion');
-    await ghost(GHOST);
-    await window.type('return this.entries.get(');
-    await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('return this.entries.get()');
-    await ghost('id;');
+    await ghost(said.body);
+    await window.type(parts.opened);
+    await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain(`${parts.opened})`);
+    await ghost(said.body.slice(parts.opened.length).replace(')', ''));
     await window.screenshot('closed-bracket');
     await window.press('Tab');
     await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe('');
-    expect(await window.savedText('src/closed.ts')).toBe(BODY.content.replace(METHOD, METHOD + GHOST));
+    expect(await window.savedText('src/closed.ts')).toBe(BODY.before + said.body + BODY.after);
 
     await open('src/closing.ts', BODY);
     await window.type('const known = this.entries.get(');

@@ -2,6 +2,9 @@
 import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { formatParameters } from '../../src/models/modelItems.ts';
+import { t } from '../unit/translate.ts';
+import { BUILT_IN, counted } from './builtIn.ts';
 import { type Editor, PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
@@ -68,7 +71,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
       return there;
     };
     await expect.poll(listed, { timeout: PATIENCE, interval: 500 }).toBe(1);
-    await expect.poll(() => row(/kvasir-starter/).innerText(), { timeout: PATIENCE }).toMatch(/in use · built in · 7\.5 million parameters[\s\S]*completions, chat, no edits · reads 2,048 tokens · [\d.]+ MB of memory at work/);
+    await expect.poll(() => row(/kvasir-starter/).innerText(), { timeout: PATIENCE }).toMatch(new RegExp(`in use · built in · ${formatParameters(BUILT_IN.parameters, t, 'en').replace('.', '\\.')}[\\s\\S]*completions, chat, no edits · reads ${counted(BUILT_IN.contextTokens)} tokens · [\\d.]+ MB of memory at work`));
     expect(await row(/tiny-qwen/).innerText()).toMatch(/0\.3 million parameters[\s\S]*completions, chat, edits/);
     expect(await row(/kvasir-test\/tiny-llama/).innerText()).toMatch(/chat only/);
     // Away from the input, whose tip would stand before the list.
@@ -201,7 +204,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('# Kvasir: problem report');
     const text = await window.editorText();
     expect(text).toMatch(/Kvasir \d+\.\d+\.\d+, linux-x64, Node \d+/);
-    expect(text).toContain('Model: built-in, qwen3, 7,499,840 parameters');
+    expect(text).toContain(`Model: built-in, ${BUILT_IN.architecture}, ${counted(BUILT_IN.parameters)} parameters, ${counted(BUILT_IN.contextTokens)} tokens`);
     expect(text).not.toMatch(/warehouse|inventory|Inventory|\/tmp\//);
     await window.screenshot('problem-report');
   });

@@ -1,6 +1,7 @@
 /** The whole user interface in Portuguese, for somebody whose browser asks for it: commands, views, status bar, the chat's own page. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { MANIFEST } from './builtIn.ts';
 import { PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
@@ -16,7 +17,7 @@ editorSuite(
       const window = editor();
       await window.openFile('src/inventory.ts');
       await window.runCommand(`Kvasir: ${portuguese['command.openChat']}`);
-      const { note } = JSON.parse(readFileSync('model/kvasir.json', 'utf8')) as { note: { en: string; pt: string } };
+      const { note } = MANIFEST;
       expect(note.pt).not.toBe(note.en);
       await expect.poll(() => window.chat.locator('[data-part="note"]').innerText(), { timeout: PATIENCE }).toBe(note.pt);
       await window.chat.getByRole('button', { name: 'inventory.ts' }).first().waitFor();

@@ -8,6 +8,7 @@ import path from 'node:path';
 import type { Locator } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
+import { cursorOf, unfinishedLine } from './places.ts';
 import { isAlive, mappedFiles, processTree } from './processes.ts';
 import type { EditorServerAddress } from './server.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
@@ -22,8 +23,10 @@ const LONG = Array.from({ length: 300 }, (_, i) => `export class Shelf${i} {\n  
 /** A method whose first line the model writes, once there is one. */
 const [BEFORE, AFTER] = INVENTORY.split(/(?<=return total;\n {2}\}\n)/) as [string, string];
 const LATE = { before: `${BEFORE}\n  /** Whether there is any of an article. */\n  has(id: string): boolean {`, after: `\n  }\n${AFTER}` };
+/** Where any model has something to add. */
+const UNFINISHED = unfinishedLine('let total = ');
 
-editorSuite('robustness', { 'src/inventory.ts': INVENTORY, 'src/shelves.ts': LONG, 'src/late.ts': LATE.before + LATE.after }, (editor) => {
+editorSuite('robustness', { 'src/inventory.ts': INVENTORY, 'src/shelves.ts': LONG, 'src/late.ts': LATE.before + LATE.after, 'src/unfinished.ts': UNFINISHED.before + UNFINISHED.after }, (editor) => {
   const server = inject('server') as EditorServerAddress;
   const cacheDir = () => path.join(server.folder, 'user/User/globalStorage/kvasir.kvasir/models');
   const copy = () => path.join(server.folder, 'model-copy');
@@ -205,11 +208,13 @@ editorSuite('robustness', { 'src/inventory.ts': INVENTORY, 'src/shelves.ts': LON
     await editor().runCommand('View: Close All Editors');
     await editor().openFile('src/inventory.ts');
     await expectWorking();
-    // Where the model has something to add.
-    await editor().goTo(12, 1);
+    const { line, column } = cursorOf(UNFINISHED);
+    await editor().openFile('src/unfinished.ts');
+    await editor().goTo(line, column);
     await editor().runCommand('Kvasir: Trigger Completion');
     await expect.poll(() => editor().ghostText(), { timeout: PATIENCE }).not.toBe('');
     await editor().press('Escape');
+    await editor().openFile('src/inventory.ts');
     expect(await editor().toasts()).toEqual([]);
   });
 
