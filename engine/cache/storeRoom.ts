@@ -81,11 +81,14 @@ export class StoreRoom {
     for (const node of this.#tree.nodes()) if (isCopy(node) && !coming.has(node)) copies.push(node.stored!);
     let over = this.#store.bytes - this.#store.bytesOf(copies) + bytes - limit;
     if (over <= 0) return;
-    const victims = new Victims(this.#tree, order, (node) => mayDrop(node) || (coming.has(node) && !isUsed(node)));
+    const leaving = new Set(coming);
+    const victims = new Victims(this.#tree, order, (node) => mayDrop(node) || (leaving.has(node) && !isUsed(node)));
     while (over > 0) {
       const victim = victims.next(null);
       if (!victim) return;
-      this.cut(victim, Math.ceil(over / this.#store.bytesPerToken));
+      const rest = this.cut(victim, Math.ceil(over / this.#store.bytesPerToken));
+      // Of a coded copy so many tokens are fewer bytes: more of it may have to go.
+      if (rest && leaving.has(victim)) leaving.add(rest);
       const before = this.#store.bytes;
       if (!victim.stored) over -= this.bytesFor(victim);
       this.#drop(victim);
