@@ -10,7 +10,7 @@ import { type Lease, numComputed } from '../../engine/cache/lease.ts';
 import { pathTo, PrefixTree } from '../../engine/cache/prefixTree.ts';
 import { SlotAllocator } from '../../engine/cache/slots.ts';
 import { KvStore } from '../../engine/cache/store.ts';
-import { BLOCK_TOKENS, plainBlock } from '../../engine/cache/storedBlocks.ts';
+import { BLOCK_TOKENS, exactBytesPerToken, plainBlock } from '../../engine/cache/storedBlocks.ts';
 import { StoreRoom } from '../../engine/cache/storeRoom.ts';
 import { type KvRows, kvBytesPerToken, newKvRows, sliceRows } from '../../engine/cache/kvRows.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
@@ -108,6 +108,18 @@ test('a lower ceiling is kept a page at a time: the one before holds meanwhile, 
 /** Texts that begin as one of a few files and go on in a way of their own. */
 const textOf = ({ file, length, branch }: { file: number; length: number; branch: number }): number[] => [...run(length, file), ...run(20 + (branch % 9), 100 + branch)];
 
+/** Counts the runs of trees that are looked at from now on. */
+function countLooks(counted: { looks: number }): void {
+  const { nodes } = PrefixTree.prototype;
+  const spied = vi.spyOn(PrefixTree.prototype, 'nodes').mockImplementation(function* (this: PrefixTree) {
+    for (const node of nodes.call(this)) {
+      counted.looks++;
+      yield node;
+    }
+  });
+  onTestFinished(() => spied.mockRestore());
+}
+
 /** So many short runs in a full window, and how often worths are reckoned and runs of the tree looked at from then on. */
 function shortRuns(n: number): { cache: KvCache; held: number; counted: { worths: number; looks: number } } {
   const counted = { worths: 0, looks: 0 };
@@ -122,14 +134,7 @@ function shortRuns(n: number): { cache: KvCache; held: number; counted: { worths
     clock.now += 137;
     cached(cache, window, textOf({ file: i % 32, length: 40, branch: i }));
   }
-  const { nodes } = PrefixTree.prototype;
-  const spied = vi.spyOn(PrefixTree.prototype, 'nodes').mockImplementation(function* (this: PrefixTree) {
-    for (const node of nodes.call(this)) {
-      counted.looks++;
-      yield node;
-    }
-  });
-  onTestFinished(() => spied.mockRestore());
+  countLooks(counted);
   counted.worths = 0;
   return { cache, held: cache.windowSlots.held, counted };
 }
@@ -566,6 +571,32 @@ test.each([60_000, 30_000])('thousands of short runs give way to a long one in o
   cache.checkIntegrity(slots);
   expect(cache.events.demotions - demotions).toBeGreaterThan(150);
   expect(numReckoned).toBeLessThan(3 * 2000);
+});
+
+test('copies that go for short runs which leave a full window are looked for once, not for each of those', () => {
+  const [n, length] = [256, 24];
+  const { cache, window, clock } = newCache(3 * n * length + 512, 2 * n * length, { eviction: new Lru() });
+  const compute = (first: number): void => {
+    for (let i = first; i < first + n; i++) {
+      clock.now++;
+      cached(cache, window, run(length, i));
+    }
+  };
+  compute(1);
+  clock.now += 100_000;
+  while (cache.shrink());
+  compute(1 + n);
+  // Out of the store again, which keeps its copies.
+  compute(1);
+  expect(cache.windowSlots.free).toBe(0);
+  expect(cache.storeBytes).toBe(n * length * exactBytesPerToken(window.shape));
+  const counted = { looks: 0 };
+  countLooks(counted);
+  const { demotions } = cache.events;
+  const slots = cache.allocate(n * length)!;
+  expect(cache.events.demotions - demotions).toBeGreaterThan(0.9 * n);
+  expect(counted.looks).toBeLessThan(24 * 2 * n);
+  cache.checkIntegrity(slots);
 });
 
 test.each(['int8', 'float32'] as const)('window and store lose no %s cell: write, exchange, put, split, copy back', (kv) => {
