@@ -50,15 +50,7 @@ export class StoreRoom {
     for (const node of this.#tree.nodes()) if (node.stored && mayGo(node)) going.push(node.stored);
     if (this.#store.bytes - this.#store.bytesOf(going) > limit) return false;
 
-    // Exact ones first: what has been coded takes more when it comes back from the window, and is not coded again.
-    for (const isCoded of [false, true]) {
-      for (const node of this.#tree.nodes()) {
-        if (this.#store.bytes <= limit) return true;
-        if (!isCopy(node) || node.lossy.length > 0 !== isCoded) continue;
-        this.#store.drop(node.stored!);
-        node.stored = null;
-      }
-    }
+    this.#dropCopies(limit);
     if (this.#store.bytes <= limit) return true;
     const victims = new Victims(this.#tree, order, mayDrop);
     while (this.#store.bytes > limit) {
@@ -72,25 +64,40 @@ export class StoreRoom {
   }
 
   /**
-   * Brings the store and what is to come into it down to `limit` bytes, once copies have gone: of all that, those go that go first,
+   * Brings the store and what is to come into it down to `limit` bytes. Copies go, then of all that those that go first,
    * out of the window or the store, reckoned once for all of them: `make` looks at all runs for each that comes. `coming`: runs that
    * nobody references, of which so many bytes are to come.
    */
   makeTogether(limit: number, coming: ReadonlySet<TreeNode>, bytes: number, order: EvictionOrder): void {
-    const copies: StoredRun[] = [];
-    for (const node of this.#tree.nodes()) if (isCopy(node) && !coming.has(node)) copies.push(node.stored!);
-    let over = this.#store.bytes - this.#store.bytesOf(copies) + bytes - limit;
+    this.#dropCopies(limit - bytes, coming);
+    let over = this.#store.bytes + bytes - limit;
     if (over <= 0) return;
-    const victims = new Victims(this.#tree, order, (node) => mayDrop(node) || (coming.has(node) && !isUsed(node)));
+    const leaving = new Set(coming);
+    const victims = new Victims(this.#tree, order, (node) => mayDrop(node) || (leaving.has(node) && !isUsed(node)));
     while (over > 0) {
       const victim = victims.next(null);
       if (!victim) return;
-      this.cut(victim, Math.ceil(over / this.#store.bytesPerToken));
+      const rest = this.cut(victim, Math.ceil(over / this.#store.bytesPerToken));
+      // Of a coded copy so many tokens are fewer bytes: more of it may have to go.
+      if (rest && leaving.has(victim)) leaving.add(rest);
       const before = this.#store.bytes;
       if (!victim.stored) over -= this.bytesFor(victim);
       this.#drop(victim);
       over -= before - this.#store.bytes;
       victims.gone(victim);
+    }
+  }
+
+  /** Copies go until the store has no more than so many bytes, but for those of runs that `stay`. */
+  #dropCopies(limit: number, stay: ReadonlySet<TreeNode> = new Set()): void {
+    // Exact ones first: what has been coded takes more when it comes back from the window, and is not coded again.
+    for (const isCoded of [false, true]) {
+      for (const node of this.#tree.nodes()) {
+        if (this.#store.bytes <= limit) return;
+        if (!isCopy(node) || node.lossy.length > 0 !== isCoded || stay.has(node)) continue;
+        this.#store.drop(node.stored!);
+        node.stored = null;
+      }
     }
   }
 

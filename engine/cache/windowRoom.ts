@@ -6,7 +6,8 @@
  */
 import { type Ceiling, roundUp } from './ceiling.ts';
 import { isLast } from './codedPage.ts';
-import { type EvictionOrder, firstToGo } from './eviction/eviction.ts';
+import type { EvictionOrder } from './eviction/eviction.ts';
+import { LeavingRuns } from './leavingRuns.ts';
 import type { PrefixTree, TreeNode } from './prefixTree.ts';
 import type { SlotPlaces, Tail } from './slotPlaces.ts';
 import type { SlotAllocator } from './slots.ts';
@@ -109,10 +110,13 @@ export class WindowRoom {
    * the ceiling's holds, so what leaves for the store leaves a page's worth at a time where there is no room for more, and the page is given back.
    */
   shrinkTo(target: number, limit: number, tails: readonly Tail[]): void {
+    let leaving: LeavingRuns | null = null;
     while (this.#window.numSlots > target) {
       // Each time slots move: not before it has to be.
       if (this.#slots.numHeld <= target) this.giveBack(tails, target);
-      else if (!this.#leave(target, limit, tails)) throw new Error('The window shrinks below the slots in use.');
+      // That may be enough.
+      else if (!leaving) leaving = this.#leaving(this.#slots.numHeld - target, limit - target * this.#ceiling.bytesPerSlot);
+      else if (!this.#leave(leaving, target, limit, tails)) throw new Error('The window shrinks below the slots in use.');
     }
   }
 
@@ -126,8 +130,9 @@ export class WindowRoom {
   }
 
   /** Takes slots of an unreferenced run, of the one that goes first, on the window's way to `target` slots, or makes room for it to leave; `limit`: see shrinkTo. */
-  #leave(target: number, limit: number, tails: readonly Tail[], order = this.#order(), victim = this.#firstToGo(order)): boolean {
+  #leave(leaving: LeavingRuns, target: number, limit: number, tails: readonly Tail[], victim = leaving.first()): boolean {
     if (!victim) return false;
+    const { order } = leaving;
     const most = limit - target * this.#ceiling.bytesPerSlot;
     const all = this.#slots.numHeld - target;
     const length = Math.min(all, victim.slots!.length);
@@ -142,60 +147,48 @@ export class WindowRoom {
     const page = this.#slots.numHeld - Math.max(target, this.#pageLess);
     if (fits < length && victim.pruned && page <= fits) {
       // It leaves as a whole, so one that leaves a page at a time goes before it, where both have room at the end.
-      const other = this.#firstToGo(this.#order(), (node) => !node.pruned && isLast(node));
-      if (other && this.#storeRoom.make(most - this.bytesInStore(victim) - this.bytesInStore(other, Math.min(all, other.slots!.length)), victim)) return this.#leave(target, limit, tails, this.#order(), other);
+      const other = leaving.first((node) => !node.pruned && isLast(node));
+      if (other && this.#storeRoom.make(most - this.bytesInStore(victim) - this.bytesInStore(other, Math.min(all, other.slots!.length)), victim, order)) return this.#leave(leaving, target, limit, tails, other);
     }
     this.#storeRoom.cut(victim, Math.max(page, Math.min(all, fits)));
-    if (!this.demote(victim, now)) this.#dropEnd(victim, page - this.rowsWithin(now));
+    if (!this.demote(victim, now, order)) this.#dropEnd(victim, page - this.rowsWithin(now));
     return true;
   }
 
   /**
    * Takes slots from the unreferenced runs that go first, until so many are free; what the store has room for goes on, up to
-   * RECLAIM_TOKENS. Who goes is reckoned once for all of them: in a day's work there are thousands of short ones. False where there is none.
+   * RECLAIM_TOKENS. False where there is none.
    */
   reclaim(missing: number): boolean {
-    const order = this.#order();
     const numFreeBefore = this.#slots.numFree;
-    this.#makeTogether(missing, order);
+    const leaving = this.#leaving(missing, this.storeMost);
     let numFreed = this.#slots.numFree - numFreeBefore;
-    for (const victim of this.#inOrder(order)) {
-      // It may have gone meanwhile.
-      if (!isFree(victim)) continue;
+    for (let victim = leaving.first(); victim; victim = leaving.first()) {
       const least = Math.max(missing, victim.slots!.length > DROP_TOKENS ? 0 : DROP_SHORT_TOKENS);
       if (numFreed >= Math.max(missing, RECLAIM_TOKENS) || (numFreed >= least && !this.hasStoreRoom(victim))) break;
       const { startIndex } = victim;
       this.#storeRoom.cut(victim, Math.max(missing, RECLAIM_TOKENS) - numFreed);
-      if (!this.demote(victim, this.storeMost, order)) this.#dropEnd(victim, missing - numFreed);
+      if (!this.demote(victim, this.storeMost, leaving.order)) this.#dropEnd(victim, missing - numFreed);
       numFreed = this.#slots.numFree - numFreeBefore;
-      // What is left of it is next, and no one of these.
+      // What is left of it may be short, and is not to go as one that was.
       if (victim.startIndex > startIndex) break;
     }
     return numFreed > 0;
   }
 
-  /** Makes room in the store for those that go first, so many tokens, if they are many runs. */
-  #makeTogether(missing: number, order: EvictionOrder): void {
-    const coming = new Set<TreeNode>();
-    let [numTokens, bytes] = [0, 0];
-    for (const victim of this.#inOrder(order)) {
-      if (numTokens >= missing) break;
+  /** The runs that may leave; for those of the first so many tokens, if they are many runs, there is room in the store once it has `most` bytes, or else they have gone. */
+  #leaving(numTokens: number, most: number): LeavingRuns {
+    const leaving = new LeavingRuns(this.#tree, this.#order());
+    const coming = leaving.firstOf(numTokens);
+    if (coming.length < LEAST_TOGETHER) return leaving;
+    let [missing, bytes] = [numTokens, 0];
+    for (const victim of coming) {
       const { length } = victim.slots!;
-      coming.add(victim);
-      if (!victim.stored) bytes += this.bytesInStore(victim, victim.pruned ? length : Math.min(length, missing - numTokens));
-      numTokens += length;
+      if (!victim.stored) bytes += this.bytesInStore(victim, victim.pruned ? length : Math.min(length, missing));
+      missing -= length;
     }
-    if (coming.size >= LEAST_TOGETHER) this.#storeRoom.makeTogether(this.storeMost, coming, bytes, order);
-  }
-
-  /** The runs in the window that nobody references, as they go. */
-  #inOrder(order: EvictionOrder): TreeNode[] {
-    return Array.from(this.#tree.nodes()).filter(isFree).sort(order);
-  }
-
-  /** Of the runs in the window that nobody references, and that `may` go. */
-  #firstToGo(order: EvictionOrder, may: (node: TreeNode) => boolean = () => true): TreeNode | null {
-    return firstToGo(this.#tree.nodes(), order, (node) => isFree(node) && may(node));
+    this.#storeRoom.makeTogether(most, new Set(coming), bytes, leaving.order);
+    return leaving;
   }
 
   /** Of a run that nobody uses. */
@@ -234,9 +227,4 @@ export class WindowRoom {
   hasStoreRoom(node: TreeNode): boolean {
     return node.stored !== null || this.#store.bytes + this.bytesInStore(node) <= this.storeMost;
   }
-}
-
-/** Whether the window has a run that nobody references. */
-function isFree({ refCount, slots }: TreeNode): boolean {
-  return refCount === 0 && slots !== null;
 }

@@ -1,5 +1,5 @@
 /** The disk tier under the engine: blocks of files survive it, with the same tokens, whatever happens to the files. */
-import { mkdtemp, readdir, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
@@ -52,6 +52,12 @@ async function saveAll(engine: Engine, blocks: number[][], files = filesOf(block
   let numSaved = 0;
   while (await engine.save(files)) numSaved++;
   return numSaved;
+}
+
+/** Of all its files. */
+async function bytesInFolder(): Promise<number> {
+  const sizes = await Promise.all((await readdir(folder)).map(async (name) => (await stat(path.join(folder, name))).size));
+  return sizes.reduce((sum, size) => sum + size, 0);
 }
 
 /** A question about a block, whose tokens are in the prefill lane. */
@@ -398,6 +404,7 @@ test('10,000 random operations over files, memory and disk keep the bytes exact 
     settle();
     engine.checkIntegrity();
     expect(disk.bytes).toBeLessThanOrEqual(200_000);
+    if (i % 50 === 0) expect(disk.bytes).toBe(await bytesInFolder());
     if (i % 4 === 0) await nextTurn();
   }
   await drain(engine);

@@ -81,7 +81,7 @@ class ToldCodec extends KvCodec {
   }
 }
 
-test.each<CodecName>(['nvfp4', 'int4-kivi', 'kvquant3'])('built-in model, %s: over a file that was coded, demoted, promoted and cut, answers are those over rows coded in place', async (name) => {
+test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboquant'])('built-in model, %s: over a file that was coded, demoted, promoted and cut, answers are those over rows coded in place', async (name) => {
   const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
   const { window } = runner;
   const config = parseConfig(JSON.parse(await readFile('model/config.json', 'utf8')), null);
@@ -123,7 +123,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'kvquant3'])('built-in model, %s: ov
   await runner.dispose();
 });
 
-test.each<CodecName>(['nvfp4', 'int4-kivi', 'kvquant3'])('built-in model, %s: quiet moments between the steps code a file bit by bit, under a ceiling that moves: each answer is the one over the rows that were coded when it was asked', async (name) => {
+test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboquant'])('built-in model, %s: quiet moments between the steps code a file bit by bit, under a ceiling that moves: each answer is the one over the rows that were coded when it was asked', async (name) => {
   const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
   const alone = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
   const { window } = runner;

@@ -111,6 +111,41 @@ test('only what is long out of use is compressed, and only when memory is short 
   cache.release(lease);
 });
 
+test('of a coded file that is in the window again, and whose end goes for many short runs that leave it, more goes before any of those: it is older', () => {
+  const clock = { now: 0 };
+  const window = new KvWindow(SHAPE, 0);
+  const compression = { rungs: [{ codec: codec('int4'), idleMs: 1000, fullness: 0 }], only: null };
+  const cache = new KvCache({ window, maxBytes: 1500 * kvBytesPerToken(SHAPE) + codingReserve(compression, SHAPE), softSlots: 1024, clock: () => clock.now, eviction: new Lru(), compression });
+  const run = (seed: number, length: number): number[] => Array.from({ length }, (_, i) => 1000 * seed + i);
+  const compute = (seed: number, length: number): void => {
+    const lease = cache.open();
+    const slots = cache.allocate(length)!;
+    window.write(slots, randomRows(SHAPE, length, seed), 0, 0);
+    cache.append(lease, slots);
+    cache.commit(lease, run(seed, length));
+    cache.release(lease);
+  };
+  const file = run(1, 320);
+  compute(1, 320);
+  clock.now += 100_000;
+  while (cache.shrink());
+  while (cache.runs.compress());
+  expect(cache.describe(file)).toMatchObject({ tier: 'store', codecs: ['int4'] });
+  const lease = cache.open();
+  expect(cache.advance(lease, file, 320)).toBe(320);
+  cache.release(lease);
+  const shorts = Array.from({ length: 29 }, (_, i) => 2 + i);
+  for (const seed of shorts) {
+    clock.now++;
+    compute(seed, 24);
+  }
+  const slots = cache.allocate(800)!;
+  cache.checkIntegrity(slots);
+  expect(cache.describe(file).tokens).toBeGreaterThan(0);
+  expect(cache.describe(file).tokens).toBeLessThan(320);
+  for (const seed of shorts) expect(cache.describe(run(seed, 24)).tokens).toBe(24);
+});
+
 test('the codec follows from age and fullness: the smallest whose conditions both hold', () => {
   const rungs = compressionOf('auto', [codec('int4-kivi'), codec('turboquant')])!.rungs;
   const chosen = (idle: number, fullness: number): string | null => rungFor(rungs, minutes(idle), fullness)?.codec.name ?? null;

@@ -1,16 +1,16 @@
 import { tmpdir } from 'node:os';
 import fc from 'fast-check';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { SpillFile } from '../../engine/cache/disk/spillFile.ts';
 import type { Eviction } from '../../engine/cache/eviction/eviction.ts';
 import { Lru } from '../../engine/cache/eviction/lru.ts';
 import { Utility } from '../../engine/cache/eviction/utility.ts';
 import { KvCache, type KvCacheOptions } from '../../engine/cache/kvCache.ts';
 import { type Lease, numComputed } from '../../engine/cache/lease.ts';
-import { pathTo } from '../../engine/cache/prefixTree.ts';
+import { pathTo, PrefixTree } from '../../engine/cache/prefixTree.ts';
 import { SlotAllocator } from '../../engine/cache/slots.ts';
 import { KvStore } from '../../engine/cache/store.ts';
-import { BLOCK_TOKENS, plainBlock } from '../../engine/cache/storedBlocks.ts';
+import { BLOCK_TOKENS, exactBytesPerToken, plainBlock } from '../../engine/cache/storedBlocks.ts';
 import { StoreRoom } from '../../engine/cache/storeRoom.ts';
 import { type KvRows, kvBytesPerToken, newKvRows, sliceRows } from '../../engine/cache/kvRows.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
@@ -108,30 +108,58 @@ test('a lower ceiling is kept a page at a time: the one before holds meanwhile, 
 /** Texts that begin as one of a few files and go on in a way of their own. */
 const textOf = ({ file, length, branch }: { file: number; length: number; branch: number }): number[] => [...run(length, file), ...run(20 + (branch % 9), 100 + branch)];
 
-test('as a ceiling falls the order is reckoned once for each run that leaves', () => {
-  let numReckoned = 0;
+/** Counts the runs of trees that are looked at from now on. */
+function countLooks(counted: { looks: number }): void {
+  const { nodes } = PrefixTree.prototype;
+  const spied = vi.spyOn(PrefixTree.prototype, 'nodes').mockImplementation(function* (this: PrefixTree) {
+    for (const node of nodes.call(this)) {
+      counted.looks++;
+      yield node;
+    }
+  });
+  onTestFinished(() => spied.mockRestore());
+}
+
+/** So many short runs in a full window, and how often worths are reckoned and runs of the tree looked at from then on. */
+function shortRuns(n: number): { cache: KvCache; held: number; counted: { worths: number; looks: number } } {
+  const counted = { worths: 0, looks: 0 };
   class Counted extends Utility {
     override worth(...of: Parameters<Utility['worth']>): number {
-      numReckoned++;
+      counted.worths++;
       return super.worth(...of);
     }
   }
-  const n = 256;
-  const { cache, window, clock } = newCache(16_384, 16_384, { eviction: new Counted(BYTES) });
+  const { cache, window, clock } = newCache(16_384, 16_384, { eviction: new Counted(BYTES), spillFile: new SpillFile(tmpdir(), 1e9, () => {}) });
   for (let i = 0; i < n; i++) {
     clock.now += 137;
     cached(cache, window, textOf({ file: i % 32, length: 40, branch: i }));
   }
-  const { held } = cache.windowSlots;
-  numReckoned = 0;
-  const { evictions } = cache.events;
+  countLooks(counted);
+  counted.worths = 0;
+  return { cache, held: cache.windowSlots.held, counted };
+}
+
+/** Tokens of a long context beside which the window has so many slots. */
+function besideWindow(cache: KvCache, slots: number): number {
+  let numTokens = 1;
+  while (cache.availableBeside(numTokens) > slots) numTokens *= 1.1;
+  return Math.floor(numTokens);
+}
+
+test.each([
   // What is in the way of a page is less than one, and has no room for all.
-  cache.setMaxBytes((Math.floor(held / 1024) * 256 + 100) * BYTES);
+  { what: 'a ceiling falls', leave: (cache: KvCache, held: number) => cache.setMaxBytes((Math.floor(held / 1024) * 256 + 100) * BYTES), numEvents: 'evictions' as const },
+  { what: 'room is set aside for a long context', leave: (cache: KvCache) => cache.setAside(besideWindow(cache, 1024)), numEvents: 'demotions' as const },
+])('as $what who goes is reckoned once for all runs that leave', ({ leave, numEvents }) => {
+  const n = 512;
+  const { cache, held, counted } = shortRuns(n);
+  const before = cache.events[numEvents];
+  leave(cache, held);
+  expect(cache.events[numEvents] - before).toBeGreaterThan(n / 2);
+  // Once for the order, and as it is by then for the first of each kind as they go; slots move a few times. Of each that leaves it would be n at least.
+  expect(counted.worths).toBeLessThan(12 * n);
+  expect(counted.looks).toBeLessThan(24 * n);
   cache.checkIntegrity();
-  const numGone = cache.events.evictions - evictions;
-  expect(numGone).toBeGreaterThan(n / 2);
-  // Half of them are there on the average.
-  expect(numReckoned).toBeLessThan(0.75 * n * numGone);
 });
 
 test('property: what leaves as a ceiling falls is what would leave were the order reckoned anew each time that it is asked for', () => {
@@ -545,6 +573,32 @@ test.each([60_000, 30_000])('thousands of short runs give way to a long one in o
   expect(numReckoned).toBeLessThan(3 * 2000);
 });
 
+test('copies that go for short runs which leave a full window are looked for once, not for each of those', () => {
+  const [n, length] = [256, 24];
+  const { cache, window, clock } = newCache(3 * n * length + 512, 2 * n * length, { eviction: new Lru() });
+  const compute = (first: number): void => {
+    for (let i = first; i < first + n; i++) {
+      clock.now++;
+      cached(cache, window, run(length, i));
+    }
+  };
+  compute(1);
+  clock.now += 100_000;
+  while (cache.shrink());
+  compute(1 + n);
+  // Out of the store again, which keeps its copies.
+  compute(1);
+  expect(cache.windowSlots.free).toBe(0);
+  expect(cache.storeBytes).toBe(n * length * exactBytesPerToken(window.shape));
+  const counted = { looks: 0 };
+  countLooks(counted);
+  const { demotions } = cache.events;
+  const slots = cache.allocate(n * length)!;
+  expect(cache.events.demotions - demotions).toBeGreaterThan(0.9 * n);
+  expect(counted.looks).toBeLessThan(24 * 2 * n);
+  cache.checkIntegrity(slots);
+});
+
 test.each(['int8', 'float32'] as const)('window and store lose no %s cell: write, exchange, put, split, copy back', (kv) => {
   const shape = fakeShape(kv);
   const n = 2 * BLOCK_TOKENS + 9;
@@ -570,4 +624,34 @@ test.each(['int8', 'float32'] as const)('window and store lose no %s cell: write
   store.drop(upper);
   store.drop(lower);
   expect(store.bytes).toBe(0);
+});
+
+test('property: what goes for good as a ceiling falls goes in order, out of window and store together: no more than a page of what was used before stays', () => {
+  const lengths = fc.constantFrom(5, 24, 24, 40, 60, 300, 900);
+  fc.assert(
+    fc.property(fc.array(fc.record({ length: lengths, again: fc.nat(60) }), { minLength: 1, maxLength: 100 }), fc.constantFrom(256, 1024, 4000), fc.array(fc.integer({ min: 300, max: 4000 }), { minLength: 1, maxLength: 4 }), (texts, softSlots, ceilings) => {
+      const { cache, window, clock } = newCache(4000, softSlots, { eviction: new Lru() });
+      const used = new Map<number, number>();
+      const use = (i: number): void => {
+        if (!texts[i]) return;
+        used.set(i, ++clock.now);
+        cached(cache, window, run(texts[i].length, i));
+      };
+      const leftOf = (i: number): number => cache.describe(run(texts[i]!.length, i)).tokens;
+      for (const [i, { again }] of texts.entries()) {
+        use(i);
+        if (again < i) use(again);
+      }
+      for (const slots of ceilings.sort((a, b) => b - a)) {
+        const before = new Map([...used.keys()].map((i) => [i, leftOf(i)]));
+        cache.setMaxBytes(slots * BYTES);
+        cache.checkIntegrity();
+        const gone = [...used.keys()].filter((i) => leftOf(i) < before.get(i)!);
+        const youngestGone = Math.max(...gone.map((i) => used.get(i)!));
+        const older = [...used].filter(([, at]) => at < youngestGone).map(([i]) => leftOf(i));
+        expect(older.reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(256);
+      }
+    }),
+    { numRuns: 500 },
+  );
 });

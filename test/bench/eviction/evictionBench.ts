@@ -21,7 +21,7 @@ import { evictionCharts, evictionReport } from './evictionReport.ts';
 import { Future } from './future.ts';
 
 /** Of window and store together, in tokens. */
-const CEILINGS = { recorded: [2048, 3072, 4096, 5120, 6144, 8192, 10_240, 12_288, 16_384], day: [8192, 12_288, 16_384, 24_576, 32_768] };
+export const CEILINGS = { recorded: [2048, 3072, 4096, 5120, 6144, 8192, 10_240, 12_288, 16_384], day: [8192, 12_288, 16_384, 24_576, 32_768] };
 /** Draws of how long the answers are, for the recorded session: what differs between them is chance. */
 const DRAWS = [1, 2, 3, 4];
 /** Days on which nothing was tried out: those were 1 and 2. */

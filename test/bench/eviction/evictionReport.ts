@@ -7,7 +7,7 @@ import type { EvictionBench, EvictionRun } from './evictionBench.ts';
 const TOKEN_MS = 1400 / 512;
 
 /** Shares of LRU's that are as near to 1 count as equal. */
-const EQUAL = 0.001;
+export const EQUAL = 0.001;
 
 type Part = 'computed' | 'cost' | 'waitCost';
 
