@@ -57,7 +57,7 @@ export const INT8_CONFIG = {
 };
 
 /** Codes and scales [rows, 1] of a matrix; `values` becomes what they stand for. */
-export function encodeInt8(values: Float32Array, rows: number, scaleType: StoredType): { codes: Int8Array; scales: Float32Array; scaleBytes: Uint8Array } {
+function encodeInt8(values: Float32Array, rows: number, scaleType: StoredType): { codes: Int8Array; scales: Float32Array; scaleBytes: Uint8Array } {
   const width = values.length / rows;
   const scales = Float32Array.from({ length: rows }, (_, r) => values.subarray(r * width, (r + 1) * width).reduce((max, v) => Math.max(max, Math.abs(v)), 0) / 127);
   const scaleBytes = encode(scales, scaleType);
