@@ -217,10 +217,10 @@ test('sessions: whatever goes first, all is found where all fits, and less where
   }
 });
 
-test('the recorded session: under no ceiling of the document does utility cost more than LRU by the document’s measure, and it costs less under some', async () => {
+test('the recorded session: under no ceiling of the document does utility cost more than LRU by the document’s measure, and it costs less under one of them', async () => {
   const trace = await cacheTrace(sessionArrivals(readSession()));
   const shares = CEILINGS.recorded.map((ceiling) => replayCache(trace, 'utility', ceiling).cost / replayCache(trace, 'lru', ceiling).cost);
   expect(shares).toHaveLength(9);
   expect(Math.max(...shares)).toBeLessThanOrEqual(1 + EQUAL);
-  expect(Math.min(...shares)).toBeLessThan(0.98);
+  expect(shares[CEILINGS.recorded.indexOf(6144)]).toBeLessThan(0.98);
 });
