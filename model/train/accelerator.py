@@ -3,9 +3,10 @@
 Usage: accelerator.py CORPUS_PARTS TOKENIZER_JSON OUT_DIR SECONDS
 Other processes mix rows meanwhile (rows.py), each token sequence anew. OUT_DIR/log.jsonl has a line every 100 steps, OUT_DIR/weights.NN are parts of a torch file with {"model": bfloat16, "cfg"}, written every two minutes and at the end.
 """
-import glob, io, json, os, queue, subprocess, sys, tempfile, threading, time
+import glob, io, json, os, queue, shutil, signal, subprocess, sys, tempfile, threading, time
 import numpy as np, torch
 from model import Model
+from optim import Muon, newton_schulz
 from rows import LENGTH, ROWS, document_mask
 
 CFG = dict(hidden=512, layers=8, heads=8, kv_heads=2, head_dim=64, ffn=1408, vocab=6144, theta=100000.0, context=4096)
@@ -17,11 +18,15 @@ SAVE_SECONDS, PART_BYTES = 120, 15_000_000
 
 
 class Rows:
-    """Endless rows of what is mixed, each file as long as it is new; where the accelerator is faster, older ones again."""
+    """Endless rows of what other processes mix; where the accelerator is faster, older ones again. `again` counts files, of ROWS rows each."""
 
-    def __init__(self, folder):
-        self.folder, self.old, self.again = folder, [], 0
+    def __init__(self, parts, tokf):
+        self.folder, self.old, self.again = tempfile.mkdtemp(dir="/dev/shm"), [], 0
         self.queue = queue.Queue(32)
+        here = os.path.dirname(os.path.abspath(__file__))
+        command = [sys.executable, here + "/rows.py", parts, tokf, self.folder, str(max(1, (os.cpu_count() or 4) - 3))]
+        # a session of its own, which ends as a whole
+        self.mixers = subprocess.Popen(command, start_new_session=True)
         threading.Thread(target=self._read, daemon=True).start()
 
     def _files(self):
@@ -47,43 +52,28 @@ class Rows:
                 self.queue.put([t.pin_memory() for t in row])
 
     def next(self):
-        return [t.cuda(non_blocking=True) for t in self.queue.get(timeout=60)]
+        """x, y, weights and document starts of a row, [LENGTH] each, on the accelerator."""
+        while True:
+            try:
+                return [t.cuda(non_blocking=True) for t in self.queue.get(timeout=1)]
+            except queue.Empty:
+                if self.mixers.poll() is not None:
+                    sys.exit("the processes that mix have ended")
+
+    def close(self):
+        try:
+            os.killpg(self.mixers.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class Optimiser:
-    """Muon for the matrices, stacked by shape, and Adam for the embedding and the norms; `step(k)` at k times the peak rates."""
-
-    def __init__(self, model):
-        named = list(model.named_parameters())
-        self.shapes = {}
-        for n, p in named:
-            if p.dim() == 2 and "embed" not in n:
-                self.shapes.setdefault(tuple(p.shape), []).append(p)
-        self.rest = [p for n, p in named if p.dim() < 2 or "embed" in n]
-        self.momenta = {s: [torch.zeros_like(p) for p in ps] for s, ps in self.shapes.items()}
-        self.adam = torch.optim.Adam(self.rest, lr=REST, betas=(0.9, 0.95), eps=1e-10, fused=True)
-        from optim import newton_schulz
-        self.orthogonal = torch.compile(newton_schulz, dynamic=False)
-        self.mu = 0.95
-
-    @torch.no_grad()
-    def step(self, k):
-        torch.nn.utils.clip_grad_norm_(self.rest, 1.0)
-        for s, ps in self.shapes.items():
-            gs, ms = [p.grad for p in ps], self.momenta[s]
-            torch._foreach_lerp_(ms, gs, 1 - self.mu)
-            u = torch.stack(torch._foreach_lerp(gs, ms, self.mu))
-            wide = s[0] <= s[1]
-            u = self.orthogonal(u if wide else u.mT)
-            torch._foreach_mul_(ps, 1 - MATRICES * k * WEIGHT_DECAY)
-            torch._foreach_add_(ps, list((u if wide else u.mT).unbind(0)), alpha=-MATRICES * k * max(1, s[0] / s[1]) ** 0.5)
-        for g in self.adam.param_groups:
-            g["lr"] = REST * k
-        self.adam.step()
-        self.adam.zero_grad(set_to_none=True)
-        for ps in self.shapes.values():
-            for p in ps:
-                p.grad = None
+def optimisers(model):
+    """Muon for the matrices, Adam for the embedding and the norms; the latter. Moments in float32: there is room."""
+    named = list(model.named_parameters())
+    rest = [p for n, p in named if p.dim() < 2 or "embed" in n]
+    muon = Muon([p for n, p in named if p.dim() == 2 and "embed" not in n], MATRICES, wd=WEIGHT_DECAY, dtype=torch.float32, orthogonal=torch.compile(newton_schulz, dynamic=False))
+    return muon, torch.optim.Adam(rest, lr=REST, betas=(0.9, 0.95), eps=1e-10, fused=True), rest
 
 
 def save(model, out):
@@ -107,11 +97,16 @@ def main(parts, tokf, out, seconds):
     torch.set_float32_matmul_precision("high")
     # the layers share one compiled form; should they not, slow is better than the unfused attention, for which there is no room
     torch._dynamo.config.recompile_limit = 32
-    folder = tempfile.mkdtemp(dir="/dev/shm")
-    here = os.path.dirname(os.path.abspath(__file__))
-    mixers = subprocess.Popen([sys.executable, here + "/rows.py", parts, tokf, folder, str(max(1, (os.cpu_count() or 4) - 3))])
-    log = open(out + "/log.jsonl", "a")
+    rows = Rows(parts, tokf)
+    try:
+        with open(out + "/log.jsonl", "a") as log:
+            run(rows, began, seconds, out, log)
+    finally:
+        rows.close()
 
+
+def run(rows, began, seconds, out, log):
+    """Steps until so many seconds after `began`."""
     def tell(**what):
         print(json.dumps(what), file=log, flush=True)
         print(what, flush=True)
@@ -120,7 +115,7 @@ def main(parts, tokf, out, seconds):
     for b in model.layers:
         b.compile(dynamic=False)
     loss_of = torch.compile(loss, dynamic=False)
-    optimiser, rows = Optimiser(model), Rows(folder)
+    muon, adam, rest = optimisers(model)
     kept = torch.zeros(LENGTH, dtype=torch.int32, device="cuda")
     nearest = lambda b, h, q, k: (k <= q) & (kept[q] <= k)
 
@@ -131,36 +126,36 @@ def main(parts, tokf, out, seconds):
             h = model(x[None], first=first[None], seen=document_mask(first, nearest))
             l = loss_of(h[0], model.embed.weight, y, w)
         l.backward()
-        optimiser.step(k)
+        torch.nn.utils.clip_grad_norm_(rest, 1.0)
+        muon.step(k)
+        adam.param_groups[0]["lr"] = REST * k
+        adam.step()
+        model.zero_grad(set_to_none=True)
         return l.detach()
 
-    try:
-        # the first step compiles; what follows is timed
-        first_loss = train_step(0.02)
-        tell(parameters=sum(p.numel() for p in model.parameters()), first_loss=first_loss.item(), device=torch.cuda.get_device_name(), seconds=round(time.monotonic() - began, 1))
-        start, step, losses, last, saved = time.monotonic(), 0, [], (time.monotonic(), 0), time.monotonic()
-        length = began + seconds - start
-        while (now := time.monotonic()) < began + seconds:
-            optimiser.mu = 0.85 + 0.1 * min(1, step / 300)
-            losses.append(train_step(rate((now - start) / length)))
-            step += 1
-            if step % 100 == 0:
-                mean = torch.stack(losses).mean().item()
-                now = time.monotonic()
-                tell(step=step, tokens=step * LENGTH, loss=round(mean, 4), rate=round(rate((now - start) / length), 4), tok_s=round((step - last[1]) * LENGTH / (now - last[0])), waiting=rows.queue.qsize(), again=rows.again,
-                     seconds=round(now - began, 1))
-                if not np.isfinite(mean):
-                    sys.exit("the loss is not finite")
-                losses, last = [], (now, step)
-            if time.monotonic() - saved > SAVE_SECONDS:
-                save(model, out)
-                saved = time.monotonic()
-        torch.cuda.synchronize()
-        save(model, out)
-        tell(step=step, tokens=step * LENGTH, memory=torch.cuda.max_memory_allocated(), seconds=round(time.monotonic() - began, 1))
-    finally:
-        subprocess.run(["pkill", "-P", str(mixers.pid)])
-        mixers.kill()
+    # the first step compiles; what follows is timed
+    first_loss = train_step(0.02)
+    tell(parameters=sum(p.numel() for p in model.parameters()), first_loss=first_loss.item(), device=torch.cuda.get_device_name(), seconds=round(time.monotonic() - began, 1))
+    start, step, losses, last, saved = time.monotonic(), 0, [], (time.monotonic(), 0), time.monotonic()
+    length = began + seconds - start
+    while (now := time.monotonic()) < began + seconds:
+        muon.mu = 0.85 + 0.1 * min(1, step / 300)
+        losses.append(train_step(rate((now - start) / length)))
+        step += 1
+        if step % 100 == 0:
+            mean = torch.stack(losses).mean().item()
+            now = time.monotonic()
+            tell(step=step, tokens=step * LENGTH, loss=round(mean, 4), rate=round(rate((now - start) / length), 4), tok_s=round((step - last[1]) * LENGTH / (now - last[0])), waiting=rows.queue.qsize(), again=rows.again,
+                 seconds=round(now - began, 1))
+            if not np.isfinite(mean):
+                sys.exit("the loss is not finite")
+            losses, last = [], (now, step)
+        if time.monotonic() - saved > SAVE_SECONDS:
+            save(model, out)
+            saved = time.monotonic()
+    torch.cuda.synchronize()
+    save(model, out)
+    tell(step=step, tokens=step * LENGTH, memory=torch.cuda.max_memory_allocated(), seconds=round(time.monotonic() - began, 1))
 
 
 def loss(h, embed, targets, weights):

@@ -6,15 +6,15 @@ from bisect import bisect_right
 from controls import EOT, FMID, FPRE, FSEP, FSUF
 from holes import pick_hole, split
 
-# As in engine/text/completionPrompt.ts, for a context of 4096 tokens.
-SECTION_LINES, SUFFIX_LINES, SUFFIX_TOKENS, PREFIX_TOKENS = 16, 15, 64, 819
+# As in engine/text/completionPrompt.ts.
+SECTION_LINES, SUFFIX_LINES, SUFFIX_TOKENS = 16, 15, 64
 
 
 class Encoder:
-    """The tokenizer, as the documents need it."""
+    """The tokenizer, as the documents need it, and how long the text before a cursor may be in a context of so many tokens (completionPrompt.ts: a fifth)."""
 
-    def __init__(self, tok):
-        self.tok = tok
+    def __init__(self, tok, context=2048):
+        self.tok, self.prefix_tokens = tok, context // 5
 
     def ids(self, s):
         return self.tok.encode(s, add_special_tokens=False).ids if s else []
@@ -76,7 +76,7 @@ def completion(enc, r, d, T):
         at = starts[tail_start(starts, line, grid)]
         ids, ends = enc.with_ends(t[at:b])
         n = next((i for i, e in enumerate(ends) if at + e >= a), len(ends))
-        if n <= PREFIX_TOKENS or grid == 1:
+        if n <= enc.prefix_tokens or grid == 1:
             break
         grid //= 2
     # now and then the text ends at the cursor, as it does where somebody writes a new file

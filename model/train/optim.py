@@ -1,6 +1,6 @@
 """Muon for the matrices, Adam for the rest, and the learning rate as a function of the tokens seen.
 
-Moments are kept in bfloat16 between two steps, so that a checkpoint holds them exactly in half the room.
+Moments are kept in bfloat16 between two steps, where nothing else is asked for, so that a checkpoint holds them exactly in half the room.
 """
 import torch
 
@@ -17,29 +17,27 @@ def newton_schulz(g, steps=5):
 
 
 class Muon:
-    """Momentum + orthogonalised update for 2-D weights, grouped by shape."""
+    """Momentum + orthogonalised update for 2-D weights, grouped by shape. `orthogonal`: newton_schulz, or what it was compiled to."""
 
-    def __init__(self, params, lr=0.02, momentum=0.95, wd=0.0):
-        self.lr, self.mu, self.wd = lr, momentum, wd
+    def __init__(self, params, lr=0.02, momentum=0.95, wd=0.0, dtype=torch.bfloat16, orthogonal=newton_schulz):
+        self.lr, self.mu, self.wd, self.orthogonal = lr, momentum, wd, orthogonal
         self.groups = {}
         for p in params:
             self.groups.setdefault((min(p.shape), max(p.shape)), []).append(p)
-        self.buf = {p: torch.zeros_like(p, dtype=torch.bfloat16) for p in params}
+        self.buf = {p: torch.zeros_like(p, dtype=dtype) for p in params}
 
     @torch.no_grad()
     def step(self, k):
         """One update at `k` times the peak rate."""
-        for _, ps in self.groups.items():
-            us = []
-            for p in ps:
-                m = self.buf[p].float().lerp(p.grad, 1 - self.mu)
-                self.buf[p].copy_(m)
-                u = p.grad.lerp(m, self.mu)
-                us.append(u if u.shape[0] <= u.shape[1] else u.T)
-            x = newton_schulz(torch.stack(us))
+        for ps in self.groups.values():
+            gs, ms = [p.grad for p in ps], [self.buf[p].float() for p in ps]
+            torch._foreach_lerp_(ms, gs, 1 - self.mu)
+            torch._foreach_copy_([self.buf[p] for p in ps], ms)
+            us = torch._foreach_lerp(gs, ms, self.mu)
+            x = self.orthogonal(torch.stack([u if u.shape[0] <= u.shape[1] else u.T for u in us]))
+            torch._foreach_mul_(ps, 1 - self.lr * k * self.wd)
             for p, u in zip(ps, x):
                 u = u if p.shape[0] <= p.shape[1] else u.T
-                p.mul_(1 - self.lr * k * self.wd)
                 p.add_(u, alpha=-self.lr * k * max(1, p.shape[0] / p.shape[1]) ** 0.5)
 
 

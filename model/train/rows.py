@@ -23,10 +23,8 @@ def corpus(folder, processes):
             for line in part.decode().split("\n"):
                 lang, path, text = json.loads(line)
                 files.setdefault(lang, []).append({"lang": lang, "path": path, "t": text})
-    # whatever order the parts came in
-    for v in files.values():
-        v.sort(key=lambda d: (d["path"], d["t"]))
-    return files
+    # in an order that the parts' has no part in
+    return {lang: sorted(files[lang], key=lambda d: (d["path"], d["t"])) for lang in sorted(files)}
 
 
 def rows_of(ids, w):
@@ -42,7 +40,7 @@ def work(number, step, files, names, tokf, out):
     from tokenizers import Tokenizer
     from layouts import Encoder
     from mix import make_shard
-    enc = Encoder(Tokenizer.from_file(tokf))
+    enc = Encoder(Tokenizer.from_file(tokf), max(LENGTHS))
     while True:
         while len([f for f in os.listdir(out) if f.endswith(".npz")]) > WAITING:
             time.sleep(0.5)

@@ -76,11 +76,11 @@ def measure(m, val, part=1):
 
 
 def main(valf, *models):
-    from model import CFG, Model
-    from weights import load_weights
+    from model import Model
+    from weights import load_weights, shape_of
     val = np.load(valf)
     for name in models:
-        m = Model(CFG).eval()
+        m = Model(shape_of(name)).eval()
         m.load_state_dict(load_weights(name))
         print(name, json.dumps(measure(m, val)), flush=True)
 

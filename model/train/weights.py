@@ -1,5 +1,5 @@
 """Names of the weights in the Hugging Face layout (Qwen3ForCausalLM) and in ours."""
-import os
+import json, os
 
 
 def to_hf(k):
@@ -20,6 +20,17 @@ def from_hf(k):
     """Hugging Face's name to ours."""
     k = k.removeprefix("model.").replace("self_attn.", "").replace("mlp.", "")
     return k.replace("embed_tokens", "embed")
+
+
+def shape_of(name):
+    """The network's shape (model.CFG's fields) of a folder in the Hugging Face layout, or of a checkpoint."""
+    import checkpoint
+    if not os.path.isdir(name):
+        return checkpoint.read(name)["cfg"]
+    with open(name + "/config.json") as f:
+        c = json.load(f)
+    return {"hidden": c["hidden_size"], "layers": c["num_hidden_layers"], "heads": c["num_attention_heads"], "kv_heads": c["num_key_value_heads"], "head_dim": c["head_dim"], "ffn": c["intermediate_size"],
+            "vocab": c["vocab_size"], "theta": c["rope_theta"], "context": c["max_position_embeddings"]}
 
 
 def load_weights(name):
