@@ -11,7 +11,7 @@ import { KvCache } from '../../engine/cache/kvCache.ts';
 import { KEPT_CODEC, KVZIP } from '../../engine/cache/keptRows.ts';
 import { codingBytes, sketchingBytes } from '../../engine/cache/kernelRoom.ts';
 import { KvMemory } from '../../engine/cache/kvMemory.ts';
-import { newKvRows } from '../../engine/cache/kvRows.ts';
+import { kvBytesPerToken, newKvRows } from '../../engine/cache/kvRows.ts';
 import { codedBlock, plainBlock } from '../../engine/cache/storedBlocks.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
 import { cacheReach, leastBudget, needsOf } from '../../engine/cacheReach.ts';
@@ -20,6 +20,7 @@ import { parseConfig } from '../../engine/model/hfConfig.ts';
 import { kvShape } from '../../engine/model/importModel.ts';
 import { scratchBytesPerToken } from '../../engine/model/prefillScratch.ts';
 import { RopeTable } from '../../engine/model/rope.ts';
+import { BUILT_IN } from '../builtIn.ts';
 
 const CONFIG = parseConfig(JSON.parse(readFileSync('model/config.json', 'utf8')), null);
 const LONG = { ...CONFIG, contextTokens: 1_000_000 };
@@ -69,7 +70,7 @@ describe('a model that reads more than there is room for', () => {
 });
 
 test('a model that reads less: the store has the rest, in every codec, and the more the smaller its tokens are', () => {
-  const budget = 100e6;
+  const budget = 36 * CONFIG.contextTokens * kvBytesPerToken(shape);
   const { workBytes, windowTokens, longestContext, codecs } = cacheReach(CONFIG, budget, DISK_BYTES);
   expect(longestContext).toBe(CONFIG.contextTokens);
   expect(windowTokens).toBeGreaterThan(20 * longestContext);
@@ -81,7 +82,7 @@ test('a model that reads less: the store has the rest, in every codec, and the m
     const left = budget - workBytes - windowBytes(longestContext) - kept - codingBeyond(codec);
     expect(storedTokens * bytesPerToken).toBeLessThanOrEqual(left);
     expect((storedTokens + 1) * bytesPerToken).toBeGreaterThan(left);
-    expect(compression * bytesPerToken).toBeCloseTo(2 * 2 * 5 * 2 * 64);
+    expect(compression * bytesPerToken).toBeCloseTo(2 * BUILT_IN.kvValues);
   }
   const of = (name: string) => codecs.find(({ codec }) => codec === name)!;
   // Exact rows as the store has them, and a header of a run beside them.

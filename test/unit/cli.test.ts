@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildSync } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { cacheReach } from '../../engine/cacheReach.ts';
+import { cacheReach, leastBudget } from '../../engine/cacheReach.ts';
 import { defaultCacheDir } from '../../engine/cli/client.ts';
 import { offsetAt } from '../../engine/cli/complete.ts';
 import { nothing, pickCursor } from '../../engine/cli/demo.ts';
@@ -19,6 +19,7 @@ import { definitionOf } from '../../engine/cli/summarize.ts';
 import { RequestError } from '../../engine/errors.ts';
 import { parseConfig } from '../../engine/model/hfConfig.ts';
 import type { ErrorCode } from '../../engine/protocol.ts';
+import { BUILT_IN } from '../builtIn.ts';
 
 describe('parts', () => {
   test('a 1-based line and column is an offset, also behind CRLF, and never outside the line', () => {
@@ -254,7 +255,6 @@ describe('the program', () => {
       [['eval', '--text', binary], 'is a binary file'],
       [['eval', '--text', temporary], 'is a folder; a file is needed'],
       [['generate', '--prompt', 'x', '--metrics', temporary], 'is a folder; a file is needed'],
-      [['generate', '--prompt', 'word '.repeat(900), '--max-bytes', '1000000'], 'Raise --max-bytes or send less text: with about 2.9 MB up to 2048 tokens are read whole, with about 970 kB in parts with --keep DIR.'],
       [['complete', '--file', 'no/such.ts', '--line', '1', '--column', '1'], 'no/such.ts: no such file'],
       [['demo', '--file', 'no/such.ts'], 'no/such.ts: no such file'],
       [['complete', '--file', 'package.json', '--line', '1', '--column', '1', '--beside', temporary], 'is a folder; a file is needed'],
@@ -267,6 +267,22 @@ describe('the program', () => {
       expect(stderr.trim().split('\n')).toHaveLength(1);
       expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     }
+  });
+
+  test('a prompt that memory has no room for: what would do, in options, which is enough and hardly more than that', () => {
+    const { status, stdout, stderr } = run('generate', '--prompt', 'word '.repeat(900), '--max-bytes', '1000000');
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    const said = /^kvasir: .* Raise --max-bytes or send less text: with about (\S+ [kM]B) up to (\d+) tokens are read whole, with about (\S+ [kM]B) in parts with --keep DIR\.\n$/.exec(stderr);
+    const [whole, inParts] = [said?.[1], said?.[3]].map((size = '') => Number.parseFloat(size) * (size.endsWith('kB') ? 1e3 : 1e6)) as [number, number];
+    expect(Number(said?.[2])).toBe(BUILT_IN.contextTokens);
+    const config = parseConfig(JSON.parse(readFileSync('model/config.json', 'utf8')), null);
+    // The least, in two digits, rounded up.
+    for (const [budget, diskBytes] of [[whole, 0], [inParts, 1e9]] as const) {
+      const { windowTokens, sketchedTokens } = cacheReach(config, budget, diskBytes);
+      expect(Math.max(windowTokens, sketchedTokens)).toBeGreaterThanOrEqual(BUILT_IN.contextTokens);
+      expect(budget / leastBudget(config, BUILT_IN.contextTokens, diskBytes)).toBeLessThan(1.11);
+    }
+    expect(inParts).toBeLessThan(whole);
   });
 
   test('help of a command is its own, and there is a version', () => {
@@ -305,16 +321,16 @@ describe('the program', () => {
     const { status, stdout, stderr } = run('generate', '--prompt', '-h', '--max-tokens', '1', '--context', '100000');
     expect(status).toBe(0);
     expect(stdout).not.toContain('Options:');
-    expect(stderr).toContain('note: --context 100000: kvasir-starter reads at most 2048 tokens');
+    expect(stderr).toContain(`note: --context 100000: kvasir-starter reads at most ${BUILT_IN.contextTokens} tokens`);
   });
 
   test('inspect tells the bytes of a token in each codec and how far the cache reaches', () => {
     const [model] = lines(run('inspect', 'model', '--json').stdout);
-    expect(model).toMatchObject({ type: 'model', name: 'kvasir-starter', cache: { longestContext: 2048 } });
+    expect(model).toMatchObject({ type: 'model', name: 'kvasir-starter', cache: { longestContext: BUILT_IN.contextTokens } });
     expect(model.cache.codecs).toHaveLength(11);
     const { stdout } = run('inspect', 'model');
     expect(run('inspect', '--model', 'model').stdout.split('\n').slice(0, 5)).toEqual(stdout.split('\n').slice(0, 5));
-    expect(stdout).toContain('The longest context in it has 2,048 tokens');
+    expect(stdout).toContain(`The longest context in it has ${BUILT_IN.contextTokens.toLocaleString('en')} tokens`);
     expect(stdout).toContain('so many other files of 2,000 tokens');
     // In the table are those that can be chosen, and of what there is room for whole files.
     for (const { codec, bytesPerToken, compression, storedTokens } of model.cache.codecs) {
@@ -334,7 +350,7 @@ describe('the program', () => {
     const messages = lines(stdout);
     const done = messages.filter((m) => m.type === 'done');
     expect(done).toHaveLength(1);
-    expect(messages.at(-1)).toMatchObject({ type: 'stats', kvBytesPerToken: 1368 });
+    expect(messages.at(-1)).toMatchObject({ type: 'stats', kvBytesPerToken: BUILT_IN.kvBytesPerToken });
     const chunks = messages.filter((m) => m.type === 'chunk');
     expect(chunks.map((m) => m.text).join('')).toBe(done[0].text);
     expect(done[0].topLogprobs).toHaveLength(done[0].tokenIds.length);
@@ -446,15 +462,18 @@ describe('the program', () => {
 
   test('a completion of which nothing is kept says so and why, one of which something is does not', () => {
     const [kept, short, long, secret] = ['kept-completion', 'few.ts', 'many.ts', '.env.local'].map((name) => join(temporary, name)) as [string, string, string, string];
-    for (const [file, numLines] of [[short, 20], [long, 200], [secret, 200]] as const) writeFileSync(file, 'export const NAME_OF_IT = 1;\n'.repeat(numLines));
+    for (const [file, numLines] of [[short, 20], [long, 60], [secret, 60]] as const) writeFileSync(file, 'export const NAME_OF_IT = 1;\n'.repeat(numLines));
     const ask = (file: string, line: number) => run('complete', '--file', file, '--line', String(line), '--column', '1', '--max-tokens', '2', '--keep', kept).stderr;
     for (const _ of [1, 2]) expect(ask(short, 20)).toContain(`note: nothing of this is kept in ${kept}: of a completion it is what was read of the file above the lines around the cursor, in whole segments of 256 tokens\n`);
-    expect(ask(secret, 199)).toContain(`note: nothing of this is kept in ${kept}: files with secrets never are\n`);
+    expect(ask(secret, 59)).toContain(`note: nothing of this is kept in ${kept}: files with secrets never are\n`);
     expect(readdirSync(kept)).toEqual([]);
-    expect(ask(long, 199)).not.toContain('is kept');
-    const again = ask(long, 199);
+    expect(ask(long, 59)).not.toContain('is kept');
+    const again = ask(long, 59);
     expect(again).not.toContain('is kept');
-    expect(again).toMatch(/^256 of|^512 of|^768 of|^1,024 of/m);
+    const [, reused, all] = /^([\d,]+) of ([\d,]+) tokens reused/m.exec(again)!.map((figure) => Number(figure.replaceAll(',', ''))) as [number, number, number];
+    expect(reused).toBeGreaterThanOrEqual(256);
+    expect(reused % 256).toBe(0);
+    expect(reused).toBeLessThan(all);
   });
 
   test('--metrics and --trace leave what the engine recorded in files; a file that cannot be is one line and status 1', () => {
@@ -475,7 +494,7 @@ describe('the program', () => {
     const prefix = Array.from({ length: 64 }, (_, i) => 300 + i);
     const requests = [
       ...Array.from({ length: 4 }, (_, i) => ({ id: `r${i}`, ids: [...prefix, 400 + i], maxTokens: 5, priority: ['completion', 'chat', 'summary'][i % 3], arriveMs: i })),
-      { id: 'long', ids: Array.from({ length: 4000 }, () => 5) },
+      { id: 'long', ids: Array.from({ length: 2 * BUILT_IN.contextTokens }, () => 5) },
       { id: 'both', ids: [5], prompt: 'x' },
     ];
     writeFileSync(file, `\n${requests.map((r) => JSON.stringify(r)).join('\n')}\n\nnot json\n{}\n`);

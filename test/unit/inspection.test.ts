@@ -4,13 +4,14 @@ import { describe, expect, it } from 'vitest';
 import { Assistant } from '../../engine/assistant.ts';
 import { inspectFolder } from '../../engine/inspection.ts';
 import type { EngineMessage } from '../../engine/protocol.ts';
+import { BUILT_IN } from '../builtIn.ts';
 
 const root = join(import.meta.dirname, '../..');
 const fixture = (name: string) => join(root, 'test/fixtures', name);
 
 describe('a folder', () => {
   it.each([
-    ['model', { name: 'kvasir-starter', architecture: 'qwen3', parameters: 7_499_840, contextTokens: 2048, canComplete: true, canChat: true, canEdit: false }],
+    ['model', { name: 'kvasir-starter', architecture: 'qwen3', parameters: BUILT_IN.parameters, contextTokens: BUILT_IN.contextTokens, canComplete: true, canChat: true, canEdit: false }],
     ['test/fixtures/models/qwen2-untied-bf16', { name: 'qwen2-untied-bf16', canComplete: true, canChat: true, canEdit: true, note: '' }],
     ['test/fixtures/models/llama-mha-f16', { canComplete: false, canChat: true }],
     ['test/fixtures/models/gguf-llama', { canComplete: false, canChat: true }],
@@ -30,8 +31,8 @@ describe('a folder', () => {
 
 it('takes its promises from the manifest, as a load does', async () => {
   const { note, kvBytesPerToken, weightsBytes } = await inspectFolder(join(root, 'model'));
-  expect(note).toContain('7.5 million');
-  expect(kvBytesPerToken.int8).toBe(1368);
+  expect(note).toBe(BUILT_IN.manifest.note.en);
+  expect(kvBytesPerToken.int8).toBe(BUILT_IN.kvBytesPerToken);
   expect(weightsBytes.int8).toBeLessThan(weightsBytes.float32);
 });
 

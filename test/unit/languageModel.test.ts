@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ModelInfo, Task } from '../../engine/protocol.ts';
+import { BUILT_IN } from '../builtIn.ts';
 
 const editor = vi.hoisted(() => ({ registered: [] as string[], language: 'en' }));
 vi.mock('../../src/vscode.ts', () => {
@@ -39,6 +40,10 @@ const { LanguageModelProvider } = await import('../../src/lm/provider.ts');
 const { modelCard } = await import('../../src/lm/modelCard.ts');
 const { toChatMessages, toSampling, textOf } = await import('../../src/lm/messages.ts');
 
+/** What the built-in model reads of a request: of its context, the answer is kept, and something for the chat template. */
+const { contextTokens, manifest } = BUILT_IN;
+const INPUT_TOKENS = contextTokens - manifest.chat.maxTokens - 64;
+
 const text = (value: string) => ({ value });
 const user = (...values: string[]) => ({ role: 1, content: values.map(text), name: undefined });
 
@@ -66,12 +71,12 @@ function setUp(options: { model?: string; maxTokens?: number; generate?: (reques
 describe('what is listed', () => {
   it('is the built-in model, from its folder', () => {
     const { provider } = setUp();
-    expect(provider.provideLanguageModelChatInformation()).toMatchObject([{ id: 'kvasir-starter', family: 'qwen3', version: '1', maxInputTokens: 1784, maxOutputTokens: 200, capabilities: { toolCalling: false, imageInput: false } }]);
+    expect(provider.provideLanguageModelChatInformation()).toMatchObject([{ id: 'kvasir-starter', family: 'qwen3', version: manifest.version, maxInputTokens: INPUT_TOKENS, maxOutputTokens: manifest.chat.maxTokens, capabilities: { toolCalling: false, imageInput: false } }]);
   });
 
   it('follows the setting of the longest answer, within the share that the engine keeps for it', () => {
-    expect(setUp({ maxTokens: 100 }).provider.provideLanguageModelChatInformation()[0]).toMatchObject({ maxOutputTokens: 100, maxInputTokens: 2048 - 100 - 64 });
-    expect(setUp({ maxTokens: 4000 }).provider.provideLanguageModelChatInformation()[0]).toMatchObject({ maxOutputTokens: 341 });
+    expect(setUp({ maxTokens: 100 }).provider.provideLanguageModelChatInformation()[0]).toMatchObject({ maxOutputTokens: 100, maxInputTokens: contextTokens - 100 - 64 });
+    expect(setUp({ maxTokens: 4000 }).provider.provideLanguageModelChatInformation()[0]).toMatchObject({ maxOutputTokens: Math.floor(contextTokens / 6) });
   });
 
   it('is nothing where the setting names no model, and the registration ends with the provider', () => {
@@ -152,7 +157,7 @@ describe('a request', () => {
   });
 
   it.each([
-    ['too long', [user('x'.repeat(2000))], '', 'The request takes 2000 tokens; kvasir-starter reads 1784.'],
+    ['too long', [user('x'.repeat(INPUT_TOKENS + 1))], '', `The request takes ${INPUT_TOKENS + 1} tokens; kvasir-starter reads ${INPUT_TOKENS}.`],
     ['with a picture', [{ role: 1, content: [{ mimeType: 'image/png', data: new Uint8Array(1) }] }], '', 'this request holds a part of the kind image/png'],
     ['that ends with an answer', [user('x'), { role: 2, content: [text('y')] }], '', 'must be the user’s'],
     ['of nothing', [user(' ')], '', 'must be the user’s'],
