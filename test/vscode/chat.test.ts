@@ -389,10 +389,14 @@ editorSuite('chat', FILES, (editor) => {
     await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
     await askToTheEnd('Which class does `totalValue` belong to?');
     expect([await written(), await modelNotes()]).toEqual([0, [[]]]);
-    await askToTheEnd('Tell me what `Inventory` does');
+    const answer = await askToTheEnd('What is this file for?');
     expect([await written(), await modelNotes()]).toEqual([1, [[], [note.en]]]);
     await pictures('chat-model-note');
     await sidebarWidth(170);
+    const width = async () => (await answer.locator('.model-note').boundingBox())?.width ?? 0;
+    await poll(width).toBeLessThan(180);
+    expect(await answer.locator('.model-note').evaluate((part) => part.scrollWidth <= part.clientWidth)).toBe(true);
+    await answer.locator('.foot').scrollIntoViewIfNeeded();
     await window.screenshot('chat-model-note-narrow');
     await sidebarWidth(280);
     await askToTheEnd('How are articles counted?');
