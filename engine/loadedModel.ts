@@ -155,6 +155,7 @@ export async function loadModel(options: LoadOptions, progress: LoadProgress = (
         readsSnippets: text.manifest.completion.snippets,
         copiesFiles: text.manifest.completion.copy.share > 0 && text.manifest.completion.copy.others > 0,
         note: text.manifest.note,
+        chatNote: text.manifest.chat.note,
         ...(shifted ? { shifted } : {}),
         ...(compressed?.qualities.length ? { compressed: compressed.qualities } : {}),
       },

@@ -224,6 +224,8 @@ export interface ModelInfo {
   copiesFiles: boolean;
   /** What the model says of itself (manifest), in each language that the user interface has; both empty, or neither. */
   note: { en: string; pt: string };
+  /** The same, of the answers that it writes in the chat. */
+  chatNote: { en: string; pt: string };
   /** Left out where position-shifted reuse was not asked for, or this precision has none; it is in use where `klMean` is within the bound. */
   shifted?: ShiftQuality;
   /** Left out where nothing is compressed: of each codec that is to be used, mildest first; where rows are let go of files, then of long conversations. Each is in use where its `klMean` is within the bound. */

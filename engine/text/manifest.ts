@@ -43,6 +43,8 @@ export interface Manifest {
     greetings: { en: string; pt: string };
     /** Whether questions whose answer stands in the file's syntax tree are answered from that instead: for models that get them wrong. */
     facts: boolean;
+    /** What the answers that it writes are worth, in words for its user, shown under the first one; else as `note`. */
+    note: ModelInfo['note'];
   };
   summary: {
     fileQuestion: string;
@@ -85,7 +87,7 @@ function defaultManifest(name: string, offers: Pick<Offers, 'fim' | 'chatTemplat
     can: { complete: offers.fim, chat: offers.chatTemplate, summarize: offers.chatTemplate, edit: offers.chatTemplate },
     fileBlock: 'chatTemplate',
     completion: { layout: 'tail', order: 'family', maxTokens: 64, multilineMaxTokens: 160, snippets: offers.readsRepository, heal: 'word', copy: { share: 0, doubt: 0, match: 0, agreement: 0, confidence: 0, others: 0 }, confidence: { line: 0, words: 0 } },
-    chat: { system: true, maxTokens: 1024, temperature: 0.2, repetitionPenalty: 1, greetings: { en: '', pt: '' }, facts: false },
+    chat: { system: true, maxTokens: 1024, temperature: 0.2, repetitionPenalty: 1, greetings: { en: '', pt: '' }, facts: false, note: { en: '', pt: '' } },
     summary: {
       fileQuestion: 'Summarise this file in two or three sentences: what it is for and what its main parts do. No list, no code.',
       symbolQuestion: 'Explain in one or two sentences what `{name}` does in this file.',
@@ -106,10 +108,8 @@ function parseManifest(json: Record<string, unknown>, defaults: Manifest): Manif
     'completion.heal': ['none', 'word', 'token'],
     'summary.folder': ['list', 'reduce'],
   };
-  const given = typeof json.note === 'string' ? { ...json, note: { en: json.note } } : json;
-  const manifest = merge(defaults as unknown as Fields, given, '', allowed) as unknown as Manifest;
-  const { en, pt } = manifest.note;
-  manifest.note = { en: en || pt, pt: pt || en };
+  const manifest = merge(defaults as unknown as Fields, json, '', allowed) as unknown as Manifest;
+  for (const texts of [manifest, manifest.chat]) texts.note = { en: texts.note.en || texts.note.pt, pt: texts.note.pt || texts.note.en };
   const { copy, confidence } = manifest.completion;
   for (const [field, share] of [['copy.share', copy.share], ['copy.others', copy.others], ['confidence.line', confidence.line], ['confidence.words', confidence.words]] as const) if (share > 1) throw invalid(`completion.${field}`, 'is above 1');
   if (!manifest.summary.symbolQuestion.includes('{name}')) throw invalid('summary.symbolQuestion', 'does not hold "{name}"');
@@ -132,8 +132,9 @@ function merge(defaults: Fields, json: Record<string, unknown>, path: string, al
     const fallback = defaults[key];
     if (fallback === undefined || !Object.hasOwn(defaults, key)) throw invalid(field.replace(/\s+/g, ' ').slice(0, 80), `is not a known field; known are ${Object.keys(defaults).join(', ')}`);
     if (typeof fallback === 'object') {
-      if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(field, field === 'note' ? 'is neither a string nor an object' : 'is not an object');
-      merged[key] = merge(fallback, value as Record<string, unknown>, field, allowed);
+      const given = key === 'note' && typeof value === 'string' ? { en: value } : value;
+      if (typeof given !== 'object' || given === null || Array.isArray(given)) throw invalid(field, key === 'note' ? 'is neither a string nor an object' : 'is not an object');
+      merged[key] = merge(fallback, given as Record<string, unknown>, field, allowed);
       continue;
     }
     if (typeof value !== typeof fallback) throw invalid(field, `is not a ${typeof fallback}`);

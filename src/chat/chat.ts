@@ -7,6 +7,7 @@ import type { Task } from '../../engine/protocol.ts';
 import type { Settings } from '../config.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
 import type { EngineHost } from '../client/engineHost.ts';
+import { shownNote } from '../models/locate.ts';
 import { ChatContext, type ChipSizes } from './chatContext.ts';
 import type { ContextRef, Meter, UserTurn } from './chatMessages.ts';
 import { type Ask, Conversation, type ConversationChange, type SavedConversation } from './conversation.ts';
@@ -195,6 +196,7 @@ export class Chat implements vscode.Disposable {
     const conversation: Conversation = new Conversation(structuredClone(saved), {
       engine: this.#host.client,
       notes: { stopped: vscode.l10n.t('Stopped.'), interrupted: vscode.l10n.t('Interrupted: the window was reloaded or closed.') },
+      modelNote: () => (this.#host.client.state.kind === 'ready' ? shownNote(this.#host.client.state.model.chatNote) : ''),
       onChange: (change) => this.#follow(conversation, change),
     });
     this.#live.set(conversation.id, conversation);

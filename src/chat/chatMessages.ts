@@ -49,6 +49,8 @@ export interface AssistantTurn {
   linesOf?: Pick<ContextRef, 'uri' | 'path'>;
   /** What the user should know of the answer: text left out, stopped early. */
   notes: string[];
+  /** Under the first answer of a conversation that the model wrote: what its answers are worth. */
+  modelNote?: string;
   /** Set in state "error". */
   error?: string;
   /** What can be done about it. */

@@ -48,6 +48,8 @@ export interface ConversationOptions {
   engine: Pick<EngineClient, 'generate'>;
   /** Under an answer that the user has stopped, and under one that a reload of the window has cut off. */
   notes: { stopped: string; interrupted: string };
+  /** What the answers of the model that is loaded are worth; empty where it says nothing of them. */
+  modelNote(): string;
   onChange(change: ConversationChange): void;
 }
 
@@ -161,6 +163,8 @@ export class Conversation {
     if (done.usage.promptTokens > 0) {
       answer.footer = footerOf(done);
       answer.reused = done.usage.cachedTokens / done.usage.promptTokens;
+      const modelNote = this.#options.modelNote();
+      if (modelNote && answer.text.trim() && !this.#turns.some((turn) => turn.role === 'assistant' && turn.modelNote !== undefined)) answer.modelNote = modelNote;
     }
   }
 

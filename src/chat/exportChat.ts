@@ -27,6 +27,7 @@ export function toMarkdown(conversation: SavedConversation, heading: string, err
       if (turn.text) parts.push(closed(turn.text));
       if (turn.error !== undefined) parts.push(`> ${errorLabel} ${turn.error}`);
       for (const note of turn.notes) parts.push(`> ${note}`);
+      if (turn.modelNote !== undefined) parts.push(`> ${turn.modelNote}`);
       if (turn.footer !== undefined) parts.push(`<sub>${turn.footer}</sub>`);
     }
   }

@@ -42,6 +42,7 @@ export class AnswerTurn {
     if (turn.error !== undefined) parts.push(this.#failure(turn.error, turn.remedy));
     if (turn.refused !== undefined) parts.push(this.#refusal(turn.refused));
     for (const note of turn.notes) parts.push(element('p', { class: 'note' }, ...sentence(note)));
+    if (turn.modelNote !== undefined) parts.push(element('p', { class: 'model-note', 'data-part': 'model-note' }, turn.modelNote));
     const foot = this.#foot(turn);
     if (foot.childElementCount) parts.push(foot);
     // The body stays in the page, and with it the focus and the selection within its finished blocks.

@@ -65,12 +65,12 @@ describe('export', () => {
   test('a document in which a block that was cut off swallows nothing', () => {
     const turns = [
       { id: 't1', role: 'user', text: 'Why?', context: [file] },
-      { id: 't2', role: 'assistant', text: 'So:\n```ts\nlet a', state: 'done', notes: ['Stopped.'], footer: '1 of 2 tokens reused' },
+      { id: 't2', role: 'assistant', text: 'So:\n```ts\nlet a', state: 'done', notes: ['Stopped.'], modelNote: 'Often wrong.', footer: '1 of 2 tokens reused' },
       { id: 't3', role: 'user', text: 'Really?', context: [] },
       { id: 't4', role: 'assistant', text: '', state: 'error', notes: [], error: 'too long' },
     ] as const;
     expect(toMarkdown({ id: 'c', createdAt: 0, updatedAt: 0, turns: structuredClone(turns) as never }, 'Why?', 'Failed:')).toBe(
-      '# Why?\n\n*1970-01-01 00:00 UTC*\n\n## Why?\n\n`src/b.ts`\n\nSo:\n```ts\nlet a\n```\n\n> Stopped.\n\n<sub>1 of 2 tokens reused</sub>\n\n## Really?\n\n> Failed: too long\n',
+      '# Why?\n\n*1970-01-01 00:00 UTC*\n\n## Why?\n\n`src/b.ts`\n\nSo:\n```ts\nlet a\n```\n\n> Stopped.\n\n> Often wrong.\n\n<sub>1 of 2 tokens reused</sub>\n\n## Really?\n\n> Failed: too long\n',
     );
   });
 });

@@ -12,10 +12,10 @@ const DONE: Done = {
 };
 const EMPTY: SavedConversation = { id: 'c', createdAt: 0, updatedAt: 0, turns: [] };
 
-function conversationOf(generate: (request: GenerateRequest) => Promise<Done>, saved = EMPTY) {
+function conversationOf(generate: (request: GenerateRequest) => Promise<Done>, saved = EMPTY, modelNote = '') {
   const changes: string[] = [];
   const onChange = (change: ConversationChange) => changes.push(change.type);
-  const conversation = new Conversation(saved, { engine: { generate }, notes: { stopped: 'Stopped.', interrupted: 'Interrupted.' }, onChange });
+  const conversation = new Conversation(saved, { engine: { generate }, notes: { stopped: 'Stopped.', interrupted: 'Interrupted.' }, modelNote: () => modelNote, onChange });
   const ask = (question: string, more: Partial<Ask> = {}) => conversation.run({ question, context: [], prepare: async () => ({ task: () => ({ kind: 'raw', prompt: '' }) }), priority: 'chat', ...more });
   return { conversation, changes, ask };
 }
@@ -136,6 +136,64 @@ describe('conversation', () => {
     const { conversation, ask } = conversationOf(speak);
     await Promise.all([ask('Hi'), ask('Hi'), ask('S', { priority: 'summary' })]);
     expect(conversation.turns.filter((turn) => turn.role === 'user').map((turn) => turn.text)).toEqual(['Hi', 'S']);
+  });
+});
+
+describe('what the model’s answers are worth', () => {
+  const FACT: Done = { ...DONE, fact: true, usage: { ...DONE.usage, promptTokens: 0, cachedTokens: 0 } };
+  const NOTE = 'Often wrong.';
+  const answers = ({ turns }: Conversation) => turns.filter((turn) => turn.role === 'assistant');
+  const notesOf = (conversation: Conversation) => answers(conversation).map((turn) => turn.modelNote);
+
+  /** Answers as `replies` has it, one after the other. */
+  const reply = (replies: (Done | Error)[]) => async (): Promise<Done> => {
+    const next = replies.shift()!;
+    if (next instanceof Error) throw next;
+    return next;
+  };
+
+  test('stands under the first answer that it has written: under no fact, no failure, no empty answer, no refusal', async () => {
+    const { conversation, ask } = conversationOf(reply([FACT, new Error('too long'), { ...DONE, text: '\n' }, DONE, FACT, DONE]), EMPTY, NOTE);
+    await ask('/fix', { prepare: async () => ({ refused: 'small' }) });
+    for (const question of ['A fact?', 'Too long?', 'Empty?', 'Hi', 'A fact?', 'And?']) await ask(question);
+    expect(notesOf(conversation)).toEqual([undefined, undefined, undefined, undefined, NOTE, undefined, undefined]);
+  });
+
+  test('stands under one that failed half-way no more than under the others', async () => {
+    const { conversation, ask } = conversationOf(async ({ onChunk }) => {
+      onChunk?.('Hel');
+      throw new Error('the engine has stopped');
+    }, EMPTY, NOTE);
+    await ask('Hi');
+    expect(answers(conversation)).toMatchObject([{ text: 'Hel', state: 'error' }]);
+    expect(notesOf(conversation)).toEqual([undefined]);
+  });
+
+  test('stands once, in the words that it had, also where the conversation was kept', async () => {
+    const first = conversationOf(speak, EMPTY, NOTE);
+    await first.ask('Hi');
+    const kept = JSON.parse(JSON.stringify(first.conversation.saved)) as SavedConversation;
+    const again = conversationOf(speak, kept, 'Never wrong.');
+    await again.ask('And?');
+    expect(notesOf(again.conversation)).toEqual([NOTE, undefined]);
+  });
+
+  test('comes with the next answer where the one that had it is dropped', async () => {
+    const { conversation, ask } = conversationOf(speak, EMPTY, NOTE);
+    await ask('Hi');
+    await ask('And?');
+    conversation.dropFrom(conversation.turns[0]!.id);
+    await ask('Hi again');
+    expect(notesOf(conversation)).toEqual([NOTE]);
+  });
+
+  test('stands nowhere where the model says nothing of that, and is not told to it', async () => {
+    const silent = conversationOf(speak);
+    await silent.ask('Hi');
+    expect(silent.conversation.turns.at(-1)).not.toHaveProperty('modelNote');
+    const noted = conversationOf(speak, EMPTY, NOTE);
+    await noted.ask('Hi');
+    expect(JSON.stringify(noted.conversation.history())).not.toContain(NOTE);
   });
 });
 

@@ -53,3 +53,16 @@ test('what the product says of its model are the shipped one’s figures', () =>
   for (const text of [note.en, inFile('package.nls.json')['walkthrough.model.description']]) expect(text).toContain(`${rests}% of the rests of lines right and ${lines}% of whole lines`);
   for (const text of [note.pt, inFile('package.nls.pt-br.json')['walkthrough.model.description']]) expect(text).toContain(`${rests}% dos finais de linha e ${lines}% das linhas inteiras`);
 });
+
+test('what the chat says of the model’s own answers are its figures', () => {
+  const read = (file: string) => readFileSync(path.join(ROOT, file), 'utf8');
+  const rows = read('docs/quality.md').split('## Questions for facts')[1]!.split('\n').filter((line) => line.startsWith('|')).map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim()));
+  // The model that is shipped is the last one that was asked by itself.
+  const alone = rows.findLast(([name]) => name!.endsWith(' alone'))!;
+  const right = Math.round(Number.parseFloat(alone[rows[0]!.indexOf('all')]!));
+  const { questions } = JSON.parse(read('docs/quality/quality.json')) as { questions: { kind: string; language: string; n: number }[] };
+  const { n } = questions.find(({ kind, language }) => kind === 'all' && language === 'all')!;
+  const { chat } = JSON.parse(read('model/kvasir.json')) as { chat: { note: { en: string; pt: string } } };
+  expect(chat.note.en).toContain(`asked ${n} questions about code that it had never seen, it got ${right}% right`);
+  expect(chat.note.pt).toContain(`em ${n} perguntas sobre código que nunca tinha visto, acertou ${right}%`);
+});

@@ -29,6 +29,10 @@ describe('a wrong manifest is refused by name', () => {
     ['{"fileBlock":"somewhere"}', /^kvasir\.json: fileBlock is "somewhere"/],
     ['{"chat":{"temperature":-1}}', /^kvasir\.json: chat\.temperature/],
     ['{"chat":{"facts":"yes"}}', /^kvasir\.json: chat\.facts is not a boolean/],
+    ['{"chat":{"note":3}}', /^kvasir\.json: chat\.note is neither a string nor an object/],
+    ['{"chat":{"note":["Small."]}}', /^kvasir\.json: chat\.note is neither a string nor an object/],
+    ['{"chat":{"note":{"en":3}}}', /^kvasir\.json: chat\.note\.en is not a string/],
+    ['{"chat":{"note":{"de":"klein"}}}', /^kvasir\.json: chat\.note\.de is not a known field; known are en, pt/],
     ['{"summary":{"symbolQuestion":"What?"}}', /^kvasir\.json: summary\.symbolQuestion/],
     ['{"constructor":1}', /^kvasir\.json: constructor is not a known field/],
   ])('%s', async (json, message) => {
@@ -61,7 +65,11 @@ it.each([
   ['{"pt":"Pequeno."}', { en: 'Pequeno.', pt: 'Pequeno.' }],
 ])('a note is one text, or one for each language: %s', async (note, read) => {
   writeFileSync(join(dir, 'kvasir.json'), `{"note":${note}}`);
-  expect((await ModelText.load(dir)).manifest.note).toEqual(read);
+  const ofModel = (await ModelText.load(dir)).manifest;
+  expect([ofModel.note, ofModel.chat.note]).toEqual([read, { en: '', pt: '' }]);
+  writeFileSync(join(dir, 'kvasir.json'), `{"chat":{"note":${note}}}`);
+  const ofAnswers = (await ModelText.load(dir)).manifest;
+  expect([ofAnswers.note, ofAnswers.chat.note]).toEqual([{ en: '', pt: '' }, read]);
 });
 
 it('the built-in model says what it is', async () => {

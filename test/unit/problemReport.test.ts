@@ -5,7 +5,7 @@ import type { EngineStats, ModelInfo } from '../../engine/protocol.ts';
 import { problemReport, type ReportFacts } from '../../src/firstRun/problemReport.ts';
 import { redact } from '../../src/firstRun/redact.ts';
 
-const MODEL: ModelInfo = { name: 'kvasir-starter', architecture: 'qwen3', parameters: 7_499_840, precision: 'int8', kv: 'int8', contextTokens: 2048, vocabSize: 6144, weightsBytes: 11_562_752, residentBytes: 7_630_592, threads: 2, kvBytesPerToken: 1364, loadMs: 123.4, imported: false, canComplete: true, canChat: true, canEdit: false, readsSnippets: false, copiesFiles: false, note: { en: '', pt: '' } };
+const MODEL: ModelInfo = { name: 'kvasir-starter', architecture: 'qwen3', parameters: 7_499_840, precision: 'int8', kv: 'int8', contextTokens: 2048, vocabSize: 6144, weightsBytes: 11_562_752, residentBytes: 7_630_592, threads: 2, kvBytesPerToken: 1364, loadMs: 123.4, imported: false, canComplete: true, canChat: true, canEdit: false, readsSnippets: false, copiesFiles: false, note: { en: '', pt: '' }, chatNote: { en: '', pt: '' } };
 const NO_TIMES = { p50: 0, p95: 0, p99: 0, count: 0, sum: 0 };
 const NONE = { queueMs: NO_TIMES, ttftMs: NO_TIMES, tpotMs: NO_TIMES, stepMs: NO_TIMES };
 const CLASS = { queueMs: { p50: 1, p95: 6, p99: 7, count: 3, sum: 8 }, ttftMs: { p50: 21, p95: 31, p99: 41, count: 2, sum: 52 }, tpotMs: { p50: 11, p95: 12, p99: 13, count: 2, sum: 23 }, stepMs: NO_TIMES };

@@ -61,7 +61,7 @@ export class ScriptedEngine implements Transport {
   readonly requests: ScriptedRequest[] = [];
   readonly documents = new Documents();
   machine = { onBattery: null } as MachineInfo;
-  model = { name: 'scripted', precision: 'int8', contextTokens: 2048, loadMs: 1, imported: false, parameters: 7.5e6, canComplete: true, readsSnippets: false, copiesFiles: false } as ModelInfo;
+  model = { name: 'scripted', precision: 'int8', contextTokens: 2048, loadMs: 1, imported: false, parameters: 7.5e6, canComplete: true, readsSnippets: false, copiesFiles: false, chatNote: { en: '', pt: '' } } as ModelInfo;
   /** How long it takes to say what the machine is. */
   machineMs = 0;
   /** How long it takes to load the model. */

@@ -5,7 +5,7 @@ import { inspectModel } from '../../engine/model/importModel.ts';
 export const BUILT_IN = await inspectModel('model');
 
 /** What the tests need of its manifest. */
-export const MANIFEST = JSON.parse(readFileSync('model/kvasir.json', 'utf8')) as { version: string; note: { en: string; pt: string }; chat: { maxTokens: number } };
+export const MANIFEST = JSON.parse(readFileSync('model/kvasir.json', 'utf8')) as { version: string; note: { en: string; pt: string }; chat: { maxTokens: number; note: { en: string; pt: string } } };
 
 /** A count as the editor shows it. */
 export const counted = (value: number): string => value.toLocaleString('en');

@@ -378,6 +378,32 @@ editorSuite('chat', FILES, (editor) => {
     expect(await lastAnswer().locator('[data-part="footer"]').count()).toBe(1);
   });
 
+  test('what the model’s answers are worth stands once, under the first that it has written: not under a fact', async () => {
+    const window = editor();
+    const modelNotes = async () => Promise.all((await window.answers.all()).map((answer) => answer.locator('.model-note').allInnerTexts()));
+    const written = () => chat().locator('[data-part="footer"]').count();
+    const { note } = MANIFEST.chat;
+    await window.openFile('src/inventory.ts');
+    await window.runCommand('Kvasir: New Conversation');
+    await window.chatIsEmpty();
+    await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
+    await askToTheEnd('Which class does `totalValue` belong to?');
+    expect([await written(), await modelNotes()]).toEqual([0, [[]]]);
+    const answer = await askToTheEnd('What is this file for?');
+    expect([await written(), await modelNotes()]).toEqual([1, [[], [note.en]]]);
+    await pictures('chat-model-note');
+    await sidebarWidth(170);
+    const width = async () => (await answer.locator('.model-note').boundingBox())?.width ?? 0;
+    await poll(width).toBeLessThan(180);
+    expect(await answer.locator('.model-note').evaluate((part) => part.scrollWidth <= part.clientWidth)).toBe(true);
+    await answer.locator('.foot').scrollIntoViewIfNeeded();
+    await window.screenshot('chat-model-note-narrow');
+    await sidebarWidth(280);
+    await askToTheEnd('How are articles counted?');
+    expect([await written(), await modelNotes()]).toEqual([2, [[], [note.en], []]]);
+    await window.screenshot('chat-model-note-next');
+  });
+
   test('what a note names is shown as code', async () => {
     const notes = ['`flush` does occur in src/a.ts: the model overlooks things'];
     await chat().locator('body').evaluate((_, data) => {

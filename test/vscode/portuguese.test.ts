@@ -42,6 +42,9 @@ editorSuite(
       await input.waitFor();
       await expect.poll(() => input.getAttribute('placeholder')).toBe(bundle['Ask about your code: / for commands, @ for files']);
       await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
+      const { note } = MANIFEST.chat;
+      expect(note.pt).not.toBe(note.en);
+      expect(await window.chat.locator('.model-note').allInnerTexts()).toEqual([note.pt]);
       await window.screenshot('portuguese-chat');
     });
 
