@@ -37,7 +37,7 @@ export function prepareComplete(layout: Layout, doc: SourceDocument, options: Co
   const context = cursorContext(doc, offset, place && 'scan' in place ? place : undefined, options.multiline);
   const maxTokens = context.multiline ? manifest.completion.multilineMaxTokens : manifest.completion.maxTokens;
   const prompt = completionPrompt(layout, doc, offset, { answerTokens: answerRoom(sampling?.maxTokens ?? maxTokens, layout.contextTokens), snippets: options.snippets });
-  const confidence = options.unsure || (manifest.completion.confidence.line === 0 && manifest.completion.confidence.words === 0) ? null : manifest.completion.confidence;
+  const confidence = options.unsure || Object.values(manifest.completion.confidence).every((least) => least === 0) ? null : manifest.completion.confidence;
   const asked = confidence ? { ...sampling, logprobs: true } : sampling;
   const opening = prompt.opening === '' ? null : new Opening(layout.text.tokenizer, prompt.opening);
   return {

@@ -1,13 +1,16 @@
 /**
  * How much of what a model writes at a cursor is sure enough to be shown. The probability that all so far is right is the product of its
  * tokens' (calibrated for the built-in model, whose figures docs/quality.md has): a line is shown once it is whole, when that is not too
- * small; the words at its beginning at once, as long as it is large. Nothing that has been shown is taken back, as it only ever falls.
+ * small; the words at its beginning at once, as long as it is large; further lines, whole ones only, where it is large enough for them: they
+ * are rarely right, and one wrong line among right ones has to be taken out by hand. Nothing that has been shown is taken back, as it only
+ * ever falls.
  */
 
 export interface ConfidenceLimits {
-  /** Least probability of a whole line with all before it, and of words by themselves, 0 to 1. Both 0: everything is shown. */
+  /** Least probability, 0 to 1, of the first line that is not blank, of words at its beginning by themselves, and of more lines, each with all before it. All 0: everything is shown. */
   readonly line: number;
   readonly words: number;
+  readonly lines: number;
 }
 
 const WORD_CHARACTER = /[\p{L}\p{N}_$]/u;
@@ -16,14 +19,18 @@ const TRAILING_WORD = /[\p{L}\p{N}_$]+$/u;
 export class Confidence {
   readonly #line: number;
   readonly #words: number;
+  readonly #lines: number;
   /** Of all of the text. */
   #logprob = 0;
   #text = '';
   #numSure = 0;
+  /** A line that is not blank is whole. */
+  #hasLine = false;
 
-  constructor({ line, words }: ConfidenceLimits) {
+  constructor({ line, words, lines }: ConfidenceLimits) {
     this.#line = Math.log(line);
     this.#words = Math.log(words);
+    this.#lines = Math.log(lines);
   }
 
   /** Characters of the text that may be shown. */
@@ -33,7 +40,7 @@ export class Confidence {
 
   /** Nothing more will be. */
   get isLost(): boolean {
-    return this.#logprob < this.#line;
+    return this.#logprob < (this.#hasLine ? this.#lines : this.#line);
   }
 
   /** A token and the text that it completes. */
@@ -42,12 +49,15 @@ export class Confidence {
     this.#logprob += logprob;
     const length = this.#text.length;
     this.#text += text;
-    // What is held back of a word was sure when the last of it came; that it ends there shows only now.
-    if (before >= this.#words && text !== '' && !WORD_CHARACTER.test(text[0]!)) this.#showWords(length);
-    if (this.isLost) return;
-    if (this.#logprob >= this.#words) this.#showWords(this.#text.length - (TRAILING_WORD.exec(this.#text)?.[0].length ?? 0));
+    if (!this.#hasLine) {
+      // What is held back of a word was sure when the last of it came; that it ends there shows only now.
+      if (before >= this.#words && text !== '' && !WORD_CHARACTER.test(text[0]!)) this.#showWords(length);
+      if (this.#logprob >= this.#words) this.#showWords(this.#text.length - (TRAILING_WORD.exec(this.#text)?.[0].length ?? 0));
+    }
     const lineEnd = this.#text.lastIndexOf('\n');
-    if (lineEnd >= length) this.#show(lineEnd + 1);
+    if (lineEnd < length || this.isLost) return;
+    this.#show(lineEnd + 1);
+    this.#hasLine ||= this.#text.slice(0, lineEnd).trim() !== '';
   }
 
   /** All of the text is what the model had to say. */

@@ -31,7 +31,7 @@ export interface Manifest {
     /** How much what stands in the file already, or in others, weighs beside what the model says. */
     copy: CopyWeights;
     /** How sure it has to be of what is shown (see Confidence); its probabilities must be right for that. */
-    confidence: { line: number; words: number };
+    confidence: { line: number; words: number; lines: number };
   };
   chat: {
     /** Whether it follows a system turn. */
@@ -86,7 +86,7 @@ function defaultManifest(name: string, offers: Pick<Offers, 'fim' | 'chatTemplat
     note: { en: '', pt: '' },
     can: { complete: offers.fim, chat: offers.chatTemplate, summarize: offers.chatTemplate, edit: offers.chatTemplate },
     fileBlock: 'chatTemplate',
-    completion: { layout: 'tail', order: 'family', maxTokens: 64, multilineMaxTokens: 160, snippets: offers.readsRepository, heal: 'word', copy: { share: 0, doubt: 0, match: 0, agreement: 0, confidence: 0, others: 0 }, confidence: { line: 0, words: 0 } },
+    completion: { layout: 'tail', order: 'family', maxTokens: 64, multilineMaxTokens: 160, snippets: offers.readsRepository, heal: 'word', copy: { share: 0, doubt: 0, match: 0, agreement: 0, confidence: 0, others: 0 }, confidence: { line: 0, words: 0, lines: 0 } },
     chat: { system: true, maxTokens: 1024, temperature: 0.2, repetitionPenalty: 1, greetings: { en: '', pt: '' }, facts: false, note: { en: '', pt: '' } },
     summary: {
       fileQuestion: 'Summarise this file in two or three sentences: what it is for and what its main parts do. No list, no code.',
@@ -111,7 +111,7 @@ function parseManifest(json: Record<string, unknown>, defaults: Manifest): Manif
   const manifest = merge(defaults as unknown as Fields, json, '', allowed) as unknown as Manifest;
   for (const texts of [manifest, manifest.chat]) texts.note = { en: texts.note.en || texts.note.pt, pt: texts.note.pt || texts.note.en };
   const { copy, confidence } = manifest.completion;
-  for (const [field, share] of [['copy.share', copy.share], ['copy.others', copy.others], ['confidence.line', confidence.line], ['confidence.words', confidence.words]] as const) if (share > 1) throw invalid(`completion.${field}`, 'is above 1');
+  for (const [field, share] of [['copy.share', copy.share], ['copy.others', copy.others], ['confidence.line', confidence.line], ['confidence.words', confidence.words], ['confidence.lines', confidence.lines]] as const) if (share > 1) throw invalid(`completion.${field}`, 'is above 1');
   if (!manifest.summary.symbolQuestion.includes('{name}')) throw invalid('summary.symbolQuestion', 'does not hold "{name}"');
   return manifest;
 }

@@ -4,7 +4,7 @@ import type { EngineMessage } from '../../engine/protocol.ts';
 import { Request } from '../../engine/request.ts';
 import { Confidence } from '../../engine/tasks/confidence.ts';
 
-const LIMITS = { line: 0.1, words: 0.5 };
+const LIMITS = { line: 0.1, words: 0.5, lines: 0.3 };
 const after = (tokens: readonly (readonly [string, number])[], settled = false): string => {
   const confidence = new Confidence(LIMITS);
   for (const [text, probability] of tokens) confidence.push(text, Math.log(probability));
@@ -40,6 +40,18 @@ test('what is more likely wrong is lost, and stays so', () => {
   expect(confidence.numSure).toBe(0);
 });
 
+test('behind the first line only whole ones, and of more probability', () => {
+  expect(after([['a', 0.9], [';\n', 0.9], ['b', 0.9], [' +', 0.9]])).toBe('a;\n');
+  expect(after([['a', 0.9], [';\n', 0.9], ['b', 0.9], [' +', 0.4], [' c\n', 0.9]])).toBe('a;\n');
+  expect(after([['a', 0.9], [';\n', 0.9], ['b', 0.9], [' +', 0.6], [' c\n', 0.9], ['d', 0.9]])).toBe('a;\nb + c\n');
+  expect(after([['a', 0.9], [';\n', 0.9], ['b', 0.9]], true)).toBe('a;\nb');
+  // A blank line is none: what is written at the end of a line begins with its break.
+  expect(after([['\n  ', 0.9], ['a', 0.3], [';\n', 0.9]])).toBe('\n  a;\n');
+  const confidence = new Confidence(LIMITS);
+  for (const [text, probability] of [['a', 0.5], [';\n', 0.5]] as const) confidence.push(text, Math.log(probability));
+  expect([confidence.numSure, confidence.isLost]).toEqual([3, true]);
+});
+
 const someTokens = fc.array(fc.tuple(fc.constantFrom('a', 'bc', ' d', '(', ').', '\n', ' =\n  ', ''), fc.double({ min: -1, max: 0, noNaN: true })), { maxLength: 12 });
 
 test('property: what is shown only grows, and is whole lines or words of enough probability', () => {
@@ -58,6 +70,7 @@ test('property: what is shown only grows, and is whole lines or words of enough 
         const { logprob: least } = reached.find(({ end }) => end >= shown)!;
         if (shown > 0) expect(least).toBeGreaterThanOrEqual(Math.log(LIMITS.line));
         if (shown > 0 && !text.slice(0, shown).endsWith('\n')) expect(least).toBeGreaterThanOrEqual(Math.log(LIMITS.words));
+        if (text.slice(0, shown).trim().includes('\n')) expect(least).toBeGreaterThanOrEqual(Math.log(LIMITS.lines));
       }
     }),
   );

@@ -175,7 +175,7 @@ describe('a completion', () => {
   it('shows what it is sure of, and all of it to who asks for it', () => {
     const doc = new SourceDocument('a', 'a.ts', 'let a = ');
     const sure = prepareComplete(layout, doc, { offset: 8 });
-    expect(sure.confidence).toEqual({ line: expect.any(Number), words: expect.any(Number) });
+    expect(sure.confidence).toEqual({ line: expect.any(Number), words: expect.any(Number), lines: expect.any(Number) });
     expect(sure.sampling.logprobs).toBe(true);
     const all = prepareComplete(layout, doc, { offset: 8, unsure: true });
     expect(all.confidence).toBeUndefined();

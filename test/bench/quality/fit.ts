@@ -1,9 +1,9 @@
 /**
  * What a manifest says of copying and of confidence (model/kvasir.json), fitted to a model: `npx node test/bench/quality/fit.ts MODEL
- * [--n 150] [--lines 0.08,0.1,0.12,0.15] [--words 0.45]`, after `npm run build`. On projects that are neither measured nor trained on.
+ * [--n 150] [--line 0.05,0.1] [--words 0.45] [--lines 0.3,0.4]`, after `npm run build`. On projects that are neither measured nor trained on.
  *
  * The weights of copying are those that make what stood at the cursors likeliest, token by token, with the model's int8 probabilities.
- * Then rests and lines are written through the engine as shipped, with these weights and each limit of confidence.
+ * Then rests, lines and blocks are written through the engine as shipped, with these weights and each limit of confidence.
  */
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -25,7 +25,7 @@ import { samplesOf } from './samples.ts';
 import { mean, scoreHole } from './scores.ts';
 import { FITTED_ON, qualityTexts } from './sources.ts';
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { n: { type: 'string', default: '150' }, lines: { type: 'string', default: '0.08,0.1,0.12,0.15' }, words: { type: 'string', default: '0.45' } } });
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { n: { type: 'string', default: '150' }, line: { type: 'string', default: '0.05,0.1' }, words: { type: 'string', default: '0.45' }, lines: { type: 'string', default: '0.3,0.4' } } });
 const modelDir = path.resolve(positionals[0] ?? 'model');
 const folder = path.resolve('.cache/bench/quality');
 const cacheDir = path.resolve('.cache/bench/imported');
@@ -33,7 +33,7 @@ const cacheDir = path.resolve('.cache/bench/imported');
 const MOST_TOKENS = 24;
 
 const texts = qualityTexts(folder, (line) => console.error(line), FITTED_ON);
-const { holes } = await samplesOf(new Grammars(path.resolve('dist/grammars')), texts, { n: Number(values.n), groups: ['rest', 'line'], seed: 2, beside: 100 });
+const { holes } = await samplesOf(new Grammars(path.resolve('dist/grammars')), texts, { n: Number(values.n), groups: ['rest', 'line', 'block'], seed: 2, beside: 100 });
 const before = manifestOf(modelDir).completion?.copy;
 if (!before) throw new Error(`${modelDir}: its kvasir.json says nothing of copying, so there is nothing to begin from.`);
 
@@ -44,9 +44,11 @@ const fitted = fitCopy(copying, before);
 const copy: CopyWeights = { share: 1, others: before.others, ...rounded(fitted) };
 console.log(`${cases.length} tokens at ${holes.length} cursors, ${copying.length} with something to copy. Nats a token: ${loss(null)} without, ${loss(before)} with the manifest's weights, ${loss(copy)} with ${JSON.stringify(copy)}`);
 
+const limits = (given: string): number[] => given.split(',').map(Number);
 const rows: string[][] = [];
-for (const line of values.lines.split(',').map(Number)) for (const words of values.words.split(',').map(Number)) rows.push([String(line), String(words), ...(await written({ line, words }))]);
-console.log(table(['line', 'words', 'rests exact', 'shown', 'exact of shown', 'first word of shown', 'lines exact', 'shown', 'exact of shown', 'first word of shown', 'kept per shown'], rows));
+for (const line of limits(values.line)) for (const words of limits(values.words)) for (const lines of limits(values.lines)) rows.push([String(line), String(words), String(lines), ...(await written({ line, words, lines }))]);
+const COLUMNS = ['exact', 'shown', 'exact of shown', 'whole of shown', 'first word of shown', 'kept per shown'];
+console.log(table(['line', 'words', 'lines', ...['rests', 'lines', 'blocks', 'all'].flatMap((kind) => COLUMNS.map((column) => `${kind}: ${column}`))], rows));
 
 /** Of each token that stood at a cursor and is not said again for the sake of healing. */
 async function copyCases(): Promise<CopyCase[]> {
@@ -57,7 +59,7 @@ async function copyCases(): Promise<CopyCase[]> {
   const layout = new Layout(text, { contextTokens: subject.model.config.contextTokens, numParameters: subject.model.parameters });
   const cases: CopyCase[] = [];
   try {
-    for (const [i, { path: file, text: content, offset, taken, beside }] of holes.entries()) {
+    for (const [i, { path: file, text: content, offset, taken, beside }] of holes.filter(({ kind }) => kind !== 'block').entries()) {
       const copyFrom = beside.map((other) => new SourceDocument(other.path, other.path, other.text));
       const document = new SourceDocument(file, file, content);
       const { promptIds, prior, sampling } = prepareComplete(layout, document, { offset, copyFrom, unsure: true });
@@ -106,9 +108,9 @@ async function written(confidence: Manifest['completion']['confidence']): Promis
   const dir = withCompletion(modelDir, { copy, confidence }, path.join(folder, 'model-fitted'));
   const engine = await QualityEngine.open({ createTransport: (t) => new ThreadTransport(path.resolve('dist/worker.js'), t, (text) => process.stderr.write(text)), modelDir: dir, cacheDir, threads: 0 });
   try {
-    const scored = [];
+    const scored: ({ kind: string } & ReturnType<typeof scoreHole>)[] = [];
     for (const hole of holes) scored.push({ kind: hole.kind, ...scoreHole(hole, (await engine.complete(hole.path, hole.text, hole.offset, hole.beside)).text) });
-    return [...shares(scored.filter(({ kind }) => kind === 'rest')), ...shares(scored.filter(({ kind }) => kind === 'line')), mean(scored.filter(({ shown }) => shown).map(({ kept }) => kept)).toFixed(1)];
+    return (['rest', 'line', 'block', 'all'] as const).flatMap((wanted) => shares(scored.filter(({ kind }) => wanted === 'all' || kind === wanted)));
   } finally {
     await engine.dispose();
   }
@@ -117,5 +119,5 @@ async function written(confidence: Manifest['completion']['confidence']): Promis
 function shares(scored: readonly ReturnType<typeof scoreHole>[]): string[] {
   const shown = scored.filter((one) => one.shown);
   const percent = (some: readonly boolean[]): string => `${(100 * mean(some.map(Number))).toFixed(1)}%`;
-  return [percent(scored.map(({ exact }) => exact)), percent(scored.map((one) => one.shown)), percent(shown.map(({ exact }) => exact)), percent(shown.map(({ firstWord }) => firstWord))];
+  return [percent(scored.map(({ exact }) => exact)), percent(scored.map((one) => one.shown)), percent(shown.map(({ exact }) => exact)), percent(shown.map(({ whole }) => whole)), percent(shown.map(({ firstWord }) => firstWord)), mean(shown.map(({ kept }) => kept)).toFixed(1)];
 }

@@ -6,7 +6,7 @@ export interface HoleScore {
   shown: boolean;
   /** Of a rest or a line the first line, of a block the whole text, is what stood there. */
   exact: boolean;
-  /** All that was offered is, and nothing more or less. */
+  /** All that was offered is right and to be taken as it is: what stood there, or of a block whole lines from its beginning. */
   whole: boolean;
   /** The first word, or run of signs, is right. */
   firstWord: boolean;
@@ -20,8 +20,8 @@ const isWord = (character: string | undefined): boolean => character !== undefin
 export function scoreHole({ kind, taken }: Pick<QualityHole, 'kind' | 'taken'>, shown: string): HoleScore {
   const [given, wanted] = [tidy(shown), tidy(taken)];
   if (given.trim() === '') return { shown: false, exact: false, whole: false, firstWord: false, kept: 0 };
-  const whole = given === wanted;
-  const exact = whole || (kind !== 'block' && given.split('\n')[0]!.trimEnd() === wanted);
+  const whole = given === wanted || (kind === 'block' && wanted.startsWith(`${given}\n`));
+  const exact = given === wanted || (kind !== 'block' && given.split('\n')[0]!.trimEnd() === wanted);
   return { shown: true, exact, whole, firstWord: WORD.exec(given)?.[0] === WORD.exec(wanted)?.[0], kept: rightBeginning(given, wanted) };
 }
 
