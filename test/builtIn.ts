@@ -4,12 +4,20 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseConfig } from '../engine/model/hfConfig.ts';
 
 const dir = join(import.meta.dirname, '../model');
 const read = (name: string) => JSON.parse(readFileSync(join(dir, name), 'utf8'));
 
+interface Note {
+  en: string;
+  pt: string;
+}
+
 /** Of config.json, what these formulas go by: a qwen3 whose output layer is its embedding. */
 interface Sizes {
+  model_type: string;
+  tie_word_embeddings: boolean;
   vocab_size: number;
   hidden_size: number;
   intermediate_size: number;
@@ -30,6 +38,8 @@ function parametersOf(of: Sizes): number {
 }
 
 export const BUILT_IN = {
+  architecture: sizes.model_type,
+  tied: sizes.tie_word_embeddings,
   vocabSize: sizes.vocab_size,
   contextTokens: sizes.max_position_embeddings,
   parameters: parametersOf(sizes),
@@ -37,5 +47,10 @@ export const BUILT_IN = {
   kvValues: 2 * sizes.num_hidden_layers * sizes.num_key_value_heads * sizes.head_dim,
   /** In the window, in int8: a byte a value, a float32 scale for each head's keys and values, and 8 bytes for position and stamp. */
   kvBytesPerToken: 2 * sizes.num_hidden_layers * sizes.num_key_value_heads * (sizes.head_dim + 4) + 8,
-  manifest: read('kvasir.json') as { name: string; version: string; note: { en: string; pt: string }; chat: { maxTokens: number } },
+  /** As what the engine has to say of a model takes it. */
+  config: parseConfig(read('config.json')),
+  manifest: read('kvasir.json') as { name: string; version: string; note: Note; completion: { maxTokens: number }; chat: { maxTokens: number; note: Note } },
 };
+
+/** A count as the English editor shows it. */
+export const counted = (value: number): string => value.toLocaleString('en');

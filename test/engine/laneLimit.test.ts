@@ -302,11 +302,12 @@ test('on a machine whose memory others take and give back the limit stays, and a
 });
 
 test.each([
-  { budget: 12e6, numPrefill: 1023, which: 'of which the scratch takes more than a quarter' },
-  { budget: 11.5e6, numPrefill: 511, which: 'of which some is left over, as the next one has twice the scratch' },
-])('what inspect says of a ceiling $which is what an engine under it has room for, to a page', async ({ budget, numPrefill }) => {
+  { rows: 2344, numPrefill: 1023, which: 'of which the scratch takes more than a quarter' },
+  { rows: 2246, numPrefill: 511, which: 'of which some is left over, as the next one has twice the scratch' },
+])('what inspect says of a ceiling $which is what an engine under it has room for, to a page', async ({ rows, numPrefill }) => {
   const shape = kvShape(LONG, 'int8');
-  const mostBytes = 24e6;
+  // In rows of scratch.
+  const [budget, mostBytes] = [rows, 4688].map((each) => each * scratchBytesPerToken(shape)) as [number, number];
   const reach = cacheReach(LONG, budget, 0, mostBytes);
   expect(reach.workBytes).toBe(scratchRows(numPrefill) * scratchBytesPerToken(shape) + Snapshots.bufferBytes(shape));
   expect(reach.windowTokens).toBeLessThan(cacheReach(LONG, budget, 0).windowTokens);

@@ -6,6 +6,7 @@ import { afterAll, expect, test, vi } from 'vitest';
 import { Assistant } from '../../engine/assistant.ts';
 import type { EngineMessage } from '../../engine/protocol.ts';
 import { EngineClient, type EngineState } from '../../src/client/engineClient.ts';
+import { BUILT_IN, counted } from '../builtIn.ts';
 import { INVENTORY } from '../vscode/suite.ts';
 
 const editor = vi.hoisted(() => ({ active: undefined as unknown, documents: [] as unknown[] }));
@@ -87,7 +88,8 @@ const client = new EngineClient({
   t: (text) => text,
 });
 afterAll(() => client.dispose('the test is over'));
-const settings = { current: { completion: { exclude: [] }, chat: { maxTokens: 0 } } } as never;
+const chatSettings = { maxTokens: 0 };
+const settings = { current: { completion: { exclude: [] }, chat: chatSettings } } as never;
 const newChat = () => new Chat({ get: () => undefined, update: async () => {}, keys: () => [] }, { client, onState: (listener: never) => { listeners.add(listener); return { dispose() {} }; } } as never, new DocumentMirror(client), settings);
 
 const footer = (text: string | undefined) => {
@@ -122,7 +124,7 @@ test.each(['How are articles counted?', '/summarize', '/summarize totalValue'])(
   expect(chat.sizes.get('/w/src/inventory.ts')?.tokens).toMatch(/^\d+$/);
   await chat.ask(question);
   const { reused, prompt } = footer(lastOf(chat).footer);
-  expect(label).toBe(`${prompt.toLocaleString('en')} of 2,048 tokens`);
+  expect(label).toBe(`${counted(prompt)} of ${counted(BUILT_IN.contextTokens)} tokens`);
   expect(prompt - reused).toBeLessThan(60);
 });
 
@@ -133,30 +135,33 @@ test('/explain asks about the definition at the cursor, /fix is refused, and tri
   expect(lastOf(chat)).toMatchObject({ text: expect.stringMatching(/^The comment of `totalValue` \(line \d+\) says:\n\n> The value of everything in stock\.$/), linesOf: { uri: '/w/src/inventory.ts' } });
   expect(lastOf(chat).footer).toBeUndefined();
   await chat.ask('/fix');
-  expect(lastOf(chat)).toMatchObject({ refused: 'kvasir-starter', text: '' });
+  expect(lastOf(chat)).toMatchObject({ refused: BUILT_IN.manifest.name, text: '' });
   await chat.regenerate(true);
   expect(lastOf(chat)).not.toHaveProperty('refused');
   expect(lastOf(chat).footer).toBeDefined();
 });
 
 test('what will not fit is said before, and is what the answer then says', async () => {
+  // What it writes is of no matter here.
+  chatSettings.maxTokens = 32;
   chat.newChat();
-  open('/w/src/large.ts', Array.from({ length: 600 }, (_, i) => `export const value${i} = compute(${i});\n`).join(''), 300);
+  const numLines = Math.ceil(BUILT_IN.contextTokens / 5);
+  open('/w/src/large.ts', Array.from({ length: numLines }, (_, i) => `export const value${i} = compute(${i});\n`).join(''), numLines >> 1);
   const other = newChat();
   other.watch(true);
   await vi.waitFor(() => expect(other.meter).not.toBeNull(), { timeout: 120_000 });
-  expect(other.meter!.notes).toEqual([expect.stringMatching(/^src\/large\.ts: lines 1-\d+, \d+-600 of 600 left out$/)]);
+  expect(other.meter!.notes).toEqual([expect.stringMatching(new RegExp(`^src/large\\.ts: lines 1-\\d+, \\d+-${numLines} of ${numLines} left out$`))]);
   expect(other.sizes.get('/w/src/large.ts')?.omitted).toMatch(/^[\d,]+ left out$/);
   await other.ask('What is this?');
   // The answer may have more to say of itself.
   expect(lastOf(other).notes).toEqual(expect.arrayContaining(other.meter!.notes));
   // A summary begins at the file's start, wherever the cursor is.
   other.draft = '/summarize';
-  await vi.waitFor(() => expect(other.meter!.notes).toEqual([expect.stringMatching(/^src\/large\.ts: lines \d+-600 of 600 left out$/)]), { timeout: 120_000 });
+  await vi.waitFor(() => expect(other.meter!.notes).toEqual([expect.stringMatching(new RegExp(`^src/large\\.ts: lines \\d+-${numLines} of ${numLines} left out$`))]), { timeout: 120_000 });
   const { notes, label } = other.meter!;
   await other.ask('/summarize');
   expect(lastOf(other).notes).toEqual(expect.arrayContaining(notes));
-  expect(label).toBe(`${footer(lastOf(other).footer).prompt.toLocaleString('en')} of 2,048 tokens`);
+  expect(label).toBe(`${counted(footer(lastOf(other).footer).prompt)} of ${counted(BUILT_IN.contextTokens)} tokens`);
   await other.dispose();
   await chat.dispose();
 });

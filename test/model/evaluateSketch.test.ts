@@ -10,6 +10,7 @@ import { Layout } from '../../engine/text/layout.ts';
 import { ModelText } from '../../engine/text/modelText.ts';
 import { Grammars } from '../../engine/text/syntaxGrammars.ts';
 import { heldoutFiles } from '../bench/kv/heldout.ts';
+import { BUILT_IN } from '../builtIn.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-sketch-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -36,7 +37,7 @@ test('a constant far above is in the window when it is asked for, and not when s
       const { slotsFor, bytes } = await sketch.apply(subject, context);
       const chosen = await slotsFor(tail.ids);
       expect(chosen.length).toBeLessThanOrEqual(contextIds.length / 3);
-      expect(bytes).toBeLessThan(contextIds.length * 0.6 * 1360);
+      expect(bytes).toBeLessThan(contextIds.length * 0.6 * (BUILT_IN.kvBytesPerToken - 8));
       asked += Number(chosen.includes(at));
       other += Number((await slotsFor(text.tokenizer.encode('\n\nfunction '))).includes(at));
     }

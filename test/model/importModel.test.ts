@@ -12,6 +12,7 @@ import { buildStepGraph } from '../../engine/model/stepGraph.ts';
 import { planWeights, rowsInMultiples } from '../../engine/model/weightPlan.ts';
 import { ModelFolder } from '../../engine/modelFolder.ts';
 import { fittingBuffer } from '../../engine/model/windowFeeds.ts';
+import { BUILT_IN } from '../builtIn.ts';
 import { FIXTURES, MODELS, argmax, formsHere, loadRunner, readJson, temporaryFolder } from './fixtures.ts';
 import { type StoredType, encode, safetensorsBytes, writeRandomModel } from './randomModel.ts';
 
@@ -446,8 +447,8 @@ test('a buffer is kept while it fits and is not far too large', () => {
 describe('built-in model', () => {
   const dir = path.join(import.meta.dirname, '../../model');
   test('imports, loads and runs steps of every kind', async () => {
-    const info = await inspectModel(dir);
-    expect(info).toMatchObject({ architecture: 'qwen3', tied: true, vocabSize: 6144, contextTokens: 2048 });
+    const { architecture, tied, vocabSize, contextTokens, parameters } = BUILT_IN;
+    expect(await inspectModel(dir)).toMatchObject({ architecture, tied, vocabSize, contextTokens, parameters });
     const runner = await loadRunner(dir, fresh(), 'int8', 'int8', 64);
     const none = new Int32Array(0);
     // No logits wanted, then one sequence on top of it, together with another: the same as in one go.
@@ -456,11 +457,11 @@ describe('built-in model', () => {
       { tokenIds: [10], startIndex: 3, contextSlots: Int32Array.of(40, 2, 11), newSlots: Int32Array.of(5), numLogits: 1 },
       { tokenIds: [100, 101], startIndex: 0, contextSlots: none, newSlots: Int32Array.of(20, 21), numLogits: 2 },
     ]);
-    expect(both.length).toBe(3 * 6144);
-    const split = argmax(both.subarray(0, 6144));
+    expect(both.length).toBe(3 * vocabSize);
+    const split = argmax(both.subarray(0, vocabSize));
     const whole = await runner.run([{ tokenIds: [7, 8, 9, 10], startIndex: 0, contextSlots: none, newSlots: Int32Array.of(30, 31, 32, 33), numLogits: 1 }]);
     expect(argmax(whole)).toBe(split);
-    await expect(runner.run([{ tokenIds: [6144], startIndex: 0, contextSlots: none, newSlots: Int32Array.of(30), numLogits: 1 }])).rejects.toThrow(RequestError);
+    await expect(runner.run([{ tokenIds: [vocabSize], startIndex: 0, contextSlots: none, newSlots: Int32Array.of(30), numLogits: 1 }])).rejects.toThrow(RequestError);
     // The window may be replaced between steps.
     runner.window.resize(128);
     const after = await runner.run([{ tokenIds: [10], startIndex: 3, contextSlots: Int32Array.of(40, 2, 11), newSlots: Int32Array.of(100), numLogits: 1 }]);

@@ -33,14 +33,14 @@ test('built-in model: all layers are told, the next time without a step; a codec
   expect(await layerNeeds(format, measuring)).toEqual(needs);
   await expect(layerNeeds(format, { ...measuring, contextTokens: 512 })).rejects.toThrow('a step');
   runner.run = run;
-  // A load that is given up ends there, and holds nothing.
+  // Of each layer by itself and three contexts. A load that is given up ends there, and holds nothing.
   const given: number[] = [];
   const stop = (fraction: number): void => {
     given.push(fraction);
     if (given.length > 3) throw new Error('given up');
   };
   await expect(layerNeeds(format, { ...measuring, contextTokens: 512, onProgress: stop })).rejects.toThrow('given up');
-  expect([given, runner.window.numSlots]).toEqual([[1, 2, 3, 4].map((step) => expect.closeTo(step / 8)), 0]);
+  expect([given, runner.window.numSlots]).toEqual([[1, 2, 3, 4].map((step) => expect.closeTo(step / (imported.config.numLayers + 3))), 0]);
   expect(await layerNeeds(format, { ...measuring, contextTokens: 128 })).toBeUndefined();
 
   const lossOf = async (name: string, order: readonly number[]): Promise<number> => {

@@ -22,7 +22,7 @@ const folder = temporaryFolder();
 afterAll(() => folder.remove());
 
 const PREFILL_TOKENS = 1023;
-const NUM_TOKENS = 40;
+const NUM_TOKENS = 24;
 /** Of the shorter ones. */
 const ANSWER_TOKENS = 12;
 const range = (from: number, to: number): Int32Array => Int32Array.from({ length: to - from }, (_, i) => from + i);
@@ -63,6 +63,8 @@ async function coded(runner: OnnxRunner, codec: KvCodec, block: readonly number[
   return answers;
 }
 
+let exactAnswers: number[][] | undefined;
+
 /** Tells of each row that it codes what it was given and what it makes of it. */
 class ToldCodec extends KvCodec {
   readonly #tell: (position: number, rows: KvRows, made: KvRows, i: number) => void;
@@ -89,7 +91,9 @@ test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboqua
   const tokenizer = await Tokenizer.load('model');
   const block = tokenizer.encode(`<|file_sep|>slots.ts\n${await readFile('engine/cache/slots.ts', 'utf8')}`).slice(0, 900);
   const tails = ['\n\n/** Takes', '\nexport class ', '\n  resize(', '\nfunction emptiest', '\n  get free', '\n  for (const ', '\n    this.#', '\n  /** Slots'].map((text) => tokenizer.encode(text));
-  const [exact, expected] = [await coded(runner, codecNamed('int8', window.shape, null), block, tails), await coded(runner, codec, block, tails)];
+  // The same for all codecs.
+  exactAnswers ??= await coded(runner, codecNamed('int8', window.shape, null), block, tails);
+  const [exact, expected] = [exactAnswers, await coded(runner, codec, block, tails)];
 
   // Otherwise rows that no codec has touched would do.
   expect(expected).not.toEqual(exact);
@@ -162,7 +166,7 @@ test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboqua
     // Otherwise some of it would be computed anew.
     expect(engine.describe(block).tokens).toBe(block.length);
   };
-  for (let round = 0; round < 16; round++) {
+  for (let round = 0; round < 8; round++) {
     for (let n = below(random, 4); n > 0; n--) put();
     while (engine.hasWork()) {
       // What begins before a step, and ends in it.
@@ -187,11 +191,11 @@ test.each<CodecName>(['fp8', 'int4', 'nvfp4', 'int4-kivi', 'kvquant3', 'turboqua
   let numOther = 0;
   for (const { watched, cut, tail, rows } of asked) {
     alone.window.write(range(0, block.length), exact, 0, 0);
-    const overExact = await answerAlone(alone, cut, tail, ANSWER_TOKENS);
-    alone.window.write(range(0, block.length), exact, 0, 0);
     for (const [position, row] of rows) alone.window.write(Int32Array.of(position), row, 0, position);
     expect(watched.tokenIds).toEqual(await answerAlone(alone, cut, tail, ANSWER_TOKENS));
-    if (watched.tokenIds.join() !== overExact.join()) numOther++;
+    if (numOther || !rows.size) continue;
+    alone.window.write(range(0, block.length), exact, 0, 0);
+    if (watched.tokenIds.join() !== (await answerAlone(alone, cut, tail, ANSWER_TOKENS)).join()) numOther++;
   }
   // Otherwise rows that no codec has touched would do, or all of them at once.
   expect(numOther).toBeGreaterThan(0);

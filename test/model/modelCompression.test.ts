@@ -53,10 +53,10 @@ test('auto has the rungs that the model bears, a codec that loses too much is le
   await spoil('turboquant', 0.01);
   expect([rungs(await bears('auto')), lines]).toEqual([['turboquant', 'turboquant'], [tooMuch('int4-kivi')]]);
   expect([rungs(await bears('turboquant')), rungs(await bears('int4-kivi'))]).toEqual([['turboquant'], null]);
-  // The layer that needs its rows most decides which go; what stays goes by the same order.
+  // The layers that need their rows most, a fifth of all, decide which go; what stays goes by the same order.
   const kvzip = await bears('kvzip');
-  const [neediest] = JSON.parse(await readFile(path.join(imported.dir, 'layers-turboquant.json'), 'utf8')).result as number[];
-  expect([rungs(kvzip), kvzip.compression!.only, kvzip.prunes!.layers, kvzip.qualities.map(({ codec }) => codec)]).toEqual([['turboquant'], 'kept', new Set([neediest]), ['kvzip', 'h2o']]);
+  const neediest = (JSON.parse(await readFile(path.join(imported.dir, 'layers-turboquant.json'), 'utf8')).result as number[]).slice(0, Math.round(imported.config.numLayers / 5));
+  expect([rungs(kvzip), kvzip.compression!.only, kvzip.prunes!.layers, kvzip.qualities.map(({ codec }) => codec)]).toEqual([['turboquant'], 'kept', new Set(neediest), ['kvzip', 'h2o']]);
   expect(kvzip.qualities[0]!.klMean).toBeLessThan(0.02);
   expect(kvzip.qualities[0]!.compression).toBeGreaterThan(6);
   // Measured with another order of the layers it would be another codec's.

@@ -120,7 +120,7 @@ test('built-in model: over what is left of a file, answers are the same alone, s
   const bytes = (slots: number): number => slots * kvBytesPerToken(window.shape) + scratch;
   const engine = new Engine({ runner, window, maxContext: 2048, prefillTokens: 1023, prefillBytesPerToken: runner.prefillBytesPerToken, maxBytes: bytes(6000), clock: () => clock.now, pruning: { idleMs: 1000, layers: new Set([4]), turn: { before: tokenizer.encode('<|im_start|>user\n'), after: tokenizer.encode('<|im_end|>\n<|im_start|>assistant\n') }, conversations: true } });
   const tails = ['\n\n/** Takes', '\nexport class ', '\n  resize(', '\nfunction emptiest'].map((text) => tokenizer.encode(text));
-  const question = (i: number): Watched => ask(engine, [...block, ...tails[i]!], { prefillTokens: block.length, maxTokens: 24 });
+  const question = (i: number): Watched => ask(engine, [...block, ...tails[i]!], { prefillTokens: block.length, maxTokens: 16 });
   question(0);
   await drain(engine);
   clock.now += 2000;

@@ -4,13 +4,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test, vi } from 'vitest';
 import { Assistant } from '../../engine/assistant.ts';
+import { leastBudget } from '../../engine/cacheReach.ts';
+import { formatBytes } from '../../engine/formatBytes.ts';
 import { type LoadedModel, loadModel } from '../../engine/loadedModel.ts';
 import type { EngineMessage, EngineStats, FileStats, HostMessage, LoadOptions, ModelInfo, Usage } from '../../engine/protocol.ts';
+import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import { BUILT_IN } from '../builtIn.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'kvasir-tiers-'));
 afterAll(() => rm(folder, { recursive: true, force: true }));
 const LOAD: LoadOptions = { modelDir: 'model', cacheDir: join(folder, 'models'), precision: 'int8', maxBytes: 100e6, threads: 2 };
 const FILE = await readFile('engine/cache/slots.ts', 'utf8');
+/** Of a question about it with its answer, a few more than there are. */
+const QUESTION_TOKENS = (await Tokenizer.load('model')).encode(FILE).length + 70;
+/** Ceilings under which it is read whole, without the memory that the disk takes; in parts, if there is a file for them; and not at all. */
+const WHOLE = 1e5 * Math.ceil(leastBudget(BUILT_IN.config, QUESTION_TOKENS, 1e9, true) / 0.9e5);
+const IN_PARTS = 1.1 * leastBudget(BUILT_IN.config, QUESTION_TOKENS, 1e9);
+const TOO_LITTLE = IN_PARTS / 4;
 
 type Ended = Extract<EngineMessage, { type: 'done' | 'reply' | 'error' }>;
 
@@ -198,17 +208,17 @@ test('under a ceiling that reading and writing the disk would take a large part 
   const disk = { dir: join(folder, 'no-room'), maxBytes: 1e9 };
   const { load, question, flush, stats, send, lines, close } = talk();
   // The whole file, with less than the disk's own memory on top of what it takes.
-  await load({ maxBytes: 3e6 });
+  await load({ maxBytes: WHOLE });
   const { text } = await question('a.ts');
-  await load({ maxBytes: 3e6, disk });
+  await load({ maxBytes: WHOLE, disk });
   const whole = await question('a.ts');
   expect(whole.text).toBe(text);
   expect(whole.usage.inParts).toBeUndefined();
-  expect((await stats()).diskFault).toBe('the 3.0 MB of memory that the KV cache may take have no room for reading and writing the disk');
+  expect((await stats()).diskFault).toBe(`the ${formatBytes(WHOLE)} of memory that the KV cache may take have no room for reading and writing the disk`);
   await flush();
   expect(await readdir(disk.dir)).toEqual([]);
   // Without more memory than that a longer context is read in parts, from a temporary file.
-  send({ type: 'configure', maxBytes: 1e6 });
+  send({ type: 'configure', maxBytes: IN_PARTS });
   expect((await question('a.ts')).usage.inParts).toBe(true);
   expect(lines.filter((line) => line.includes('nothing is kept there'))).toHaveLength(1);
   await close();
@@ -226,14 +236,14 @@ test('a ceiling that is lowered in use gives the memory of the disk back at once
   const again = talk();
   await again.load({ disk });
   expect((await again.stats()).diskFault).toBeUndefined();
-  again.send({ type: 'configure', maxBytes: 3e6 });
+  again.send({ type: 'configure', maxBytes: WHOLE });
   const { usage } = await again.question('a.ts');
   expect([usage.inParts, usage.cachedTokens]).toEqual([undefined, 0]);
   expect((await again.stats()).diskFault).toContain('have no room');
   expect(again.lines.filter((line) => line.includes('nothing is kept there'))).toHaveLength(1);
   again.send({ type: 'configure', maxBytes: 100e6 });
   expect((await again.stats()).diskFault).toBeUndefined();
-  again.send({ type: 'configure', maxBytes: 1e6 });
+  again.send({ type: 'configure', maxBytes: IN_PARTS });
   again.send({ type: 'evict' });
   await again.flush();
   await vi.waitFor(async () => expect(await readdir(disk.dir)).toEqual([]));
@@ -244,20 +254,28 @@ test('the disk takes no more of a window’s part than of a ceiling: where sever
   const shared = { enginesDir: join(folder, 'engines'), disk: { dir: join(folder, 'shared'), maxBytes: 1e9 } };
   const windows = [talk(), talk(), talk(), talk()];
   const last = windows.at(-1)!;
-  for (const each of windows) await each.load({ ...shared, maxBytes: 4 * 2.4e6 });
-  expect(await last.stats()).toMatchObject({ maxBytes: 2.4e6, diskFault: expect.stringContaining('the 2.4 MB of memory') });
+  for (const each of windows) await each.load({ ...shared, maxBytes: 4 * WHOLE });
+  expect(await last.stats()).toMatchObject({ maxBytes: WHOLE, diskFault: expect.stringContaining(`the ${formatBytes(WHOLE)} of memory`) });
   expect((await last.question('a.ts')).usage.inParts).toBeUndefined();
-  last.send({ type: 'configure', maxBytes: 4 * 0.3e6 });
-  const [, figure] = /with about ([\d.]+) MB up to 2048 tokens are read whole/.exec(await last.question('a.ts').catch((error: Error) => error.message) as string) ?? [];
+  last.send({ type: 'configure', maxBytes: 4 * TOO_LITTLE });
+  const [, figure] = new RegExp(`with about ([\\d.]+) MB up to ${BUILT_IN.contextTokens} tokens are read whole`).exec(await last.question('a.ts').catch((error: Error) => error.message) as string) ?? [];
   last.send({ type: 'configure', maxBytes: Number(figure) * 1e6 });
   expect(await last.stats()).toMatchObject({ numEngines: 4, maxBytes: Number(figure) * 0.25e6 });
-  expect((await last.question('a.ts')).usage.inParts).toBeUndefined();
+  const longest = await last.question('b.ts', false, FILE.repeat(Math.ceil(BUILT_IN.contextTokens / 1000)));
+  // What a file leaves to the conversation is kept free of it.
+  expect(longest.usage.promptTokens).toBeGreaterThan(0.6 * BUILT_IN.contextTokens);
+  expect(longest.usage.inParts).toBeUndefined();
   for (const each of windows) await each.close();
 });
 
 test('a folder that takes nothing is not said to be a setting that is off', async () => {
   const { load, question, close } = talk();
-  await load({ maxBytes: 0.5e6, disk: { dir: join('package.json', 'kv'), maxBytes: 1e9 } });
-  await expect(question('a.ts')).rejects.toThrow(/ Raise kvasir\.cache\.maxBytes or send less text: with about 2\.9 MB up to 2048 tokens are read whole\.$/);
+  await load({ maxBytes: TOO_LITTLE, disk: { dir: join('package.json', 'kv'), maxBytes: 1e9 } });
+  const refused = await question('a.ts').catch((error: Error) => error.message);
+  const [, figure] = new RegExp(` Raise kvasir\\.cache\\.maxBytes or send less text: with about ([\\d.]+) MB up to ${BUILT_IN.contextTokens} tokens are read whole\\.$`).exec(String(refused)) ?? [];
+  // Two digits of it, rounded up.
+  const least = leastBudget(BUILT_IN.config, BUILT_IN.contextTokens, 0, true);
+  expect((Number(figure) * 1e6) / least).toBeGreaterThanOrEqual(1);
+  expect((Number(figure) * 1e6) / least).toBeLessThan(1.1);
   await close();
 });

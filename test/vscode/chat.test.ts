@@ -1,7 +1,7 @@
 /** The chat view as a user works with it: questions and what they are about, answers and what is done with them, and what survives a reload. */
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { BUILT_IN, counted, MANIFEST } from './builtIn.ts';
+import { BUILT_IN, counted } from '../builtIn.ts';
 import { PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
@@ -68,7 +68,7 @@ editorSuite('chat', FILES, (editor) => {
     await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
     // Nothing is counted before somebody has asked: that would load the model.
     expect(await meter().count()).toBe(0);
-    await poll(() => chat().locator('[data-part="note"]').innerText()).toBe(MANIFEST.note.en);
+    await poll(() => chat().locator('[data-part="note"]').innerText()).toBe(BUILT_IN.manifest.note.en);
     await editor().screenshot('chat-empty');
     await input().focus();
     await window.type('What is this file for?');
@@ -382,7 +382,7 @@ editorSuite('chat', FILES, (editor) => {
     const window = editor();
     const modelNotes = async () => Promise.all((await window.answers.all()).map((answer) => answer.locator('.model-note').allInnerTexts()));
     const written = () => chat().locator('[data-part="footer"]').count();
-    const { note } = MANIFEST.chat;
+    const { note } = BUILT_IN.manifest.chat;
     await window.openFile('src/inventory.ts');
     await window.runCommand('Kvasir: New Conversation');
     await window.chatIsEmpty();

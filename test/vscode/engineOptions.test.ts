@@ -5,7 +5,7 @@ import { afterAll, expect, test } from 'vitest';
 import { cacheReach } from '../../engine/cacheReach.ts';
 import { formatBytes } from '../../engine/formatBytes.ts';
 import { type ProductForm, planWeights } from '../../engine/model/weightPlan.ts';
-import { BUILT_IN } from './builtIn.ts';
+import { BUILT_IN } from '../builtIn.ts';
 import { type Editor, PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { ModelText } from '../../engine/text/modelText.ts';
-import { BUILT_IN, MANIFEST } from './builtIn.ts';
+import { BUILT_IN } from '../builtIn.ts';
 import { type Editor, PATIENCE } from './editor.ts';
 import { mappedFiles } from './processes.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
@@ -30,7 +30,7 @@ async function written<T>(window: Editor, name: string): Promise<T> {
 }
 
 /** What its answer and the chat template leave of the context. */
-const MOST_INPUT = BUILT_IN.contextTokens - MANIFEST.chat.maxTokens - 64;
+const MOST_INPUT = BUILT_IN.contextTokens - BUILT_IN.manifest.chat.maxTokens - 64;
 
 /** Whether the engine has loaded its runtime. */
 const loaded = (window: Editor) => mappedFiles(window.extensionHost).some((file) => /onnxruntime/.test(file));
@@ -50,7 +50,7 @@ editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
   test('the model is listed with its limits, and listing loads nothing', async () => {
     await editor().runCommand('Kvasir Test: List Models');
     const models = await written<Record<string, unknown>[]>(editor(), 'models.json');
-    expect(models).toEqual([{ id: 'kvasir-starter', vendor: 'kvasir', family: BUILT_IN.architecture, version: MANIFEST.version, name: 'kvasir-starter', maxInputTokens: MOST_INPUT }]);
+    expect(models).toEqual([{ id: 'kvasir-starter', vendor: 'kvasir', family: BUILT_IN.architecture, version: BUILT_IN.manifest.version, name: 'kvasir-starter', maxInputTokens: MOST_INPUT }]);
     expect(loaded(editor())).toBe(false);
   });
 

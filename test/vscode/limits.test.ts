@@ -5,7 +5,7 @@ import type { FrameLocator } from 'playwright-core';
 import { afterAll, expect, inject, test } from 'vitest';
 import { needsOf } from '../../engine/cacheReach.ts';
 import { formatBytes } from '../../engine/formatBytes.ts';
-import { BUILT_IN } from './builtIn.ts';
+import { BUILT_IN } from '../builtIn.ts';
 import { PATIENCE } from './editor.ts';
 import type { EditorServerAddress } from './server.ts';
 import { editorSuite, INVENTORY } from './suite.ts';

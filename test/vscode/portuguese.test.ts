@@ -1,7 +1,7 @@
 /** The whole user interface in Portuguese, for somebody whose browser asks for it: commands, views, status bar, the chat's own page. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { MANIFEST } from './builtIn.ts';
+import { BUILT_IN } from '../builtIn.ts';
 import { PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
@@ -17,7 +17,7 @@ editorSuite(
       const window = editor();
       await window.openFile('src/inventory.ts');
       await window.runCommand(`Kvasir: ${portuguese['command.openChat']}`);
-      const { note } = MANIFEST;
+      const { note } = BUILT_IN.manifest;
       expect(note.pt).not.toBe(note.en);
       await expect.poll(() => window.chat.locator('[data-part="note"]').innerText(), { timeout: PATIENCE }).toBe(note.pt);
       await window.chat.getByRole('button', { name: 'inventory.ts' }).first().waitFor();
@@ -42,7 +42,7 @@ editorSuite(
       await input.waitFor();
       await expect.poll(() => input.getAttribute('placeholder')).toBe(bundle['Ask about your code: / for commands, @ for files']);
       await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
-      const { note } = MANIFEST.chat;
+      const { note } = BUILT_IN.manifest.chat;
       expect(note.pt).not.toBe(note.en);
       expect(await window.chat.locator('.model-note').allInnerTexts()).toEqual([note.pt]);
       await window.screenshot('portuguese-chat');
