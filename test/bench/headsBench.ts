@@ -16,8 +16,6 @@ import { EngineUnderTest } from './engineUnderTest.ts';
 import { type Figure, figure, short, table, withSpread } from './spread.ts';
 
 const STARTER = path.resolve(import.meta.dirname, '../../model');
-/** Of 4 query heads: each its own, in pairs as the built-in model has them, one for all. */
-const KV_HEADS = [4, 2, 1];
 const CONTEXTS = [512, 2048];
 const ROUNDS = 9;
 const SEED = 1;
@@ -54,7 +52,8 @@ export async function headsBench({ threads = 0, rounds = ROUNDS, contexts = CONT
   const workload: Workload = { ...WORKLOAD, contexts, prompts: contexts };
   const subjects: { bench: EngineUnderTest; cases: Case[]; samples: number[][] }[] = [];
   try {
-    for (const kvHeads of KV_HEADS) {
+    // One for each query head, as the built-in model has them, one for all.
+    for (const kvHeads of [starter.num_attention_heads, starter.num_key_value_heads, 1]) {
       // A prompt as long as the starter's context has an answer here.
       const modelDir = await headsFolder({ ...starter, num_key_value_heads: kvHeads, max_position_embeddings: 4096 }, cache);
       const bench = await EngineUnderTest.open({ modelDir, cacheDir: path.join(cache, 'imported'), threads, seed: SEED });
@@ -91,7 +90,7 @@ export async function headsBench({ threads = 0, rounds = ROUNDS, contexts = CONT
 
 /** A folder is there completely or not at all. */
 async function headsFolder(config: ReferenceConfig, cache: string): Promise<string> {
-  const folder = path.join(cache, `starter-kv${config.num_key_value_heads}-seed${SEED}`);
+  const folder = path.join(cache, `starter-${config.num_hidden_layers}x${config.hidden_size}-kv${config.num_key_value_heads}-seed${SEED}`);
   if (existsSync(folder)) return folder;
   const temporary = `${folder}.writing-${process.pid}`;
   try {

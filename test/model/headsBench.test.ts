@@ -10,14 +10,15 @@ const cache = await mkdtemp(join(tmpdir(), 'kvasir-heads-'));
 afterAll(() => rm(cache, { recursive: true, force: true }));
 
 test('models that differ in their KV heads alone', async () => {
-  const { hiddenSize, headSize, numLayers } = BUILT_IN.config;
+  const { hiddenSize, headSize, numLayers, numHeads, kvHeads } = BUILT_IN.config;
+  const all = [numHeads, kvHeads, 1];
   const result = await headsBench({ threads: 1, rounds: 1, contexts: [32, 96], cache });
-  expect(result.models.map(({ kvHeads }) => kvHeads)).toEqual([4, 2, 1]);
-  expect(result.models.map(({ float16Bytes }) => float16Bytes)).toEqual([4, 2, 1].map((heads) => heads * 2 * headSize * numLayers * 2));
+  expect(result.models.map((model) => model.kvHeads)).toEqual(all);
+  expect(result.models.map(({ float16Bytes }) => float16Bytes)).toEqual(all.map((heads) => heads * 2 * headSize * numLayers * 2));
   // A scale for each head's keys and values, and of the token its position and stamp.
-  expect(result.models.map(({ kvBytes }) => kvBytes)).toEqual([4, 2, 1].map((heads) => heads * 2 * (headSize + 4) * numLayers + 8));
+  expect(result.models.map(({ kvBytes }) => kvBytes)).toEqual(all.map((heads) => heads * 2 * (headSize + 4) * numLayers + 8));
   // What makes keys and values in each layer: nothing else differs.
-  expect(result.models.map(({ parameters }) => parameters - result.models[2]!.parameters)).toEqual([3, 1, 0].map((heads) => heads * 2 * headSize * hiddenSize * numLayers));
+  expect(result.models.map(({ parameters }) => parameters - result.models[2]!.parameters)).toEqual(all.map((heads) => (heads - 1) * 2 * headSize * hiddenSize * numLayers));
   for (const { decode, prefill } of result.models) {
     expect(decode.map(({ context, ms }) => [context, ms.samples.length])).toEqual([[32, 1], [96, 1]]);
     expect(prefill.map(({ context, tokensPerSecond }) => [context, tokensPerSecond.median > 0])).toEqual([[32, true], [96, true]]);

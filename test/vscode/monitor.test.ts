@@ -94,8 +94,9 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await panel().getByRole('button', { name: 'Back to the whole tree' }).waitFor({ state: 'hidden' });
   });
 
-  test('how it looks', async () => {
+  test('how it looks: nothing reaches out of its column', async () => {
     const window = editor();
+    const wider = () => panel().locator('.columns > div').evaluateAll((columns) => columns.filter((column) => column.scrollWidth > column.clientWidth).map((column) => `${column.querySelector('h2')?.textContent}: ${column.scrollWidth} of ${column.clientWidth} pixels`));
     await window.screenshot('cache-panel');
     await window.runCommand('View: Toggle Maximized Panel');
     await window.page.waitForTimeout(1500);
@@ -103,9 +104,11 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await panel().locator('body').evaluate((body) => body.scrollIntoView());
     await window.page.mouse.move(640, 2);
     await window.screenshotThemes('cache');
+    expect(await wider()).toEqual([]);
     await window.page.setViewportSize({ width: 520, height: 900 });
     await window.page.waitForTimeout(700);
     await window.screenshot('cache-narrow');
+    expect(await wider()).toEqual([]);
     await window.page.setViewportSize({ width: 1280, height: 800 });
     await window.runCommand('View: Toggle Maximized Panel');
     expect(window.problems).toEqual([]);
