@@ -57,6 +57,8 @@ export class Request {
   /** Why the text was cut while it streamed. */
   #note: string | undefined;
   #complete = false;
+  /** More was to come, but not surely enough. */
+  #givenUp = false;
   #ended = false;
 
   constructor(requestId: string, presentation: Presentation, emit: (message: EngineMessage) => void) {
@@ -84,7 +86,8 @@ export class Request {
     const shaped = this.#presentation.shape(this.#sure, false);
     this.#show(shaped.text);
     this.#note ??= shaped.note;
-    this.#complete = shaped.stop || this.#confidence?.isLost === true;
+    this.#givenUp = !shaped.stop && this.#confidence?.isLost === true;
+    this.#complete = shaped.stop || this.#givenUp;
     return this.#complete;
   }
 
@@ -94,7 +97,7 @@ export class Request {
     if (finishReason === 'stop') this.#confidence?.settle();
     const shaped = this.#presentation.shape(this.#sure, true);
     this.#show(shaped.text);
-    const heldBack = this.#confidence !== null && this.#presentation.shape(this.#raw, true).text !== this.#shown;
+    const heldBack = this.#givenUp || (this.#confidence !== null && this.#presentation.shape(this.#raw, true).text !== this.#shown);
     const doubt = this.#shown === '' ? t('the model is not sure enough of what comes here') : t('cut where the model is not sure any more');
     // That there is nothing is no fault of the model's where it was stopped.
     const stoppedBefore = finishReason === 'abort' && this.#shown === '';

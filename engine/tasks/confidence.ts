@@ -1,6 +1,6 @@
 /**
  * How much of what a model writes at a cursor is sure enough to be shown. The probability that all so far is right is the product of its
- * tokens' (calibrated for the built-in model, whose figures docs/quality.md has): a line is shown once it is whole, when that is not too
+ * tokens' (docs/quality.md has what limits are worth with the built-in model): a line is shown once it is whole, when that is not too
  * small; the words at its beginning at once, as long as it is large; further lines, whole ones only, where it is large enough for them: they
  * are rarely right, and one wrong line among right ones has to be taken out by hand. Nothing that has been shown is taken back, as it only
  * ever falls.
@@ -49,15 +49,14 @@ export class Confidence {
     this.#logprob += logprob;
     const length = this.#text.length;
     this.#text += text;
-    if (!this.#hasLine) {
-      // What is held back of a word was sure when the last of it came; that it ends there shows only now.
-      if (before >= this.#words && text !== '' && !WORD_CHARACTER.test(text[0]!)) this.#showWords(length);
-      if (this.#logprob >= this.#words) this.#showWords(this.#text.length - (TRAILING_WORD.exec(this.#text)?.[0].length ?? 0));
+    for (let lineEnd = this.#text.indexOf('\n', length); lineEnd >= 0 && !this.isLost; lineEnd = this.#text.indexOf('\n', lineEnd + 1)) {
+      this.#show(lineEnd + 1);
+      this.#hasLine ||= this.#text.slice(0, lineEnd).trim() !== '';
     }
-    const lineEnd = this.#text.lastIndexOf('\n');
-    if (lineEnd < length || this.isLost) return;
-    this.#show(lineEnd + 1);
-    this.#hasLine ||= this.#text.slice(0, lineEnd).trim() !== '';
+    if (this.#hasLine) return;
+    // What is held back of a word was sure when the last of it came; that it ends there shows only now.
+    if (before >= this.#words && text !== '' && !WORD_CHARACTER.test(text[0]!)) this.#showWords(length);
+    if (this.#logprob >= this.#words) this.#showWords(this.#text.length - (TRAILING_WORD.exec(this.#text)?.[0].length ?? 0));
   }
 
   /** All of the text is what the model had to say. */

@@ -30,7 +30,7 @@ export interface Manifest {
     heal: Healing;
     /** How much what stands in the file already, or in others, weighs beside what the model says. */
     copy: CopyWeights;
-    /** How sure it has to be of what is shown (see Confidence); its probabilities must be right for that. */
+    /** How sure it has to be of what is shown (see Confidence); its probabilities must be right for that. `lines` that is left out is `line`. */
     confidence: { line: number; words: number; lines: number };
   };
   chat: {
@@ -111,6 +111,8 @@ function parseManifest(json: Record<string, unknown>, defaults: Manifest): Manif
   const manifest = merge(defaults as unknown as Fields, json, '', allowed) as unknown as Manifest;
   for (const texts of [manifest, manifest.chat]) texts.note = { en: texts.note.en || texts.note.pt, pt: texts.note.pt || texts.note.en };
   const { copy, confidence } = manifest.completion;
+  const said = (json.completion as { confidence?: object } | undefined)?.confidence;
+  if (said && !('lines' in said)) confidence.lines = confidence.line;
   for (const [field, share] of [['copy.share', copy.share], ['copy.others', copy.others], ['confidence.line', confidence.line], ['confidence.words', confidence.words], ['confidence.lines', confidence.lines]] as const) if (share > 1) throw invalid(`completion.${field}`, 'is above 1');
   if (!manifest.summary.symbolQuestion.includes('{name}')) throw invalid('summary.symbolQuestion', 'does not hold "{name}"');
   return manifest;

@@ -47,12 +47,16 @@ test('behind the first line only whole ones, and of more probability', () => {
   expect(after([['a', 0.9], [';\n', 0.9], ['b', 0.9]], true)).toBe('a;\nb');
   // A blank line is none: what is written at the end of a line begins with its break.
   expect(after([['\n  ', 0.9], ['a', 0.3], [';\n', 0.9]])).toBe('\n  a;\n');
+  // Several in one token.
+  expect(after([['a', 0.5], [';\nb;\n', 0.5]])).toBe('a;\n');
+  expect(after([['a', 0.9], [' {\n  return (', 0.9]])).toBe('a {\n');
+  expect(after([['a', 0.5], [';\n', 0.5], ['b', 1]], true)).toBe('a;\n');
   const confidence = new Confidence(LIMITS);
   for (const [text, probability] of [['a', 0.5], [';\n', 0.5]] as const) confidence.push(text, Math.log(probability));
   expect([confidence.numSure, confidence.isLost]).toEqual([3, true]);
 });
 
-const someTokens = fc.array(fc.tuple(fc.constantFrom('a', 'bc', ' d', '(', ').', '\n', ' =\n  ', ''), fc.double({ min: -1, max: 0, noNaN: true })), { maxLength: 12 });
+const someTokens = fc.array(fc.tuple(fc.constantFrom('a', 'bc', ' d', '(', ').', '\n', ' =\n  ', ';\nb;\n', ' {\n  return (', ''), fc.double({ min: -1, max: 0, noNaN: true })), { maxLength: 12 });
 
 test('property: what is shown only grows, and is whole lines or words of enough probability', () => {
   fc.assert(
@@ -77,9 +81,9 @@ test('property: what is shown only grows, and is whole lines or words of enough 
 });
 
 /** A request's messages for these tokens; it stops where it says so. */
-function told(tokens: readonly (readonly [string, number])[], finishReason: 'stop' | 'length' = 'stop'): { text: string; diagnostics: readonly string[]; numTokens: number; chunks: string[]; heldBack: boolean } {
+function told(tokens: readonly (readonly [string, number])[], finishReason: 'stop' | 'length' = 'stop', multiline = false): { text: string; diagnostics: readonly string[]; numTokens: number; chunks: string[]; heldBack: boolean } {
   const messages: EngineMessage[] = [];
-  const request = new Request('r', { shape: (raw, finished) => ({ text: raw.split('\n')[0]!, stop: raw.includes('\n') || finished }), notes: [], confidence: LIMITS, withAlternatives: false }, (message) => messages.push(message));
+  const request = new Request('r', { shape: (raw, finished) => (multiline ? { text: raw.trimEnd(), stop: finished } : { text: raw.split('\n')[0]!, stop: raw.includes('\n') || finished }), notes: [], confidence: LIMITS, withAlternatives: false }, (message) => messages.push(message));
   let numTokens = 0;
   for (const [text, probability] of tokens) {
     numTokens++;
@@ -99,4 +103,13 @@ test('a request: the whole line, its sure beginning, or nothing and why', () => 
   expect(told([['foo', 0.9], ['(bar', 0.4], [')', 0.9]]).text).toBe('foo(bar)');
   expect(told([['foo', 0.9], ['(bar', 0.4], [')', 0.9]], 'length')).toMatchObject({ text: 'foo', heldBack: true });
   expect(told([['foo', 0.3], ['(bar', 0.9]], 'length')).toMatchObject({ text: '', diagnostics: ['the model is not sure enough of what comes here'], heldBack: true });
+});
+
+test('a request: lines that are not sure enough are held back, also where the first one says it already', () => {
+  const [doubt, first] = ['cut where the model is not sure any more', [['a', 0.5], [' = f();', 0.5], ['\n  ', 1], ['more', 1]]] as const;
+  // Asked for by hand there is more.
+  expect(told(first, 'stop', true)).toMatchObject({ text: 'a = f();', diagnostics: [doubt], numTokens: 3, heldBack: true });
+  expect(told([['a', 0.9], ['\n', 0.9], ['b', 0.2], ['\n', 0.9]], 'stop', true)).toMatchObject({ text: 'a', diagnostics: [doubt], numTokens: 3, heldBack: true });
+  expect(told([['a', 0.9], ['\n', 0.9], ['b', 0.9]], 'stop', true)).toMatchObject({ text: 'a\nb', diagnostics: [], heldBack: false });
+  expect(told(first)).toMatchObject({ text: 'a = f();', diagnostics: [], heldBack: false });
 });

@@ -169,13 +169,16 @@ describe('what the model’s answers are worth', () => {
     expect(notesOf(conversation)).toEqual([undefined]);
   });
 
-  test('stands once, in the words that it had, also where the conversation was kept', async () => {
+  test('stands once for each model, also where the conversation was kept', async () => {
     const first = conversationOf(speak, EMPTY, NOTE);
     await first.ask('Hi');
     const kept = JSON.parse(JSON.stringify(first.conversation.saved)) as SavedConversation;
-    const again = conversationOf(speak, kept, 'Never wrong.');
+    const again = conversationOf(speak, kept, NOTE);
     await again.ask('And?');
     expect(notesOf(again.conversation)).toEqual([NOTE, undefined]);
+    const other = conversationOf(speak, kept, 'Never wrong.');
+    for (const question of ['And?', 'Sure?']) await other.ask(question);
+    expect(notesOf(other.conversation)).toEqual([NOTE, 'Never wrong.', undefined]);
   });
 
   test('comes with the next answer where the one that had it is dropped', async () => {

@@ -7,6 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { answersOf } from '../../engine/cli/evaluateQuality.ts';
 import { percent } from '../../engine/cli/evaluateReport.ts';
 import type { MeasuredQuality } from '../bench/kv/compressionText.ts';
+import type { QualityFigures } from '../bench/quality/suite.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 
@@ -60,9 +61,10 @@ test('what the chat says of the model’s own answers are its figures', () => {
   // The model that is shipped is the last one that was asked by itself.
   const alone = rows.findLast(([name]) => name!.endsWith(' alone'))!;
   const right = Math.round(Number.parseFloat(alone[rows[0]!.indexOf('all')]!));
-  const { questions } = JSON.parse(read('docs/quality/quality.json')) as { questions: { kind: string; language: string; n: number }[] };
-  const { n } = questions.find(({ kind, language }) => kind === 'all' && language === 'all')!;
+  const { questions } = JSON.parse(read('docs/quality/alone.json')) as Pick<QualityFigures, 'questions'>;
+  const { n, right: share } = questions.find(({ kind, language }) => kind === 'all' && language === 'all')!;
+  expect(Math.round(100 * share)).toBe(right);
   const { chat } = JSON.parse(read('model/kvasir.json')) as { chat: { note: { en: string; pt: string } } };
-  expect(chat.note.en).toContain(`asked ${n} questions about code that it had never seen, it got ${right}% right`);
-  expect(chat.note.pt).toContain(`em ${n} perguntas sobre código que nunca tinha visto, acertou ${right}%`);
+  expect(chat.note.en).toContain(`asked ${n} questions for facts about code that it had never seen, in words it was trained on, it got ${right}% right`);
+  expect(chat.note.pt).toContain(`em ${n} perguntas sobre fatos de código que nunca tinha visto, com palavras do seu treino, acertou ${right}%`);
 });

@@ -26,6 +26,7 @@ describe('a wrong manifest is refused by name', () => {
     ['{"completion":{"order":"middle"}}', /^kvasir\.json: completion\.order is "middle"; known are "suffixFirst", "family"/],
     ['{"completion":{"copy":{"share":1.5}}}', /^kvasir\.json: completion\.copy\.share is above 1/],
     ['{"completion":{"confidence":{"words":2}}}', /^kvasir\.json: completion\.confidence\.words is above 1/],
+    ['{"completion":{"confidence":{"lines":2}}}', /^kvasir\.json: completion\.confidence\.lines is above 1/],
     ['{"fileBlock":"somewhere"}', /^kvasir\.json: fileBlock is "somewhere"/],
     ['{"chat":{"temperature":-1}}', /^kvasir\.json: chat\.temperature/],
     ['{"chat":{"facts":"yes"}}', /^kvasir\.json: chat\.facts is not a boolean/],
@@ -70,6 +71,11 @@ it.each([
   writeFileSync(join(dir, 'kvasir.json'), `{"chat":{"note":${note}}}`);
   const ofAnswers = (await ModelText.load(dir)).manifest;
   expect([ofAnswers.note, ofAnswers.chat.note]).toEqual([{ en: '', pt: '' }, read]);
+});
+
+it.each([['{"line":0.1,"words":0.5}', { line: 0.1, words: 0.5, lines: 0.1 }], ['{"line":0.1,"words":0.5,"lines":0}', { line: 0.1, words: 0.5, lines: 0 }], ['{"words":0.5}', { line: 0, words: 0.5, lines: 0 }]])('limits of confidence: %s', async (given, read) => {
+  writeFileSync(join(dir, 'kvasir.json'), `{"completion":{"confidence":${given}}}`);
+  expect((await ModelText.load(dir)).manifest.completion.confidence).toEqual(read);
 });
 
 it('the built-in model says what it is', async () => {

@@ -30,7 +30,10 @@ describe('scores', () => {
     expect(score('foo.bar', 'foo')).toMatchObject({ firstWord: true, kept: 3, exact: false });
     // A line that is right and goes on below it: right, but not to be accepted as a whole.
     expect(score('return a;', 'return a;\n}', 'line')).toMatchObject({ exact: true, whole: false, kept: 9 });
-    expect(score('a;\n  b;', 'a;', 'block')).toMatchObject({ exact: false, kept: 2 });
+    // Whole lines from the beginning of a block are accepted as they are, a part of one, or lines that go on otherwise, are not.
+    expect(score('a;\n  b;', 'a;', 'block')).toMatchObject({ exact: false, whole: true, kept: 2 });
+    for (const shown of ['a', 'a;\n  b', 'a;\n  c;']) expect(score('a;\n  b;', shown, 'block')).toMatchObject({ exact: false, whole: false });
+    expect(score('a;\n  b;', 'a;', 'line')).toMatchObject({ whole: false });
     expect(score('a;\n  b;', 'a;  \r\n  b;\n', 'block')).toMatchObject({ exact: true, whole: true });
     expect(score('  a', '  b')).toMatchObject({ kept: 0 });
   });

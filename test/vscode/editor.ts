@@ -250,7 +250,8 @@ export class Editor {
     for (let attempt = 0; attempt < 5; attempt++) {
       await this.statusItem.hover();
       await hover.last().waitFor({ timeout: PATIENCE / 5 }).catch(() => {});
-      const texts = await hover.allInnerTexts();
+      // It stands on the status bar; the mouse may have passed a tab on its way, whose hover is somewhere else.
+      const texts = await hover.evaluateAll((all) => all.filter((each) => each.getBoundingClientRect().bottom > innerHeight - 60).map((each) => (each as HTMLElement).innerText));
       if (texts.length > 0) return texts.join('\n');
       await this.unhover();
     }
