@@ -9,7 +9,7 @@ import { OnnxRunner } from '../../engine/model/runner.ts';
 import { measureShift, SHIFT_BOUND } from '../../engine/model/shiftQuality.ts';
 import type { ChatTask } from '../../engine/protocol.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
-import { temporaryFolder } from './fixtures.ts';
+import { isNarrowHere, temporaryFolder } from './fixtures.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
@@ -41,7 +41,11 @@ test('taken over until idle time has computed it, then exact again; measured onc
     expect(usage).not.toHaveProperty('shiftedTokens');
     exact = tokenIds;
   });
-  await withModel(true, async (_, klMean) => expect(klMean).toBeGreaterThan(0));
+  await withModel(true, async (_, klMean) => {
+    expect(klMean).toBeGreaterThan(0);
+    // 7-bit codes have half the resolution.
+    if (!isNarrowHere) expect(klMean).toBeLessThan(SHIFT_BOUND);
+  });
   const record = join(folder.dir, readdirSync(folder.dir).find((name) => name.startsWith('int8-'))!, 'shifted.json');
   const { result, ...rest } = JSON.parse(readFileSync(record, 'utf8'));
   const measuredAs = (klMean: number): void => writeFileSync(record, JSON.stringify({ ...rest, result: { ...result, klMean } }));
@@ -73,7 +77,7 @@ test('taken over until idle time has computed it, then exact again; measured onc
   });
 });
 
-test('what it costs is hardly more than rounding; rows at the wrong place cost a hundred times that', async () => {
+test('what it costs is of the size of rounding; rows at the wrong place cost a hundred times that', async () => {
   const model = await importModel({ modelDir: 'model', cacheDir: folder.dir, precision: 'int8' });
   const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), { threads: 2 });
   const tokenizer = await Tokenizer.load('model');
