@@ -76,7 +76,7 @@ export interface Chip {
 
 /** What the next question's prompt would take. */
 export interface Meter {
-  /** "1,320 of 2,048 tokens" */
+  /** "1,320 of 4,096 tokens" */
   label: string;
   /** Shares of the context, 0..1. */
   prompt: number;

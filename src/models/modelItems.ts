@@ -75,7 +75,7 @@ function abilities({ canComplete, canChat, canEdit }: InspectedModel, t: Transla
   return t('neither completions nor chat');
 }
 
-/** "7.5 million parameters" */
+/** "7.5 million parameters", "26 million parameters" */
 export function formatParameters(parameters: number, t: Translate, language: string): string {
   const billions = parameters >= 1e9;
   const value = parameters / (billions ? 1e9 : 1e6);
