@@ -1,6 +1,6 @@
 /**
  * What tests expect of the built-in model, whichever it is: its own files' figures, and what follows from them by formulas that
- * are written down here once more, and are not the engine's.
+ * are written down here once more, and are not the engine's; `config` alone is as the engine reads it.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -57,7 +57,7 @@ test('auto has the rungs that the model bears, a codec that loses too much is le
   const kvzip = await bears('kvzip');
   const neediest = (JSON.parse(await readFile(path.join(imported.dir, 'layers-turboquant.json'), 'utf8')).result as number[]).slice(0, Math.round(imported.config.numLayers / 5));
   expect([rungs(kvzip), kvzip.compression!.only, kvzip.prunes!.layers, kvzip.qualities.map(({ codec }) => codec)]).toEqual([['turboquant'], 'kept', new Set(neediest), ['kvzip', 'h2o']]);
-  expect(kvzip.qualities[0]!.klMean).toBeLessThan(0.05);
+  expect(kvzip.qualities[0]!.klMean).toBeLessThan(0.03);
   expect(kvzip.qualities[0]!.compression).toBeGreaterThan(1.05 * hard.compression);
   // Measured with another order of the layers it would be another codec's.
   const layers = path.join(imported.dir, 'layers-turboquant.json');

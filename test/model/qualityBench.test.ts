@@ -51,7 +51,7 @@ test('everything is asked in both layouts and judged', async () => {
 });
 
 test('a completion is the one of the command line', async () => {
-  const samples = await samplesOf(new Grammars('dist/grammars'), texts, { n: 1, groups: ['rest', 'block'], seed: 2 });
+  const samples = await samplesOf(new Grammars('dist/grammars'), texts, { n: 1, groups: ['rest', 'line', 'block'], seed: 2 });
   const engine = await QualityEngine.open({ createTransport, modelDir: path.resolve('model'), cacheDir, threads: 2 });
   const client = new Client();
   try {

@@ -76,7 +76,7 @@ describe('a machine', () => {
 
 describe('in words', () => {
   const speech = { t, language: 'en' };
-  it('the built-in model, in use', async () => {
+  it('one that is built in, in use', async () => {
     const sizes = { parameters: 7_499_840, contextTokens: 2048, memoryBytes: { int8: 24e6, int4: 22e6, float32: 72e6 } };
     const line = describeInspected({ ...(await inspectFolder('model')), ...sizes }, { name: 'x', current: true, builtIn: true, availableBytes: 1, precision: 'int8' }, speech);
     expect(line).toEqual({ label: '$(check) kvasir-starter', description: 'in use · built in · 7.5 million parameters', detail: 'completions, chat, no edits · reads 2,048 tokens · 24.0 MB of memory at work' });
