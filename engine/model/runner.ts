@@ -4,7 +4,7 @@
  */
 import path from 'node:path';
 import type * as Ort from 'onnxruntime-node';
-import type { BatchSpan, ModelRunner, ReceivedAttention } from '../batch.ts';
+import type { BatchSpan, Lane, ModelRunner, ReceivedAttention } from '../batch.ts';
 import type { KvRows } from '../cache/kvRows.ts';
 import type { KvWindow } from '../cache/window.ts';
 import { RequestError } from '../errors.ts';
@@ -250,13 +250,13 @@ export class OnnxRunner implements ModelRunner {
  * Feeds a text in chunks and hands out the logits at every position, for references and evaluations. Uses slots
  * 0 .. numTokens-1 of the runner's window, which nothing else may hold. @param onRow gets a view valid during the call.
  */
-export async function forEachLogits(runner: OnnxRunner, tokenIds: readonly number[], onRow: (position: number, logits: Float32Array) => void, chunk = 32): Promise<void> {
+export async function forEachLogits(runner: OnnxRunner, tokenIds: readonly number[], onRow: (position: number, logits: Float32Array) => void, chunk = 32, lane: Lane = 'window'): Promise<void> {
   const { window, vocabSize } = runner;
   if (window.numSlots < tokenIds.length) window.resize(tokenIds.length);
   const slots = Int32Array.from(tokenIds, (_, i) => i);
   for (let start = 0; start < tokenIds.length; start += chunk) {
     const ids = tokenIds.slice(start, start + chunk);
-    const logits = await runner.run([{ tokenIds: ids, startIndex: start, contextSlots: slots.subarray(0, start), newSlots: slots.subarray(start, start + ids.length), numLogits: ids.length }]);
+    const logits = await runner.run([{ tokenIds: ids, startIndex: start, contextSlots: slots.subarray(0, start), newSlots: slots.subarray(start, start + ids.length), lane, prefillEnd: lane === 'prefill' ? tokenIds.length : 0, numLogits: ids.length }]);
     for (let i = 0; i < ids.length; i++) onRow(start + i, logits.subarray(i * vocabSize, (i + 1) * vocabSize));
   }
 }

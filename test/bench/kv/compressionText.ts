@@ -5,10 +5,12 @@ import type { Machine } from '../performanceTargets.ts';
 import type { QualityBench } from './qualityBench.ts';
 import { CHANGES, changeTable, differences, fixtureTable, groupTable, qualityCharts, qualityTable, READING, smallerTable, windowTable } from './qualityReport.ts';
 import { type RowsResult, rowsTable } from './rows.ts';
+import type { WindowCost } from './windowCost.ts';
 
 export interface MeasuredQuality {
   machine: Machine;
   quality: QualityBench;
+  window: WindowCost[];
   rows: RowsResult[];
 }
 
@@ -16,10 +18,10 @@ export interface MeasuredQuality {
 const AUTO = '`auto` is a mixture: what the setting makes of a context depends on how long its parts have been out of use and how full memory is (see above). This row is one state of it: memory nine tenths full and nothing coded yet, the first third of the context used a minute ago (left as it was), the second six minutes ago (`int4-kivi`), the last twelve minutes ago (`turboquant`). Whoever uses tokens uses those before them, so it is always the end that has been left longest, and it is what comes next is likeliest to attend to. Until three quarters of memory are taken `auto` is the row `int8`, and a file that is left while they are is the row `int4-kivi` after five minutes, for good.';
 const SKETCH = '`sketch` is not a format: rows stay as they are on the disk, for contexts longer than memory, and the bytes are those of memory: the sketches and a third of the rows. What it costs here is the choice at the end of the prompt alone; the rows were computed with the whole context in sight. In use it costs more: [long-contexts.md](long-contexts.md).';
 
-const PLACES = ['summary', 'choosing', 'reading', 'smaller', 'rows'] as const;
+const PLACES = ['summary', 'choosing', 'reading', 'smaller', 'window', 'rows'] as const;
 
 /** @param before the document as it was. @throws Error naming a note that has no place any more. */
-export function compressionText({ machine, quality, rows }: MeasuredQuality, before = ''): { text: string; charts: Record<string, string> } {
+export function compressionText({ machine, quality, window, rows }: MeasuredQuality, before = ''): { text: string; charts: Record<string, string> } {
   const note = notesIn(before, PLACES);
   const charts = qualityCharts(quality);
   const chart = (name: string, what: string): string => `![${what}](compression/${name})`;
@@ -50,8 +52,9 @@ export function compressionText({ machine, quality, rows }: MeasuredQuality, bef
     'Published figures are of other models, other tasks and other parts of memory; this is where the difference lies.',
     differences(quality.starter.treatments),
     '## The window itself',
-    'All of the above is against the int8 rows of the window, which every running request attends to. What those cost against float32 rows, with float32 weights under both, whole texts through the window:',
-    windowTable(quality),
+    'All of the above is against the int8 rows of the window, which every running request attends to. What those cost against float32 rows, with float32 weights under both: whole texts, each token as those of prompts are read (contexts are, with queries in float32), and as those of answers are written (queries in integers, too).',
+    windowTable(window),
+    note('window'),
     '## What it does to the rows',
     'Errors of keys, of values, and of what attention makes of both (the weighted values of each head, for the true queries of the tokens that come next), relative to their size, root mean square over layers and heads. Of the formats alone, before any token is dropped.',
     ...rows.flatMap((of) => [`${of.model === 'starter' ? 'Built-in model' : of.model[0]!.toUpperCase() + of.model.slice(1)}, ${of.numTexts} texts, ${of.coded} tokens coded, attention of the next ${of.compared}:`, rowsTable(of)]),
@@ -73,7 +76,7 @@ export function compressionText({ machine, quality, rows }: MeasuredQuality, bef
       '- Everything is greedy and seeded: the same machine gives the same figures again.',
       `- Measured on ${machine.cpu ?? 'an unknown processor'}, ${machine.platform}, Node ${machine.node}, ${machine.date.slice(0, 10)}. What is here said of how long something takes is of [performance.md](performance.md); nothing of it was measured with this.`,
     ].join('\n'),
-    'Again: `npm run build`, `npm run bench -- kv --only quality,rows --out bench-results`, `node test/bench/kv/compressionDoc.ts bench-results`. With a model and a file of your own: `kvasir eval --text FILE --kv all`.',
+    'Again: `npm run build`, `npm run bench -- kv --only quality,window,rows --out bench-results`, `node test/bench/kv/compressionDoc.ts bench-results`. With a model and a file of your own: `kvasir eval --text FILE --kv all`.',
   ];
   return { text: `${parts.join('\n\n')}\n`, charts };
 }

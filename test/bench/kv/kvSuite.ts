@@ -1,6 +1,7 @@
 /**
  * Suite `kv`: what keeping contexts compressed costs in bytes, time and quality. `speed` of the codecs on the 0.5B shape and the
- * built-in model; `rows`: errors of the rows and of attention; `quality`: what a model says over them.
+ * built-in model; `rows`: errors of the rows and of attention; `quality`: what a model says over them; `window`: what the
+ * window's own rows cost, which these are compared with.
  */
 import path from 'node:path';
 import { KvSubject } from '../../../engine/cli/evaluateSubject.ts';
@@ -11,10 +12,11 @@ import type { ShapeName } from '../shapes.ts';
 import { table, withSpread } from '../spread.ts';
 import { shapeFolder } from '../writeShape.ts';
 import { heldoutFiles } from './heldout.ts';
-import { type QualityBench, qualityBench, STARTER_OPTIONS } from './qualityBench.ts';
-import { qualityCharts, qualityReport } from './qualityReport.ts';
+import { type QualityBench, qualityBench, STARTER_OPTIONS, windowBench } from './qualityBench.ts';
+import { qualityCharts, qualityReport, windowTable } from './qualityReport.ts';
 import { measureRows, type RowsResult, rowsTable } from './rows.ts';
 import { measureSpeed, type SpeedResult } from './speed.ts';
+import type { WindowCost } from './windowCost.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 const STARTER = path.join(ROOT, 'model');
@@ -22,7 +24,7 @@ const BIASED = path.join(ROOT, 'test/fixtures/models/qwen2-untied-bf16');
 const SPEED_TOKENS = 512;
 /** As the store's blocks, and as long as any format shares anything. */
 const RUN_TOKENS = [32, 128];
-const PARTS = ['speed', 'rows', 'quality'] as const;
+const PARTS = ['speed', 'rows', 'quality', 'window'] as const;
 /** The queries of a text take seconds. */
 const ROWS = { starter: { coded: 768, compared: 64, texts: 2 }, biased: { coded: 256, compared: 64, texts: 2 } };
 
@@ -40,6 +42,7 @@ export interface KvBench {
   speed: SpeedResult[];
   rows?: RowsResult[];
   quality?: QualityBench;
+  window?: WindowCost[];
 }
 
 export async function kvSuite(given: KvArguments): Promise<{ result: KvBench; report: string; charts: Record<string, string> }> {
@@ -84,7 +87,9 @@ export async function kvSuite(given: KvArguments): Promise<{ result: KvBench; re
     });
     result.rows = rows;
   }
-  if (only.includes('quality')) result.quality = await qualityBench({ cache, shape, threads, starter: { ...STARTER_OPTIONS, numTexts }, log });
+  const ofModels = { cache, shape, threads, starter: { ...STARTER_OPTIONS, numTexts }, log };
+  if (only.includes('quality')) result.quality = await qualityBench(ofModels);
+  if (only.includes('window')) result.window = await windowBench(ofModels);
   return { result, report: kvReport(result), charts: result.quality ? qualityCharts(result.quality) : {} };
 }
 
@@ -94,7 +99,7 @@ function count(name: string, text: string | undefined, otherwise: number): numbe
   return Number(text);
 }
 
-export function kvReport({ speed, rows = [], quality }: KvBench): string {
+export function kvReport({ speed, rows = [], quality, window }: KvBench): string {
   const parts: string[] = [];
   for (const { model, numTokens, runTokens, recompute, codecs } of speed) {
     parts.push(
@@ -109,5 +114,6 @@ export function kvReport({ speed, rows = [], quality }: KvBench): string {
   for (const of of rows) parts.push(`## Errors of the rows, ${of.model}: ${of.numTexts} texts, ${of.coded} tokens coded, attention of the next ${of.compared}`, 'Relative, root mean square.', rowsTable(of));
   // Results from before there was such a part have an empty list.
   if (quality && 'starter' in quality) parts.push(qualityReport(quality));
+  if (window) parts.push('## The window itself', windowTable(window));
   return parts.join('\n\n');
 }

@@ -28,8 +28,6 @@ export interface QualityBench {
   /** With large key biases. */
   shape: QualityResult;
   fixtures: QualityResult[];
-  /** Of the built-in model, of the shape, then the fixtures. */
-  window: WindowCost[];
 }
 
 /** Of the built-in model. */
@@ -68,20 +66,35 @@ export async function qualityBench({ cache, shape, threads, starter, log }: Qual
     const exercises = await exercisesOf(layout, new Grammars(GRAMMARS), files, starter);
     return measureQuality(subject, exercises, TREATMENTS, { decode: (ids) => text.tokenizer.decode(ids), onProgress: log });
   });
-  const window = [await measureWindow('starter', STARTER, imported, threads, files.slice(0, starter.numTexts).map((file) => text.tokenizer.encode(file.text).slice(0, WINDOW_TOKENS)))];
   const fixtures: QualityResult[] = [];
   for (const name of readdirSync(FIXTURES).sort()) {
     const dir = path.join(FIXTURES, name);
-    const result = await random(name, dir, FIXTURE_OPTIONS);
-    fixtures.push(result);
-    const { vocabSize } = (await ModelText.load(dir)).tokenizer;
-    window.push(await measureWindow(name, dir, imported, threads, randomTexts(vocabSize, FIXTURE_OPTIONS)));
+    fixtures.push(await random(name, dir, FIXTURE_OPTIONS));
   }
-  const [biased, folder] = [`${shape}, large key biases`, await biasedShapeFolder(shape, cache)];
-  // Behind the built-in model's row.
-  window.splice(1, 0, await measureWindow(biased, folder, imported, threads, randomTexts(SHAPES[shape].vocab_size, SHAPE_OPTIONS)));
-  return { starter: quality, fixtures, window, shape: await random(biased, folder, SHAPE_OPTIONS) };
+  const [biased, folder] = [biasedName(shape), await biasedShapeFolder(shape, cache)];
+  return { starter: quality, fixtures, shape: await random(biased, folder, SHAPE_OPTIONS) };
 }
+
+/** Part `window`: of the built-in model, of the shape, then of the fixtures. */
+export async function windowBench({ cache, shape, threads, starter, log }: QualityArguments): Promise<WindowCost[]> {
+  const imported = path.join(cache, 'imported');
+  const measured = (name: string, dir: string, texts: readonly (readonly number[])[]): Promise<WindowCost> => {
+    log(`window of ${name}`);
+    return measureWindow(name, dir, imported, threads, texts);
+  };
+  const { tokenizer } = await ModelText.load(STARTER);
+  const costs = [
+    await measured('starter', STARTER, heldoutFiles().slice(0, starter.numTexts).map(({ text }) => tokenizer.encode(text).slice(0, WINDOW_TOKENS))),
+    await measured(biasedName(shape), await biasedShapeFolder(shape, cache), randomTexts(SHAPES[shape].vocab_size, SHAPE_OPTIONS)),
+  ];
+  for (const name of readdirSync(FIXTURES).sort()) {
+    const dir = path.join(FIXTURES, name);
+    costs.push(await measured(name, dir, randomTexts((await ModelText.load(dir)).tokenizer.vocabSize, FIXTURE_OPTIONS)));
+  }
+  return costs;
+}
+
+const biasedName = (shape: ShapeName): string => `${shape}, large key biases`;
 
 function randomTexts(vocabSize: number, { contextTokens, scoredTokens, numTexts }: typeof SHAPE_OPTIONS): number[][] {
   const random = seededRandom(4);

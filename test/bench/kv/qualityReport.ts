@@ -3,11 +3,13 @@ import { FORMATS } from '../../../engine/cache/codecs/registry.ts';
 import type { ExerciseKind } from '../../../engine/cli/evaluateExercises.ts';
 import { answersOf, type ContextBytes, type QualityResult, type TreatmentQuality } from '../../../engine/cli/evaluateQuality.ts';
 import { answerCell, baseline, percent, qualityCells } from '../../../engine/cli/evaluateReport.ts';
+import type { Divergence } from '../../../engine/divergence.ts';
 import { table } from '../spread.ts';
 import { barChart } from '../svgPlot.ts';
 import { pairedChange } from './pairedInterval.ts';
 import { PUBLISHED } from './published.ts';
 import type { QualityBench } from './qualityBench.ts';
+import type { WindowCost } from './windowCost.ts';
 
 const of = (result: QualityResult, treatment: string): TreatmentQuality => result.treatments.find((each) => each.treatment === treatment)!;
 /** "3.55x, 9.0e-3 (50.8%)": against float16, KL mean, top-1. */
@@ -70,8 +72,12 @@ export function smallerTable({ treatments }: QualityResult): string {
   );
 }
 
-export function windowTable({ window }: QualityBench): string {
-  return table(['int8 window against float32 rows', 'KL mean', 'KL max', 'top-1', 'tokens'], window.map((w) => [w.model, w.klMean.toExponential(1), w.klMax.toExponential(1), percent(w.top1, 2), w.numTokens]));
+export function windowTable(window: readonly WindowCost[]): string {
+  const cells = ({ klSum, klMax, agreed, numTokens }: Divergence): string[] => [(klSum / numTokens).toExponential(1), klMax.toExponential(1), percent(agreed / numTokens, 2)];
+  return table(
+    ['int8 window against float32 rows', ...['read', 'written'].flatMap((how) => [`${how}: KL mean`, 'KL max', 'top-1']), 'tokens'],
+    window.map(({ model, read, written }) => [model, ...cells(read), ...cells(written), read.numTokens]),
+  );
 }
 
 /** Right answers by group, and which are the same text as without compression. */
@@ -111,8 +117,6 @@ export function qualityReport(bench: QualityBench): string {
     changeTable(bench.starter),
     '### Smaller than int8',
     smallerTable(bench.starter),
-    '### The window itself',
-    windowTable(bench),
     '### Needles by distance',
     groupTable(bench.starter, 'needle', 'tokens between'),
     '### Questions by kind',

@@ -1,17 +1,17 @@
 /** What the int8 window itself costs, which all else is compared with: against float32 rows, with float32 weights under both. */
+import type { Lane } from '../../../engine/batch.ts';
 import { KvWindow } from '../../../engine/cache/window.ts';
-import { addPosition, logProbabilities, noDivergence } from '../../../engine/divergence.ts';
+import { addPosition, type Divergence, logProbabilities, noDivergence } from '../../../engine/divergence.ts';
 import { importModel, kvShape } from '../../../engine/model/importModel.ts';
 import { forEachLogits, OnnxRunner } from '../../../engine/model/runner.ts';
 import type { KvPrecision } from '../../../engine/protocol.ts';
 
 export interface WindowCost {
   model: string;
-  numTokens: number;
-  /** Nats. */
-  klMean: number;
-  klMax: number;
-  top1: number;
+  /** Whole texts, each token as those of prompts are read: queries and probabilities in float32. */
+  read: Divergence;
+  /** Whole texts, each token as those of answers are written: queries and probabilities in integers, too. */
+  written: Divergence;
 }
 
 /** @param texts read from their beginning, each by itself. */
@@ -20,16 +20,16 @@ export async function measureWindow(name: string, modelDir: string, cacheDir: st
   const open = (kv: KvPrecision): Promise<OnnxRunner> => OnnxRunner.create(model, new KvWindow(kvShape(model.config, kv, model.biased), 0), { threads });
   const exact = await open('float32');
   const coded = await open('int8');
-  const sums = noDivergence();
+  const cost: Record<Lane, Divergence> = { prefill: noDivergence(), window: noDivergence() };
   try {
     for (const text of texts) {
       const reference: Float64Array[] = [];
       await forEachLogits(exact, text, (_, logits) => void reference.push(logProbabilities(logits)));
-      await forEachLogits(coded, text, (position, logits) => addPosition(sums, reference[position]!, logProbabilities(logits)));
+      for (const lane of ['prefill', 'window'] as const) await forEachLogits(coded, text, (position, logits) => addPosition(cost[lane], reference[position]!, logProbabilities(logits)), undefined, lane);
     }
   } finally {
     await exact.dispose();
     await coded.dispose();
   }
-  return { model: name, numTokens: sums.numTokens, klMean: sums.klSum / sums.numTokens, klMax: sums.klMax, top1: sums.agreed / sums.numTokens };
+  return { model: name, read: cost.prefill, written: cost.window };
 }
