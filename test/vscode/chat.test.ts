@@ -19,6 +19,8 @@ interface HostilePage {
   dispatchEvent(event: object): void;
 }
 
+type Box = { x: number; y: number; width: number; height: number };
+
 editorSuite('chat', FILES, (editor) => {
   const violations: string[] = [];
   const chat = () => editor().chat;
@@ -295,19 +297,24 @@ editorSuite('chat', FILES, (editor) => {
     await sidebarWidth(170);
     await poll(async () => (await chat().locator('.composer').boundingBox())?.width ?? 0).toBeLessThan(180);
     const composer = chat().locator('.composer');
-    await editor().screenshot('chat-narrow');
+    await editor().screenshotThemes('chat-narrow');
     // Made anew when it has been counted again.
     await poll(async () => {
       const [label, send] = await Promise.all([meter(), chat().locator('.send')].map((part) => part.boundingBox()));
       return label && send ? label.x + label.width - send.x : Number.POSITIVE_INFINITY;
     }).toBeLessThanOrEqual(0);
-    // Of a language's name the end may be left out; code is scrolled.
-    expect(await chat().locator('body').evaluate((body) => [...body.querySelectorAll('*')].filter((part) => part.scrollWidth > part.clientWidth && part.clientWidth > 1 && !part.closest('pre, .language')).map((part) => part.className))).toEqual([]);
+    // Of a language's name the end may be left out, and of what an attached file is called and lacks; code is scrolled.
+    expect(await chat().locator('body').evaluate((body) => [...body.querySelectorAll('*')].filter((part) => part.scrollWidth > part.clientWidth && part.clientWidth > 1 && !part.closest('pre, .language, .chip [title] > span')).map((part) => part.className))).toEqual([]);
     await poll(() => input().evaluate((area) => area.clientHeight >= area.scrollHeight)).toBe(true);
     const place = (await composer.boundingBox())!;
     for (const part of await chat().locator('.composer button').all()) {
       const box = (await part.boundingBox())!;
       expect(box.x + box.width, await part.getAttribute('title') ?? '').toBeLessThanOrEqual(place.x + place.width);
+    }
+    // What takes a file out stands in the line of its name.
+    for (const chip of await chat().locator('[data-part="context"]').all()) {
+      const [name, remove] = (await Promise.all([chip.locator('.name'), chip.locator('button.icon')].map((part) => part.boundingBox()))) as [Box, Box];
+      expect(Math.abs(name.y + name.height / 2 - remove.y - remove.height / 2), await chip.innerText()).toBeLessThan(4);
     }
     await sidebarWidth(280);
   });
