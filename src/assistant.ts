@@ -33,6 +33,7 @@ import { Figures } from './monitor/figures.ts';
 import { pauseOf } from './monitor/pause.ts';
 import { StatusItem } from './monitor/statusItem.ts';
 import { showStatusMenu, STATUS_MENU } from './monitor/statusMenu.ts';
+import { speech } from './speech.ts';
 import { Summaries } from './summary/summaries.ts';
 import { summarizeFile, summarizeSelection } from './summary/summaryCommands.ts';
 import { tellOfWrongSettings } from './wrongSettings.ts';
@@ -54,7 +55,7 @@ export class Assistant {
     const edits = new EditPreview();
     const summaries = new Summaries(context, host, mirror, settings, log);
     const chat = new ChatView(context, host, mirror, settings, edits, log);
-    const explanation = new Explanation(() => explain(completion.last, vscode.l10n.t));
+    const explanation = new Explanation(() => explain(completion.last, speech()));
     const participant = new Participant(context.extensionUri, host, mirror, settings);
     const languageModel = new LanguageModelProvider(context.extensionPath, host, settings, log);
     const figures = new Figures(host, context.globalState);

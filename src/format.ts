@@ -1,22 +1,59 @@
-/** Numbers as people read them. Pure. */
+/** Numbers as people read them, in their language. Pure. */
 
-/** 1234567 as "1.2 MB"; decimal units, as the command line shows them. */
-export function formatBytes(bytes: number, locale = 'en'): string {
-  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
-  const unit = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(bytes) / 3));
-  const value = bytes / 1000 ** unit;
-  const digits = unit === 0 || value >= 100 ? 0 : 1;
-  return `${value.toLocaleString(locale, { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${units[unit]}`;
+/** Made once for each language: to make one of Intl's formats takes longer than to use it a hundred times. */
+export interface Numbers {
+  readonly language: string;
+  /** 1234.5 as "1,235" */
+  count(value: number): string;
+  /** One digit after the point, always: 1234 as "1,234.0" */
+  decimal(value: number): string;
+  /** One digit after the point where that says something: 17 as "17", 17.25 as "17.3", 172.5 as "173" */
+  figure(value: number): string;
+  /** 1234567 as "1.2 MB"; decimal units, as the command line shows them. */
+  bytes(bytes: number): string;
+  /** 0..1 as "96%"; never "100%" or "0%" unless it is exactly that. */
+  share(share: number): string;
+  /** 0..1 as "96.0%" */
+  percent(share: number): string;
+  /** 0.00123 as "1.2e-3", or with no digit after the point as "1e-3" */
+  scientific(value: number, digits?: 0 | 1): string;
+  /** Milliseconds: 61.3 as "61 ms", 1234 as "1.2 s" */
+  duration(ms: number): string;
 }
 
-export function formatCount(count: number, locale = 'en'): string {
-  return Math.round(count).toLocaleString(locale);
+const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
+
+/** `language`: as the editor names it, such as "pt-br". */
+export function numbersIn(language: string): Numbers {
+  const format = (options: Intl.NumberFormatOptions) => {
+    const { format } = new Intl.NumberFormat(language, options);
+    return format as (value: number) => string;
+  };
+  const exactly = (digits: number) => ({ minimumFractionDigits: digits, maximumFractionDigits: digits });
+  const count = format(exactly(0));
+  const decimal = format(exactly(1));
+  const upTo1 = format({ maximumFractionDigits: 1 });
+  const wholePercent = format({ style: 'percent', ...exactly(0) });
+  const powers = [0, 1].map((digits) => format({ notation: 'scientific', ...exactly(digits) }));
+  return {
+    language,
+    count,
+    decimal,
+    figure: (value) => (value >= 100 ? count(value) : upTo1(value)),
+    bytes: (bytes) => {
+      const unit = bytes < 1 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log10(bytes) / 3));
+      const value = bytes / 1000 ** unit;
+      return `${unit === 0 || value >= 100 ? count(value) : decimal(value)} ${UNITS[unit]}`;
+    },
+    share: (share) => {
+      const percent = Math.round(share * 100);
+      return wholePercent((percent >= 100 && share < 1 ? 99 : percent <= 0 && share > 0 ? 1 : percent) / 100);
+    },
+    percent: format({ style: 'percent', ...exactly(1) }),
+    scientific: (value, digits = 1) => powers[digits]!(value).replace('E', 'e'),
+    duration: (ms) => (Math.round(ms) < 1000 ? `${count(ms)} ms` : `${decimal(ms / 1000)} s`),
+  };
 }
 
-/** 0..1 as "96%"; never "100%" or "0%" unless it is exactly that. */
-export function formatShare(share: number): string {
-  const percent = Math.round(share * 100);
-  if (percent >= 100 && share < 1) return '99%';
-  if (percent <= 0 && share > 0) return '1%';
-  return `${percent}%`;
-}
+/** For what is in English in every language. */
+export const ENGLISH = numbersIn('en');

@@ -2,6 +2,7 @@
  * The chat behind its view: several conversations of which one is shown, what the next question is about, and what the
  * user does with them. A conversation goes on while another one or none is shown. chatView.ts carries it to the page.
  */
+import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import type { Task } from '../../engine/protocol.ts';
 import type { Settings } from '../config.ts';
@@ -54,8 +55,7 @@ export class Chat implements vscode.Disposable {
         this.sizes = sizes;
         this.#changed.fire({ type: 'meter' });
       },
-      t: vscode.l10n.t,
-      locale: vscode.env.language,
+      speech: speech(),
     });
     this.#subscriptions = [
       this.context,

@@ -2,6 +2,7 @@
  * The view `kvasir.chat`: carries the chat to its page and the user's wishes back. Holds nothing of its own, so the page
  * may come and go.
  */
+import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import type { Task } from '../../engine/protocol.ts';
 import type { Settings } from '../config.ts';
@@ -220,7 +221,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
       this.#post({ type: 'model', name: state.model.name, note: shownNote(state.model.note), status: '' });
       return;
     }
-    const status = state.kind === 'starting' ? (state.stage === 'import' ? vscode.l10n.t('Importing the model: {0}', `${Math.round(state.fraction * 100)}%`) : vscode.l10n.t('Loading the model')) : '';
+    const status = state.kind === 'starting' ? (state.stage === 'import' ? vscode.l10n.t('Importing the model: {0}', speech().numbers.share(state.fraction)) : vscode.l10n.t('Loading the model')) : '';
     const { name, note } = this.#describe(state.kind === 'starting');
     this.#post({ type: 'model', name, note, status });
   }

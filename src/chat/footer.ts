@@ -1,12 +1,12 @@
 /** The line under an answer: what it cost and what the cache saved. Pure. Its wording is a fixed format that outside checks read, so it is not translated. */
 import type { Timings, Usage } from '../../engine/protocol.ts';
-import { formatCount } from '../format.ts';
+import { ENGLISH } from '../format.ts';
 
 /** "8,112 of 8,164 tokens reused · first token 61 ms · 44 tok/s"; without a rate for a single token. */
 export function footerOf({ usage, timings }: { usage: Usage; timings: Timings }): string {
-  const parts = [`${formatCount(usage.cachedTokens)} of ${formatCount(usage.promptTokens)} tokens reused`, `first token ${formatCount(timings.ttftMs)} ms`];
-  if (timings.tpotMs > 0) parts.push(`${formatCount(1000 / timings.tpotMs)} tok/s`);
-  if (usage.shiftedTokens) parts.push(`${formatCount(usage.shiftedTokens)} approximated`);
+  const parts = [`${ENGLISH.count(usage.cachedTokens)} of ${ENGLISH.count(usage.promptTokens)} tokens reused`, `first token ${ENGLISH.count(timings.ttftMs)} ms`];
+  if (timings.tpotMs > 0) parts.push(`${ENGLISH.count(1000 / timings.tpotMs)} tok/s`);
+  if (usage.shiftedTokens) parts.push(`${ENGLISH.count(usage.shiftedTokens)} approximated`);
   if (usage.inParts) parts.push('read in parts');
   return parts.join(' · ');
 }

@@ -4,8 +4,7 @@
  */
 import type { PromptSize } from '../../engine/protocol.ts';
 import { EngineError } from '../client/connection.ts';
-import { formatCount } from '../format.ts';
-import type { Translate } from '../translate.ts';
+import type { Speech } from '../translate.ts';
 import type { ChipSizes } from './chatContext.ts';
 import type { Meter } from './chatMessages.ts';
 
@@ -21,8 +20,7 @@ export interface MeterOptions {
   /** null while nothing can be measured; throws what the answer would fail with. */
   measure(): Promise<Measured | null>;
   onResult(meter: Meter | null, sizes: ChipSizes): void;
-  t: Translate;
-  locale: string;
+  speech: Speech;
 }
 
 const DELAY_MS = 250;
@@ -61,14 +59,14 @@ export class TokenMeter {
       return;
     }
     this.#measuring = true;
-    const { onResult, measure, t, locale } = this.#options;
+    const { onResult, measure, speech } = this.#options;
     try {
       const measured = await measure();
-      if (!this.#again) onResult(measured && meterOf(measured, t, locale), measured ? sizesOf(measured, t, locale) : new Map());
+      if (!this.#again) onResult(measured && meterOf(measured, speech), measured ? sizesOf(measured, speech) : new Map());
     } catch (error) {
       // Anything else is the question's own to say when it is asked.
       const problem = error instanceof EngineError && error.code === 'contextTooLong' ? error.message : undefined;
-      if (!this.#again) onResult(problem === undefined ? null : { label: t('Too long'), prompt: 1, answer: 0, notes: [problem], over: true, title: problem }, new Map());
+      if (!this.#again) onResult(problem === undefined ? null : { label: speech.t('Too long'), prompt: 1, answer: 0, notes: [problem], over: true, title: problem }, new Map());
     } finally {
       this.#measuring = false;
       if (this.#again) {
@@ -79,8 +77,7 @@ export class TokenMeter {
   }
 }
 
-function meterOf({ size, notes }: Measured, t: Translate, locale: string): Meter {
-  const count = (tokens: number) => formatCount(tokens, locale);
+function meterOf({ size, notes }: Measured, { t, numbers: { count } }: Speech): Meter {
   return {
     label: t('{0} of {1} tokens', count(size.promptTokens), count(size.contextTokens)),
     prompt: size.promptTokens / size.contextTokens,
@@ -92,7 +89,7 @@ function meterOf({ size, notes }: Measured, t: Translate, locale: string): Meter
 }
 
 /** The sizes of each attached thing; a folder's is that of its files. */
-function sizesOf({ size, owners }: Measured, t: Translate, locale: string): ChipSizes {
+function sizesOf({ size, owners }: Measured, { t, numbers: { count } }: Speech): ChipSizes {
   const sums = new Map<string, { tokens: number; omitted: number }>();
   for (const [i, { tokens, omittedTokens }] of size.parts.entries()) {
     const id = owners[i];
@@ -100,5 +97,5 @@ function sizesOf({ size, owners }: Measured, t: Translate, locale: string): Chip
     const sum = sums.get(id) ?? { tokens: 0, omitted: 0 };
     sums.set(id, { tokens: sum.tokens + tokens, omitted: sum.omitted + omittedTokens });
   }
-  return new Map([...sums].map(([id, { tokens, omitted }]) => [id, { tokens: formatCount(tokens, locale), omitted: omitted > 0 ? t('{0} left out', formatCount(omitted, locale)) : null }]));
+  return new Map([...sums].map(([id, { tokens, omitted }]) => [id, { tokens: count(tokens), omitted: omitted > 0 ? t('{0} left out', count(omitted)) : null }]));
 }

@@ -3,6 +3,7 @@
  * repository's input box. What stood there comes back on cancel, on failure, and when asked for; what the user types
  * meanwhile stays.
  */
+import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import { isSecret } from '../completion/filter.ts';
 import type { Settings } from '../config.ts';
@@ -102,7 +103,7 @@ export class CommitMessage {
         restore();
         said.length = 0;
       } else {
-        if (done.finishReason === 'length') said.push(vscode.l10n.t('the message is cut off after {0} tokens', done.usage.completionTokens));
+        if (done.finishReason === 'length') said.push(vscode.l10n.t('the message is cut off after {0} tokens', speech().numbers.count(done.usage.completionTokens)));
         said.push(...done.diagnostics);
       }
     } catch (error) {

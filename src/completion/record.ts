@@ -1,6 +1,6 @@
 /** What became of the last completion, for the log and for `Kvasir: Explain Last Completion`. Pure. */
 import type { Timings, Usage } from '../../engine/protocol.ts';
-import type { Translate } from '../translate.ts';
+import type { Speech } from '../translate.ts';
 
 /** Why nothing was returned to the editor. */
 export type SilentReason =
@@ -49,19 +49,19 @@ export function logLine(record: CompletionRecord): string {
 }
 
 /** A page of Markdown in the user's language. */
-export function explain(record: CompletionRecord | undefined, t: Translate): string {
+export function explain(record: CompletionRecord | undefined, { t, numbers }: Speech): string {
   const title = `# ${t('Last completion')}`;
   if (!record) return `${title}\n\n${t('None has been asked for since Kvasir started.')}\n`;
   const trigger = { explicit: t('asked for'), typing: t('after typing'), refresh: t('when a late answer was ready') }[record.trigger];
-  const lines = [title, '', `- ${t('Where: {0}', `\`${record.place}\``)}`, `- ${t('When: {0}, {1}', record.at.toLocaleTimeString(), trigger)}`];
+  const lines = [title, '', `- ${t('Where: {0}', `\`${record.place}\``)}`, `- ${t('When: {0}, {1}', record.at.toLocaleTimeString(numbers.language), trigger)}`];
   if (record.reason) lines.push(`- **${t('Nothing was shown: {0}.', t(record.reason))}**${record.detail ? ` ${record.detail}` : ''}`);
   else lines.push(`- ${t('Returned to the editor from: {0}', t(record.source ?? ''))}${record.accepted ? `; ${t('accepted')}` : ''}`);
   if ((record.numCandidates ?? 1) > 1) lines.push(`- ${t('Candidates: {0}', record.numCandidates ?? 1)}`);
-  lines.push(`- ${t('Time: {0} ms, of which {1} ms waiting for a pause in typing', Math.round(record.totalMs), Math.round(record.waitedMs))}`);
+  lines.push(`- ${t('Time: {0} ms, of which {1} ms waiting for a pause in typing', numbers.count(record.totalMs), numbers.count(record.waitedMs))}`);
   const { timings, usage } = record;
-  if (timings) lines.push(`- ${t('Engine: {0} ms queued, first token after {1} ms, {2} ms for each further token', timings.queueMs.toFixed(0), timings.ttftMs.toFixed(0), timings.tpotMs.toFixed(1))}`);
-  if (usage) lines.push(`- ${t('Prompt: {0} tokens, {1} of them reused from the cache, {2} from the file block; {3} tokens written', usage.promptTokens, usage.cachedTokens, usage.blockTokens, usage.completionTokens)}`);
-  if (usage?.shiftedTokens) lines.push(`- ${t('Approximated: {0} of the reused tokens were computed before an edit of the text in front of them (kvasir.cache.reuseShifted)', usage.shiftedTokens)}`);
+  if (timings) lines.push(`- ${t('Engine: {0} ms queued, first token after {1} ms, {2} ms for each further token', numbers.count(timings.queueMs), numbers.count(timings.ttftMs), numbers.decimal(timings.tpotMs))}`);
+  if (usage) lines.push(`- ${t('Prompt: {0} tokens, {1} of them reused from the cache, {2} from the file block; {3} tokens written', ...[usage.promptTokens, usage.cachedTokens, usage.blockTokens, usage.completionTokens].map(numbers.count))}`);
+  if (usage?.shiftedTokens) lines.push(`- ${t('Approximated: {0} of the reused tokens were computed before an edit of the text in front of them (kvasir.cache.reuseShifted)', numbers.count(usage.shiftedTokens))}`);
   for (const note of record.diagnostics) lines.push(`- ${t('Note: {0}', note)}`);
   if (record.shown) lines.push('', ...fenced(record.shown));
   return `${lines.join('\n')}\n`;

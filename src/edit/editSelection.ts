@@ -1,4 +1,5 @@
 /** `Kvasir: Edit Selection`: from the instruction to a diff that streams; accepting it is editPreview.ts's business. */
+import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import { DOCUMENTS } from '../completion/filter.ts';
 import type { Done } from '../client/connection.ts';
@@ -93,5 +94,5 @@ function problemOf(done: Done, original: string): string | undefined {
 }
 
 function notesOf(done: Done): string[] {
-  return done.finishReason === 'length' ? [vscode.l10n.t('the new text is cut off after {0} tokens: look at its end', done.usage.completionTokens), ...done.diagnostics] : done.diagnostics;
+  return done.finishReason === 'length' ? [vscode.l10n.t('the new text is cut off after {0} tokens: look at its end', speech().numbers.count(done.usage.completionTokens)), ...done.diagnostics] : done.diagnostics;
 }

@@ -6,7 +6,7 @@
 import type { ClassTimes, EngineStats, ModelInfo, Quantiles } from '../../engine/protocol.ts';
 import type { CompletionRecord } from '../completion/record.ts';
 import type { EngineState } from '../client/engineClient.ts';
-import { formatBytes, formatCount } from '../format.ts';
+import { ENGLISH } from '../format.ts';
 import { redact } from './redact.ts';
 
 export interface ReportFacts {
@@ -82,7 +82,7 @@ function describeModel({ builtIn, state, stats }: ReportFacts): string {
   const model: ModelInfo | null = state.kind === 'ready' ? state.model : (stats?.model ?? null);
   if (!model) return `${kind}, not loaded`;
   const can = [model.canComplete && 'complete', model.canChat && 'chat', model.canEdit && 'edit'].filter((word) => word !== false);
-  return `${kind}, ${model.architecture}, ${formatCount(model.parameters)} parameters, ${formatCount(model.contextTokens)} tokens, weights ${model.precision} ${formatBytes(model.residentBytes)}, KV ${model.kv} ${model.kvBytesPerToken} B a token, can ${can.join(', ') || 'nothing'}; loaded in ${Math.round(model.loadMs)} ms${model.imported ? ' with an import' : ''}`;
+  return `${kind}, ${model.architecture}, ${ENGLISH.count(model.parameters)} parameters, ${ENGLISH.count(model.contextTokens)} tokens, weights ${model.precision} ${ENGLISH.bytes(model.residentBytes)}, KV ${model.kv} ${model.kvBytesPerToken} B a token, can ${can.join(', ') || 'nothing'}; loaded in ${Math.round(model.loadMs)} ms${model.imported ? ' with an import' : ''}`;
 }
 
 /** Numbers, switches and fixed words as they are; free text and lists may name files, so only that they are changed. */
@@ -97,7 +97,7 @@ function describeSetting(name: string, value: unknown): string {
 function describeStats(stats: EngineStats): string[] {
   const { tokens, requests, events, stepMs, ttftMs, memory } = stats;
   return [
-    `- Cache: ${formatBytes(stats.windowBytes)} window, ${formatBytes(stats.storeBytes)} store, at most ${formatBytes(stats.maxBytes)}; cached files: ${stats.files.length}`,
+    `- Cache: ${ENGLISH.bytes(stats.windowBytes)} window, ${ENGLISH.bytes(stats.storeBytes)} store, at most ${ENGLISH.bytes(stats.maxBytes)}; cached files: ${stats.files.length}`,
     `- Requests: ${requests.waiting} waiting, ${requests.running} running, ${requests.done} done, ${requests.failed} failed, ${requests.aborted} aborted`,
     `- Tokens: ${tokens.prompt} prompt, ${tokens.promptCached} of them cached, ${tokens.idleComputed} ahead of time, ${tokens.generated} generated`,
     `- Steps: ${events.steps}; ms P50 ${stepMs.p50.toFixed(1)}, P95 ${stepMs.p95.toFixed(1)}, P99 ${stepMs.p99.toFixed(1)}; ${stats.batchTokens.toFixed(1)} tokens and ${stats.batchSequences.toFixed(1)} sequences a step`,
@@ -106,7 +106,7 @@ function describeStats(stats: EngineStats): string[] {
     `- Busy: ${(stats.utilisation * 100).toFixed(0)}% of the last 10 s, ${(stats.busyMs / 1000).toFixed(0)} s in all`,
     ...(tokens.drafted ? [`- Drafts: ${tokens.accepted} of ${tokens.drafted} tokens accepted`] : []),
     `- Events: ${events.evictions} evictions, ${events.preemptions} preemptions, ${events.promotions} promotions, ${events.demotions} demotions`,
-    `- Memory: process ${formatBytes(memory.processBytes)}, machine ${formatBytes(memory.availableBytes)} of ${formatBytes(memory.totalBytes)} available`,
+    `- Memory: process ${ENGLISH.bytes(memory.processBytes)}, machine ${ENGLISH.bytes(memory.availableBytes)} of ${ENGLISH.bytes(memory.totalBytes)} available`,
   ];
 }
 

@@ -2,6 +2,7 @@
  * The model in use for VS Code's own chat view and for other extensions (`vscode.lm`). Listed without being loaded; the
  * first request or count loads it. Nothing is cut off silently: what does not fit is refused with its size.
  */
+import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
 import { EngineError } from '../client/connection.ts';
@@ -50,7 +51,6 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
   provideLanguageModelChatInformation(): vscode.LanguageModelChatInformation[] {
     const card = this.#card();
     if (!card?.canChat) return [];
-    const { language } = vscode.env;
     return [
       {
         id: card.name,
@@ -58,7 +58,7 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
         family: card.family,
         version: card.version,
         detail: vscode.l10n.t('on this machine'),
-        tooltip: [card.parameters === null ? '' : formatParameters(card.parameters, vscode.l10n.t, language), card.note].filter(Boolean).join('. '),
+        tooltip: [card.parameters === null ? '' : formatParameters(card.parameters, speech()), card.note].filter(Boolean).join('. '),
         maxInputTokens: card.maxInputTokens,
         maxOutputTokens: card.maxOutputTokens,
         capabilities: { toolCalling: false, imageInput: false },
@@ -86,7 +86,7 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
       if (!card?.canChat) throw vscode.LanguageModelError.NotFound(vscode.l10n.t('{0} cannot answer questions; run "Kvasir: Choose Model".', card?.name ?? VENDOR));
       // The engine would leave old messages out; whoever sends a prompt through this API has counted and wants all of it read.
       const numTokens = await this.#host.client.countText(chat.map(({ content }) => content).join('\n'));
-      if (numTokens > card.maxInputTokens) throw new vscode.LanguageModelError(vscode.l10n.t('The request takes {0} tokens; {1} reads {2}.', numTokens, card.name, card.maxInputTokens));
+      if (numTokens > card.maxInputTokens) throw new vscode.LanguageModelError(vscode.l10n.t('The request takes {0} tokens; {1} reads {2}.', speech().numbers.count(numTokens), card.name, speech().numbers.count(card.maxInputTokens)));
       const done = await this.#host.client.generate({
         task: () => ({ kind: 'chat', messages: chat, docIds: [] }),
         priority: 'chat',

@@ -5,12 +5,12 @@
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { InspectedModel } from '../../engine/protocol.ts';
+import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
 import type { EngineHost } from '../client/engineHost.ts';
-import { formatBytes } from '../format.ts';
 import { expandHome, findModels, repositoryName } from './discover.ts';
-import { describeInspected, describePending, describeRecommended, describeRefused, type Speech } from './modelItems.ts';
+import { describeInspected, describePending, describeRecommended, describeRefused } from './modelItems.ts';
 import { fetchCommand, recommend } from './recommend.ts';
 import { browseForModel, offerFetch, reasonOf, useModel } from './useModel.ts';
 
@@ -105,7 +105,7 @@ async function describeMachine(known: Known, host: EngineHost, refresh: () => vo
 
 function items(candidates: Candidate[], { models, machine }: Known, host: EngineHost, settings: Settings): ModelItem[] {
   const { precision } = settings.current;
-  const speech: Speech = { t: vscode.l10n.t, language: vscode.env.language };
+  const language = speech();
   const separator = (label: string): ModelItem => ({ label, kind: vscode.QuickPickItemKind.Separator });
   const [here, refused]: [ModelItem[], ModelItem[]] = [[], []];
   for (const candidate of candidates) {
@@ -113,9 +113,9 @@ function items(candidates: Candidate[], { models, machine }: Known, host: Engine
     const found = { name, current, builtIn: setting === '', availableBytes: machine?.availableBytes ?? null, precision };
     const answer = models.get(candidate);
     const id = candidate.modelDir;
-    if (!answer) here.push({ ...describePending(found, speech), id });
-    else if ('reason' in answer) refused.push({ ...describeRefused(answer.reason, found, speech), id });
-    else here.push({ ...describeInspected(answer, found, speech), id, run: () => useModel(setting, answer.name, host, settings) });
+    if (!answer) here.push({ ...describePending(found, language), id });
+    else if ('reason' in answer) refused.push({ ...describeRefused(answer.reason, found, language), id });
+    else here.push({ ...describeInspected(answer, found, language), id, run: () => useModel(setting, answer.name, host, settings) });
   }
   const larger = machine ? recommend(machine, precision, new Set(candidates.map(({ name }) => name))) : [];
   return [
@@ -124,7 +124,7 @@ function items(candidates: Candidate[], { models, machine }: Known, host: Engine
     { id: 'folder', label: `$(folder-opened) ${vscode.l10n.t('Choose a folder…')}`, detail: vscode.l10n.t('Qwen2, Qwen3 or Llama: config.json, tokenizer.json and *.safetensors'), run: () => browseForModel(host, settings) },
     ...(larger.length ? [separator(vscode.l10n.t('larger, to fetch'))] : []),
     ...larger.map((each) => ({
-      ...describeRecommended(each, precision, machine?.readBytesPerSecond ?? null, speech),
+      ...describeRecommended(each, precision, machine?.readBytesPerSecond ?? null, language),
       id: each.model.id,
       run: () => offerFetch(each.model.id, fetchCommand(each.model.id)),
     })),
@@ -137,6 +137,7 @@ function placeholder({ models, machine }: Known): string {
   const numRefused = [...models.values()].filter((answer) => 'reason' in answer).length;
   const found = vscode.l10n.t('Models that can run here: {0}', models.size - numRefused);
   const not = numRefused ? vscode.l10n.t('that cannot: {0}', numRefused) : '';
-  const free = machine ? vscode.l10n.t('{0} of memory free', formatBytes(machine.availableBytes, vscode.env.language)) : '';
+  const { numbers } = speech();
+  const free = machine ? vscode.l10n.t('{0} of memory free', numbers.bytes(machine.availableBytes)) : '';
   return [found, not, free].filter(Boolean).join(' · ');
 }

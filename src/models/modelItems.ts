@@ -1,20 +1,13 @@
 /** The lines of `Kvasir: Choose Model`: what each model is, needs and can do, in words. Pure. */
 import type { InspectedModel } from '../../engine/protocol.ts';
 import type { WeightPrecision } from '../config.ts';
-import { formatBytes, formatCount } from '../format.ts';
-import type { Translate } from '../translate.ts';
+import type { Speech, Translate } from '../translate.ts';
 import type { Recommendation } from './recommend.ts';
 
 export interface ModelLine {
   label: string;
   description: string;
   detail: string;
-}
-
-/** The user's language. */
-export interface Speech {
-  t: Translate;
-  language: string;
 }
 
 interface Found {
@@ -28,15 +21,16 @@ interface Found {
 }
 
 /** A model that can run. The line is as wide as the list: what it can do first, figures after that. */
-export function describeInspected(model: InspectedModel, { name, current, builtIn, availableBytes, precision }: Found, { t, language }: Speech): ModelLine {
-  const [needed, least] = [precision, 'int4' as const].map((form) => formatBytes(model.memoryBytes[form], language));
+export function describeInspected(model: InspectedModel, { name, current, builtIn, availableBytes, precision }: Found, speech: Speech): ModelLine {
+  const { t, numbers } = speech;
+  const [needed, least] = [precision, 'int4' as const].map((form) => numbers.bytes(model.memoryBytes[form]));
   const fits = (form: WeightPrecision) => availableBytes === null || current || model.memoryBytes[form] <= availableBytes;
   return {
     label: `$(${current ? 'check' : 'circle-large-outline'}) ${builtIn ? model.name : name}`,
-    description: [current ? t('in use') : '', builtIn ? t('built in') : '', formatParameters(model.parameters, t, language)].filter(Boolean).join(' · '),
+    description: [current ? t('in use') : '', builtIn ? t('built in') : '', formatParameters(model.parameters, speech)].filter(Boolean).join(' · '),
     detail: [
       abilities(model, t),
-      t('reads {0} tokens', formatCount(model.contextTokens, language)),
+      t('reads {0} tokens', numbers.count(model.contextTokens)),
       fits(precision)
         ? t('{0} of memory at work', needed!)
         : `$(warning) ${fits('int4') ? t('{0} of memory at work, more than is free; {1} with kvasir.engine.precision = int4', needed!, least!) : t('{0} of memory at work, more than is free', needed!)}`,
@@ -55,15 +49,15 @@ export function describeRefused(reason: string, { name, current }: Found, { t }:
 }
 
 /** With what the estimate was made from, so that nobody takes it for a measurement. */
-export function describeRecommended({ model, precision, memoryBytes, tokensPerSecond }: Recommendation, set: WeightPrecision, readBytesPerSecond: number | null, { t, language }: Speech): ModelLine {
-  const bytes = (value: number) => formatBytes(value, language);
+export function describeRecommended({ model, precision, memoryBytes, tokensPerSecond }: Recommendation, set: WeightPrecision, readBytesPerSecond: number | null, speech: Speech): ModelLine {
+  const { t, numbers: { bytes, count } } = speech;
   return {
     label: `$(cloud-download) ${model.id}`,
-    description: `${formatParameters(model.parameters, t, language)} · ${model.licence}`,
+    description: `${formatParameters(model.parameters, speech)} · ${model.licence}`,
     detail: [
       model.code ? t('code') : t('general'),
       precision === set ? t('needs {0}', bytes(memoryBytes)) : t('needs {0} with kvasir.engine.precision = {1}', bytes(memoryBytes), precision),
-      ...(tokensPerSecond === null || readBytesPerSecond === null ? [] : [t('estimate: at most {0} tokens/s ({1}/s ÷ {2})', formatCount(tokensPerSecond, language), bytes(readBytesPerSecond), bytes(model.residentBytes[precision]))]),
+      ...(tokensPerSecond === null || readBytesPerSecond === null ? [] : [t('estimate: at most {0} tokens/s ({1}/s ÷ {2})', count(tokensPerSecond), bytes(readBytesPerSecond), bytes(model.residentBytes[precision]))]),
     ].join(' · '),
   };
 }
@@ -76,9 +70,9 @@ function abilities({ canComplete, canChat, canEdit }: InspectedModel, t: Transla
 }
 
 /** "7.5 million parameters", "26 million parameters" */
-export function formatParameters(parameters: number, t: Translate, language: string): string {
+export function formatParameters(parameters: number, { t, numbers }: Speech): string {
   const billions = parameters >= 1e9;
   const value = parameters / (billions ? 1e9 : 1e6);
-  const shown = value.toLocaleString(language, { maximumFractionDigits: value < 10 ? 1 : 0 });
+  const shown = value < 10 ? numbers.figure(value) : numbers.count(value);
   return billions ? t('{0} billion parameters', shown) : t('{0} million parameters', shown);
 }

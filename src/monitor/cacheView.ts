@@ -2,6 +2,7 @@
  * The view `kvasir.cache`: carries figures to its page while it is visible, and the user's wishes back. Looking at it
  * starts nothing; without an engine it says what would start one.
  */
+import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import type { EngineState } from '../client/engineClient.ts';
 import type { EngineHost } from '../client/engineHost.ts';
@@ -95,7 +96,7 @@ export class CacheView implements vscode.WebviewViewProvider, vscode.Disposable 
     const { files, tree = [], ...stats } = this.#figures.stats;
     return {
       stats,
-      files: files.map((file) => ({ ...file, name: vscode.workspace.asRelativePath(vscode.Uri.parse(file.docId)), codecNote: codecNotes(file.codecs, stats.model, vscode.l10n.t), shiftedBytes: file.shiftedTokens * stats.kvBytesPerToken })),
+      files: files.map((file) => ({ ...file, name: vscode.workspace.asRelativePath(vscode.Uri.parse(file.docId)), codecNote: codecNotes(file.codecs, stats.model, speech()), shiftedBytes: file.shiftedTokens * stats.kvBytesPerToken })),
       tree,
       machine: this.#figures.machine,
       sample: this.#figures.samples.all.at(-1) ?? null,
@@ -108,14 +109,14 @@ export class CacheView implements vscode.WebviewViewProvider, vscode.Disposable 
 }
 
 function whyNothing(state: EngineState): NoFigures {
-  const t = vscode.l10n.t;
+  const { t, numbers } = speech();
   switch (state.kind) {
     case 'stopped':
       return { kind: 'stopped', title: t('Nothing is loaded'), text: t('The engine starts with the first request: a completion, a question or a summary. Until then it takes no memory and no processor time.') };
     case 'failed':
       return { kind: 'failed', title: t('The engine is not working'), text: state.message };
     case 'starting':
-      return { kind: 'starting', title: t('The engine is starting'), text: state.stage === 'import' ? t('Importing the model: {0}', `${Math.round(state.fraction * 100)}%`) : t('Loading the model') };
+      return { kind: 'starting', title: t('The engine is starting'), text: state.stage === 'import' ? t('Importing the model: {0}', numbers.share(state.fraction)) : t('Loading the model') };
     case 'ready':
       return { kind: 'starting', title: t('The engine is starting'), text: t('Reading its figures') };
   }

@@ -2,6 +2,7 @@
  * The status bar item `kvasir.status`: what the engine is doing, what the cache holds, details in its hover, and a menu.
  * Has no timer of its own: it shows what Figures learns.
  */
+import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import type { EngineState } from '../client/engineClient.ts';
 import type { EngineHost } from '../client/engineHost.ts';
@@ -65,7 +66,7 @@ export class StatusItem implements vscode.Disposable {
         return { text: `${paused ? '$(bell-slash)' : '$(database)'} Kvasir`, hover: t('**Kvasir**: ready, not loaded. The model is loaded with the first request.'), label: t('not loaded') };
       case 'starting':
         return state.stage === 'import'
-          ? { text: `$(loading~spin) Kvasir ${Math.round(state.fraction * 100)}%`, hover: t('**Kvasir** is importing the model. This is done once.'), label: t('importing the model') }
+          ? { text: `$(loading~spin) Kvasir ${speech().numbers.share(state.fraction)}`, hover: t('**Kvasir** is importing the model. This is done once.'), label: t('importing the model') }
           : { text: '$(loading~spin) Kvasir', hover: t('**Kvasir** is loading the model.'), label: t('loading the model') };
       case 'failed':
         return { text: '$(error) Kvasir', hover: t('**Kvasir** is not working: {0}', escapeMarkdown(state.message)), label: t('not working') };
@@ -74,8 +75,8 @@ export class StatusItem implements vscode.Disposable {
         const icon = busy ? '$(sync~spin)' : paused ? '$(bell-slash)' : '$(database)';
         const { stats, gpus } = this.#figures;
         if (!stats) return { text: `${icon} Kvasir`, hover: escapeMarkdown(state.model.name), label: t('ready') };
-        const figures = statusText(stats, busy, t);
-        return { text: `${icon} ${figures}`, hover: hoverMarkdown(stats, gpus, t), label: figures };
+        const figures = statusText(stats, busy, speech());
+        return { text: `${icon} ${figures}`, hover: hoverMarkdown(stats, gpus, speech()), label: figures };
       }
     }
   }

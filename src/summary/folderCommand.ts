@@ -1,4 +1,5 @@
 /** `Kvasir: Summarize Folder`: which folder, its files into and out of the engine, progress with cancel, the report. */
+import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
@@ -101,11 +102,11 @@ export class FolderCommand implements vscode.Disposable {
 }
 
 function notesOf({ files, numComputed, notes }: FolderResult, { secrets, numMore, cutOff }: FolderFiles, modelNote: string): string[] {
-  const t = vscode.l10n.t;
+  const { t, numbers: { count } } = speech();
   const known = files.length - numComputed;
   return [
     ...(modelNote ? [modelNote] : []),
-    ...(cutOff ? [t('The folder has more than {0} files; {1} of them are summarized.', MOST_LISTED, files.length)] : numMore ? [t('Only the first {0} files are summarized; {1} more are not.', MOST_FILES, numMore)] : []),
+    ...(cutOff ? [t('The folder has more than {0} files; {1} of them are summarized.', count(MOST_LISTED), files.length)] : numMore ? [t('Only the first {0} files are summarized; {1} more are not.', MOST_FILES, count(numMore))] : []),
     ...(secrets.length ? [t('Left out by kvasir.completion.exclude: {0}', secrets.slice(0, 10).join(', ') + (secrets.length > 10 ? ', …' : ''))] : []),
     ...(known > 0 ? [t('{0} of {1} files had not changed since they were last summarized.', known, files.length)] : []),
     ...new Set(notes),

@@ -81,9 +81,7 @@ export class AnswerTurn {
       return line;
     }
     if (turn.footer !== undefined) {
-      // Breaks between its parts only.
-      const figures = turn.footer.split(' · ').flatMap((part, i) => [i ? ' · ' : '', element('span', {}, part)]);
-      line.append(element('footer', { class: 'footer', 'data-part': 'footer' }, ...(turn.reused === undefined ? [] : [ring(turn.reused)]), element('div', {}, ...figures)));
+      line.append(element('footer', { class: 'footer', 'data-part': 'footer' }, ...(turn.reused === undefined ? [] : [ring(turn.reused)]), element('div', {}, ...footerParts(turn.footer))));
     }
     const tools = element('div', { class: 'tools' });
     if (turn.text) {
@@ -109,6 +107,17 @@ export class AnswerTurn {
     const { refused, chooseModel, tryAnyway } = this.#strings;
     return notice('refusal', refused.replace('{0}', () => model), button(chooseModel, { class: 'link' }, this.#actions.chooseModel), button(tryAnyway, { class: 'link regenerate' }, () => this.#actions.regenerate(true)));
   }
+}
+
+/** Breaks between the parts, in the narrowest sidebar also within them, and never before a dot. */
+function footerParts(footer: string): (Node | string)[] {
+  const parts = footer.split(' · ');
+  const last = parts.pop() ?? '';
+  const dotted = parts.flatMap((part) => {
+    const end = part.lastIndexOf(' ') + 1;
+    return [element('span', {}, part.slice(0, end), element('span', { class: 'end' }, `${part.slice(end)} ·`)), ' '];
+  });
+  return [...dotted, element('span', {}, last)];
 }
 
 /** A cursor before a line, from 1. */

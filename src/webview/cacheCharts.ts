@@ -1,11 +1,11 @@
 /** Four small charts of the last minutes over one time axis. What they show now, or where one points, stands in words beside the title. */
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { formatBytes } from '../format.ts';
 import type { CacheStrings } from '../monitor/cacheMessages.ts';
 import { KEPT_MS, type Sample } from '../monitor/samples.ts';
-import { figure, fillIn } from './cacheText.ts';
+import { fillIn } from './cacheText.ts';
 import { element } from './dom.ts';
+import { numbers } from './numbers.ts';
 
 const HEIGHT = 96;
 /** Nobody looked in between: the line is not drawn through. */
@@ -75,8 +75,8 @@ export class Charts {
           y: { range: (_, __, max) => [0, Math.max(max * 1.1, chart.least)] },
         },
         axes: [
-          { stroke: dim, font, grid: { show: false }, ticks: { show: false }, size: 18, gap: 2, space: 70, values: (_, seconds) => seconds.map((at) => new Date(at * 1000).toLocaleTimeString(document.documentElement.lang || 'en', { hour: '2-digit', minute: '2-digit', second: '2-digit' })) },
-          { stroke: dim, font, grid, ticks: { show: false }, size: 34, gap: 4, space: 28, values: (_, values) => values.map(figure) },
+          { stroke: dim, font, grid: { show: false }, ticks: { show: false }, size: 18, gap: 2, space: 70, values: (_, seconds) => seconds.map((at) => new Date(at * 1000).toLocaleTimeString(numbers.language, { hour: '2-digit', minute: '2-digit', second: '2-digit' })) },
+          { stroke: dim, font, grid, ticks: { show: false }, size: 34, gap: 4, space: 28, values: (_, values) => values.map(numbers.figure) },
         ],
         series: [{}, ...chart.colours.map((name) => ({ stroke: colour(name), width: 1.5, fill: `color-mix(in srgb, ${colour(name)} 14%, transparent)`, points: { show: false } }))],
         hooks: {
@@ -115,11 +115,11 @@ export class Charts {
       {
         label: s.chartBytes, colours: [blue, green], least: 1,
         of: ({ windowBytes, storeBytes }) => [windowBytes / 1e6, storeBytes / 1e6],
-        text: ([window, store]) => `${formatBytes((window ?? 0) * 1e6)} + ${formatBytes((store ?? 0) * 1e6)}`,
+        text: ([window, store]) => `${numbers.bytes((window ?? 0) * 1e6)} + ${numbers.bytes((store ?? 0) * 1e6)}`,
       },
-      { label: s.chartReused, colours: [green], least: 100, of: ({ reused }) => [reused === null ? null : reused * 100], text: one((value) => `${figure(value)}%`) },
-      { label: s.chartSpeed, colours: ['--vscode-charts-purple'], least: 10, of: ({ tokensPerSecond }) => [tokensPerSecond], text: one(figure) },
-      { label: s.chartBatch, colours: ['--vscode-charts-yellow'], least: 2, of: ({ batch }) => [batch], text: one(figure) },
+      { label: s.chartReused, colours: [green], least: 100, of: ({ reused }) => [reused === null ? null : reused * 100], text: one((value) => numbers.share(value / 100)) },
+      { label: s.chartSpeed, colours: ['--vscode-charts-purple'], least: 10, of: ({ tokensPerSecond }) => [tokensPerSecond], text: one(numbers.figure) },
+      { label: s.chartBatch, colours: ['--vscode-charts-yellow'], least: 2, of: ({ batch }) => [batch], text: one(numbers.figure) },
     ];
   }
 }

@@ -1,9 +1,9 @@
 /** The files table: sortable by the buttons in its head, rows that stay while their figures change, pin and evict. */
-import { formatBytes, formatCount, formatShare } from '../format.ts';
 import type { CacheStrings, FileRow } from '../monitor/cacheMessages.ts';
 import { age, fillIn } from './cacheText.ts';
 import { button, element } from './dom.ts';
 import { icon } from './icons.ts';
+import { numbers } from './numbers.ts';
 
 export interface Sorting {
   column: string;
@@ -141,7 +141,7 @@ export class Files {
       const shown = text(file);
       if (target.textContent !== shown) target.textContent = shown;
       if (name === 'codec') cell.title = shown && file.codecNote;
-      if (name === 'tokens') cell.title = [file.diskTokens && fillIn(s.diskTokens, formatCount(file.diskTokens)), file.shiftedTokens && fillIn(s.shiftedTokens, formatCount(file.shiftedTokens))].filter(Boolean).join('\n');
+      if (name === 'tokens') cell.title = [file.diskTokens && fillIn(s.diskTokens, numbers.count(file.diskTokens)), file.shiftedTokens && fillIn(s.shiftedTokens, numbers.count(file.shiftedTokens))].filter(Boolean).join('\n');
     }
     for (const [each, label] of [[row.pin, fillIn(file.pinned ? s.unpin : s.pin, file.name)], [row.evict, fillIn(s.evict, file.name)]] as const) {
       each.setAttribute('aria-label', label);
@@ -159,10 +159,10 @@ export class Files {
       { name: 'file', label: s.file, value: (file) => file.name, text: (file) => file.name },
       { name: 'tier', label: s.tier, value: tierOf, text: tierOf },
       { name: 'codec', label: s.codec, value: (file) => file.codecs.join(' + '), text: (file) => (file.tokens ? file.codecs.join(' + ') : '') },
-      { name: 'tokens', label: s.tokensColumn, value: (file) => file.tokens, text: (file) => `${formatCount(file.tokens)}${file.diskTokens ? ` + ${formatCount(file.diskTokens)}` : ''}${file.shiftedTokens ? ` + ≈${formatCount(file.shiftedTokens)}` : ''}` },
-      { name: 'size', label: s.size, value: (file) => file.bytes + file.shiftedBytes, text: (file) => `${formatBytes(file.bytes)}${file.shiftedBytes ? ` + ≈${formatBytes(file.shiftedBytes)}` : ''}` },
-      { name: 'hits', label: s.hits, value: (file) => file.hits, text: (file) => formatCount(file.hits) },
-      { name: 'rate', label: s.hitRate, value: (file) => (file.hits ? file.hitRate : -1), text: (file) => (file.hits ? formatShare(file.hitRate) : '–') },
+      { name: 'tokens', label: s.tokensColumn, value: (file) => file.tokens, text: (file) => `${numbers.count(file.tokens)}${file.diskTokens ? ` + ${numbers.count(file.diskTokens)}` : ''}${file.shiftedTokens ? ` + ≈${numbers.count(file.shiftedTokens)}` : ''}` },
+      { name: 'size', label: s.size, value: (file) => file.bytes + file.shiftedBytes, text: (file) => `${numbers.bytes(file.bytes)}${file.shiftedBytes ? ` + ≈${numbers.bytes(file.shiftedBytes)}` : ''}` },
+      { name: 'hits', label: s.hits, value: (file) => file.hits, text: (file) => numbers.count(file.hits) },
+      { name: 'rate', label: s.hitRate, value: (file) => (file.hits ? file.hitRate : -1), text: (file) => (file.hits ? numbers.share(file.hitRate) : '–') },
       // The latest first: the shortest time ago is the largest.
       { name: 'last', label: s.lastUse, value: (file) => -file.idleMs, text: (file) => age(file.idleMs, s) },
     ];

@@ -1,9 +1,9 @@
 /** Where memory goes: the cache under its ceiling as a bar, and what else the engine, its process, the machine and its graphics hold. */
 import type { Gpu } from '../../engine/protocol.ts';
-import { formatBytes, formatCount } from '../format.ts';
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
 import { fillIn } from './cacheText.ts';
 import { element, fill } from './dom.ts';
+import { numbers } from './numbers.ts';
 
 export class Memory {
   readonly root: HTMLElement;
@@ -23,9 +23,9 @@ export class Memory {
     const s = this.#strings;
     const { maxBytes, windowBytes, storeBytes, scratchBytes, bufferBytes, windowSlots } = stats;
     const used = windowBytes + storeBytes + scratchBytes + bufferBytes;
-    const of = fillIn(s.memoryOf, formatBytes(used), formatBytes(maxBytes));
+    const of = fillIn(s.memoryOf, numbers.bytes(used), numbers.bytes(maxBytes));
     this.#title.textContent = stats.numEngines ? `${of} · ${fillIn(s.shared, String(stats.numEngines))}` : of;
-    const slots = fillIn(s.slots, formatCount(windowSlots.free), formatCount(windowSlots.total));
+    const slots = fillIn(s.slots, numbers.count(windowSlots.free), numbers.count(windowSlots.total));
     const held = windowSlots.total ? windowBytes * (windowSlots.held / windowSlots.total) : 0;
     this.#widen('window', held, maxBytes);
     this.#widen('reserve', windowBytes - held, maxBytes);
@@ -33,21 +33,21 @@ export class Memory {
     this.#widen('scratch', scratchBytes, maxBytes);
     this.#widen('buffers', bufferBytes, maxBytes);
     const parts: [string, string, number, string][] = [['window', s.window, windowBytes, ` (${slots})`], ['store', s.store, storeBytes, ''], ['scratch', s.scratch, scratchBytes, ''], ['buffers', s.buffers, bufferBytes, ''], ['free', s.free, Math.max(0, maxBytes - used), '']];
-    this.#bar.setAttribute('aria-label', `${of}: ${parts.map(([, name, bytes]) => `${name} ${formatBytes(bytes)}`).join(', ')}`);
-    fill(this.#legend, ...parts.map(([kind, name, bytes, more]) => element('li', { class: kind }, element('span', { class: `swatch ${kind}` }), `${name} ${formatBytes(bytes)}${more}`)));
+    this.#bar.setAttribute('aria-label', `${of}: ${parts.map(([, name, bytes]) => `${name} ${numbers.bytes(bytes)}`).join(', ')}`);
+    fill(this.#legend, ...parts.map(([kind, name, bytes, more]) => element('li', { class: kind }, element('span', { class: `swatch ${kind}` }), `${name} ${numbers.bytes(bytes)}${more}`)));
     const { memory, model } = stats;
     const rows: [string, string][] = [
-      [s.weights, `${formatBytes(model?.residentBytes ?? 0)}${model ? ` · ${model.precision}` : ''}`],
-      [s.process, formatBytes(memory.processBytes)],
+      [s.weights, `${numbers.bytes(model?.residentBytes ?? 0)}${model ? ` · ${model.precision}` : ''}`],
+      [s.process, numbers.bytes(memory.processBytes)],
       [s.onDisk, this.#disk(stats)],
-      [s.machine, fillIn(s.available, formatBytes(memory.availableBytes), formatBytes(memory.totalBytes))],
+      [s.machine, fillIn(s.available, numbers.bytes(memory.availableBytes), numbers.bytes(memory.totalBytes))],
       [s.graphics, machine ? this.#graphics(machine.gpus) : '…'],
     ];
     fill(this.#others, ...rows.map(([name, value]) => element('div', {}, element('dt', {}, name), element('dd', {}, value))));
   }
 
   #disk({ diskBytes, diskMaxBytes, diskFault }: CacheFigures['stats']): string {
-    const kept = diskBytes > 0 || (diskMaxBytes > 0 && diskFault === undefined) ? fillIn(this.#strings.diskOf, formatBytes(diskBytes), formatBytes(diskMaxBytes)) : this.#strings.diskOff;
+    const kept = diskBytes > 0 || (diskMaxBytes > 0 && diskFault === undefined) ? fillIn(this.#strings.diskOf, numbers.bytes(diskBytes), numbers.bytes(diskMaxBytes)) : this.#strings.diskOff;
     return diskFault === undefined ? kept : diskBytes > 0 ? `${kept}; ${this.#strings.diskStopped}: ${diskFault}` : `${kept}: ${diskFault}`;
   }
 
@@ -67,7 +67,7 @@ export class Memory {
   #graphicsMemory({ totalBytes, usedBytes, estimated }: Gpu): string {
     const s = this.#strings;
     if (totalBytes === null) return s.gpuSize;
-    if (usedBytes !== null) return fillIn(s.gpuUsed, formatBytes(usedBytes), formatBytes(totalBytes));
-    return fillIn(estimated ? s.gpuEstimate : s.gpuTotal, formatBytes(totalBytes));
+    if (usedBytes !== null) return fillIn(s.gpuUsed, numbers.bytes(usedBytes), numbers.bytes(totalBytes));
+    return fillIn(estimated ? s.gpuEstimate : s.gpuTotal, numbers.bytes(totalBytes));
   }
 }

@@ -14,13 +14,3 @@ export function age(ms: number, strings: CacheStrings): string {
   if (seconds < 3600) return fillIn(strings.minutesAgo, Math.floor(seconds / 60));
   return fillIn(strings.hoursAgo, Math.floor(seconds / 3600));
 }
-
-/** 61.3 as "61 ms", 1234 as "1.2 s". */
-export function duration(ms: number): string {
-  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
-}
-
-/** One digit after the point where that says something. */
-export function figure(value: number): string {
-  return value >= 100 ? value.toFixed(0) : value.toFixed(1).replace(/\.0$/, '');
-}

@@ -1,9 +1,9 @@
 /** The four figures at the top of the cache panel, each with how it went lately. */
-import { formatCount, formatShare } from '../format.ts';
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
 import type { Sample } from '../monitor/samples.ts';
-import { duration, figure, fillIn } from './cacheText.ts';
+import { fillIn } from './cacheText.ts';
 import { element } from './dom.ts';
+import { numbers } from './numbers.ts';
 
 /** Samples in a sparkline: about two minutes while the panel is open. */
 const SPARK_SAMPLES = 240;
@@ -53,7 +53,7 @@ export class Tiles {
       const shown = tile.value(figures, samples);
       value.textContent = shown || '–';
       const { failed } = figures.stats.requests;
-      note.textContent = shown ? tile.note(figures) : failed > 0 ? fillIn(this.#strings.failedNote, formatCount(failed)) : this.#strings.nothingYet;
+      note.textContent = shown ? tile.note(figures) : failed > 0 ? fillIn(this.#strings.failedNote, numbers.count(failed)) : this.#strings.nothingYet;
       const d = sparkline(samples.slice(-SPARK_SAMPLES).map((sample) => tile.of(sample)), tile.most);
       line.setAttribute('d', d);
       area.setAttribute('d', d && `${d}V${HEIGHT}H0Z`);
@@ -66,35 +66,35 @@ export class Tiles {
       {
         name: 'reused',
         label: s.reused,
-        value: ({ stats: { tokens } }) => (tokens.prompt ? formatShare(tokens.promptCached / tokens.prompt) : ''),
-        note: ({ stats: { tokens } }) => fillIn(s.reusedNote, formatCount(tokens.promptCached), formatCount(tokens.prompt)),
+        value: ({ stats: { tokens } }) => (tokens.prompt ? numbers.share(tokens.promptCached / tokens.prompt) : ''),
+        note: ({ stats: { tokens } }) => fillIn(s.reusedNote, numbers.count(tokens.promptCached), numbers.count(tokens.prompt)),
         of: (sample) => sample.reused,
         most: 1,
       },
       {
         name: 'first-token',
         label: s.firstToken,
-        value: ({ stats: { ttftMs } }) => (ttftMs.p95 ? duration(ttftMs.p95) : ''),
-        note: ({ stats: { ttftMs } }) => fillIn(s.firstTokenNote, duration(ttftMs.p50)),
+        value: ({ stats: { ttftMs } }) => (ttftMs.p95 ? numbers.duration(ttftMs.p95) : ''),
+        note: ({ stats: { ttftMs } }) => fillIn(s.firstTokenNote, numbers.duration(ttftMs.p50)),
         of: (sample) => sample.firstTokenP95,
       },
       {
         name: 'speed',
         label: s.speed,
         // While nothing runs, what it was last.
-        value: ({ stats }, samples) => (stats.tokens.generated ? formatCount(stats.tokensPerSecond || (samples.findLast(({ tokensPerSecond }) => tokensPerSecond > 0)?.tokensPerSecond ?? 0)) : ''),
+        value: ({ stats }, samples) => (stats.tokens.generated ? numbers.count(stats.tokensPerSecond || (samples.findLast(({ tokensPerSecond }) => tokensPerSecond > 0)?.tokensPerSecond ?? 0)) : ''),
         note: ({ stats: { requests, tokens } }) => {
-          const note = requests.running + requests.waiting ? fillIn(s.queueNote, requests.running, requests.waiting) : fillIn(s.speedNote, formatCount(requests.done), formatCount(tokens.generated));
+          const note = requests.running + requests.waiting ? fillIn(s.queueNote, numbers.count(requests.running), numbers.count(requests.waiting)) : fillIn(s.speedNote, numbers.count(requests.done), numbers.count(tokens.generated));
           // First: what does not fit is cut off.
-          return requests.failed > 0 ? `${fillIn(s.failedNote, formatCount(requests.failed))} · ${note}` : note;
+          return requests.failed > 0 ? `${fillIn(s.failedNote, numbers.count(requests.failed))} · ${note}` : note;
         },
         of: (sample) => sample.tokensPerSecond,
       },
       {
         name: 'batch',
         label: s.batch,
-        value: ({ stats }) => (stats.events.steps ? figure(stats.batchSequences) : ''),
-        note: ({ stats }) => fillIn(s.batchNote, figure(stats.batchTokens)),
+        value: ({ stats }) => (stats.events.steps ? numbers.figure(stats.batchSequences) : ''),
+        note: ({ stats }) => fillIn(s.batchNote, numbers.figure(stats.batchTokens)),
         of: (sample) => sample.batch,
       },
     ];

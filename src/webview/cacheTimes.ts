@@ -1,9 +1,9 @@
 /** How long requests wait and take, class by class: those that had one. P99 is on the cell, for who points at it. */
 import type { ClassTimes, Priority, Quantiles } from '../../engine/protocol.ts';
-import { formatShare } from '../format.ts';
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
-import { duration, fillIn } from './cacheText.ts';
+import { fillIn } from './cacheText.ts';
 import { element, fill } from './dom.ts';
+import { numbers } from './numbers.ts';
 
 /** Idle work is nobody's wait. */
 const CLASSES: readonly Exclude<Priority, 'idle'>[] = ['completion', 'chat', 'summary'];
@@ -24,8 +24,8 @@ export class Times {
     const s = this.#strings;
     const rows = CLASSES.filter((name) => classes[name].queueMs.count > 0);
     this.root.hidden = rows.length === 0;
-    const drafts = tokens.drafted > 0 ? ` · ${fillIn(s.draftsRight, formatShare(tokens.accepted / tokens.drafted))}` : '';
-    this.#hint.textContent = `${s.medians} · ${fillIn(s.busy, formatShare(utilisation))}${drafts}`;
+    const drafts = tokens.drafted > 0 ? ` · ${fillIn(s.draftsRight, numbers.share(tokens.accepted / tokens.drafted))}` : '';
+    this.#hint.textContent = `${s.medians} · ${fillIn(s.busy, numbers.share(utilisation))}${drafts}`;
     fill(this.#body, ...rows.map((name) => this.#row(s.kinds[name], name, classes[name])));
   }
 
@@ -36,7 +36,7 @@ export class Times {
   /** Median, then P95. */
   #cell({ p50, p95, p99, count }: Quantiles): HTMLElement {
     if (count === 0) return element('td', {}, '–');
-    const title = fillIn(this.#strings.quantiles, duration(p50), duration(p95), duration(p99));
-    return element('td', { title }, duration(p50), element('span', { class: 'most' }, ` ${fillIn(this.#strings.p95, duration(p95))}`));
+    const title = fillIn(this.#strings.quantiles, numbers.duration(p50), numbers.duration(p95), numbers.duration(p99));
+    return element('td', { title }, numbers.duration(p50), element('span', { class: 'most' }, ` ${fillIn(this.#strings.p95, numbers.duration(p95))}`));
   }
 }

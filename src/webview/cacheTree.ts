@@ -4,11 +4,11 @@
  * width), Escape goes back. A line below the drawing tells what is pointed at, a screen reader reads the same from the cell.
  */
 import type { TreeNode } from '../../engine/protocol.ts';
-import { formatCount } from '../format.ts';
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
 import { age, fillIn } from './cacheText.ts';
 import { button, element } from './dom.ts';
 import { icon } from './icons.ts';
+import { numbers } from './numbers.ts';
 
 const ROW_PX = 24;
 /** Deeper rows are looked into. */
@@ -97,7 +97,7 @@ export class Tree {
       this.#drawing.append(cell);
     }
     cell.className = `cell ${node.kind} tier-${node.tier}${node.inUse ? ' running' : ''}${node.pinned && node.kind === 'file' ? ' pinned' : ''}`;
-    const shown = `${this.#name(node)} · ${formatCount(node.tokens)}`;
+    const shown = `${this.#name(node)} · ${numbers.count(node.tokens)}`;
     cell.lastElementChild!.textContent = shown;
     cell.setAttribute('aria-level', String(level + 1));
     cell.setAttribute('aria-posinset', String(index + 1));
@@ -116,7 +116,7 @@ export class Tree {
       case 'file':
         return baseName(this.#names.get(node.docId ?? '') ?? node.label);
       case 'others':
-        return fillIn(s.others, formatCount(node.runs));
+        return fillIn(s.others, numbers.count(node.runs));
       case 'request':
         return s.kinds[node.label as keyof CacheStrings['kinds']] ?? s.outdated;
     }
@@ -126,7 +126,7 @@ export class Tree {
     const s = this.#strings;
     const tiers = { window: s.window, store: s.store, disk: s.disk, none: s.none };
     const file = node.docId === undefined ? '' : (this.#names.get(node.docId) ?? '');
-    const parts = [node.kind === 'file' ? file || node.label : this.#name(node), ...(node.kind !== 'file' && file ? [file] : []), fillIn(s.tokens, formatCount(node.tokens)), ...(node.tier === 'none' ? [] : [tiers[node.tier]])];
+    const parts = [node.kind === 'file' ? file || node.label : this.#name(node), ...(node.kind !== 'file' && file ? [file] : []), fillIn(s.tokens, numbers.count(node.tokens)), ...(node.tier === 'none' ? [] : [tiers[node.tier]])];
     if (node.inUse) parts.push(s.running);
     if (node.pinned) parts.push(s.pinned);
     parts.push(`${s.lastUse}: ${age(node.idleMs, s)}`);

@@ -53,7 +53,7 @@ export class ChipRow {
     });
     const sizes = [
       ...(chip.tokens === null ? [] : [element('span', { class: 'tokens', 'data-part': 'tokens' }, chip.tokens)]),
-      ...(chip.omitted === null ? [] : [element('span', { class: 'omitted', 'data-part': 'omitted' }, icon('warning'), chip.omitted)]),
+      ...(chip.omitted === null ? [] : [element('span', { class: 'omitted', 'data-part': 'omitted', title: chip.omitted }, icon('warning'), element('span', {}, chip.omitted))]),
     ];
     return element('span', { class: 'chip', 'data-part': 'context', 'data-kind': chip.kind }, name, ...sizes, remove);
   }

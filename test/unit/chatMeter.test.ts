@@ -4,7 +4,7 @@ import type { ChipSizes } from '../../src/chat/chatContext.ts';
 import type { Meter } from '../../src/chat/chatMessages.ts';
 import { type Measured, TokenMeter } from '../../src/chat/meter.ts';
 import { EngineError } from '../../src/client/connection.ts';
-import { t } from './translate.ts';
+import { english } from './translate.ts';
 
 vi.mock('../../src/vscode.ts', () => ({}));
 beforeEach(() => void vi.useFakeTimers());
@@ -18,7 +18,7 @@ const SIZE: Measured = {
 
 function meterOf(measure: () => Promise<Measured | null>) {
   const results: { meter: Meter | null; sizes: ChipSizes }[] = [];
-  const meter = new TokenMeter({ measure, onResult: (shown, sizes) => results.push({ meter: shown, sizes }), t, locale: 'en' });
+  const meter = new TokenMeter({ measure, onResult: (shown, sizes) => results.push({ meter: shown, sizes }), speech: english });
   meter.watch(true);
   return { meter, results };
 }

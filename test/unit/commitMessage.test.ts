@@ -16,6 +16,7 @@ vi.mock('../../src/vscode.ts', () => {
     return buttons.find((button) => button === chosen);
   };
   return {
+    env: { language: 'en' },
     l10n: { t },
     ProgressLocation: { Window: 10, Notification: 15 },
     Uri: { joinPath: (root: string, name: string) => `${root}/${name}` },

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type CompletionRecord, explain, logLine } from '../../src/completion/record.ts';
 import { addedBy } from '../../src/completion/selection.ts';
 import { silence, Trigger } from '../../src/completion/trigger.ts';
-import { t } from './translate.ts';
+import { english, portuguese } from './translate.ts';
 
 test('the first request on a line goes out at once, the later ones after silence, explicit ones always at once', () => {
   const trigger = new Trigger();
@@ -52,9 +52,10 @@ describe('the suggestion selected in the list', () => {
 test('a record says in one line why nothing is shown', () => {
   const record: CompletionRecord = { place: 'a.ts:1:2', at: new Date(0), trigger: 'typing', waitedMs: 0, totalMs: 1.4, diagnostics: [], reason: 'the model has nothing to add here' };
   expect(logLine(record)).toBe('completion at a.ts:1:2 (typing): nothing shown: the model has nothing to add here; 1 ms');
-  expect(explain(record, t)).toContain('Nothing was shown: the model has nothing to add here.');
-  expect(explain(undefined, t)).toContain('None has been asked for');
+  expect(explain(record, english)).toContain('Nothing was shown: the model has nothing to add here.');
+  expect(explain(undefined, english)).toContain('None has been asked for');
   const usage = { promptTokens: 900, cachedTokens: 800, completionTokens: 3, blockTokens: 700 };
-  expect(explain({ ...record, usage }, t)).not.toContain('Approximated');
-  expect(explain({ ...record, usage: { ...usage, shiftedTokens: 321 } }, t)).toContain('Approximated: 321 of the reused tokens');
+  expect(explain({ ...record, usage }, english)).not.toContain('Approximated');
+  expect(explain({ ...record, usage: { ...usage, shiftedTokens: 321 } }, english)).toContain('Approximated: 321 of the reused tokens');
+  expect(explain({ ...record, totalMs: 1234, usage: { ...usage, promptTokens: 9000 }, timings: { queueMs: 0, ttftMs: 1061, tpotMs: 17.25 } }, portuguese)).toMatch(/Time: 1\.234 ms[\s\S]*first token after 1\.061 ms, 17,3 ms[\s\S]*9\.000 tokens/);
 });

@@ -17,6 +17,7 @@ vi.mock('../../src/vscode.ts', () => {
     }
   }
   return {
+    env: { language: 'en' },
     l10n: { t },
     Uri,
     EventEmitter: class {},

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ModelInfo, Task } from '../../engine/protocol.ts';
-import { BUILT_IN } from '../builtIn.ts';
+import { BUILT_IN, counted } from '../builtIn.ts';
 
 const editor = vi.hoisted(() => ({ registered: [] as string[], language: 'en' }));
 vi.mock('../../src/vscode.ts', () => {
@@ -157,7 +157,7 @@ describe('a request', () => {
   });
 
   it.each([
-    ['too long', [user('x'.repeat(INPUT_TOKENS + 1))], '', `The request takes ${INPUT_TOKENS + 1} tokens; kvasir-starter reads ${INPUT_TOKENS}.`],
+    ['too long', [user('x'.repeat(INPUT_TOKENS + 1))], '', `The request takes ${counted(INPUT_TOKENS + 1)} tokens; kvasir-starter reads ${counted(INPUT_TOKENS)}.`],
     ['with a picture', [{ role: 1, content: [{ mimeType: 'image/png', data: new Uint8Array(1) }] }], '', 'this request holds a part of the kind image/png'],
     ['that ends with an answer', [user('x'), { role: 2, content: [text('y')] }], '', 'must be the user’s'],
     ['of nothing', [user(' ')], '', 'must be the user’s'],

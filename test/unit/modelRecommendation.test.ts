@@ -8,7 +8,7 @@ import { inspectFolder } from '../../engine/inspection.ts';
 import { cacheBytesAtWork } from '../../engine/memory.ts';
 import { describeInspected, describeRecommended, describeRefused, formatParameters } from '../../src/models/modelItems.ts';
 import { fetchCommand, OPEN_MODELS, recommend } from '../../src/models/recommend.ts';
-import { t } from './translate.ts';
+import { english, portuguese } from './translate.ts';
 
 /** As in each repository's config.json. */
 const CONFIGS: Record<string, Record<string, unknown>> = {
@@ -75,38 +75,37 @@ describe('a machine', () => {
 });
 
 describe('in words', () => {
-  const speech = { t, language: 'en' };
   it('one that is built in, in use', async () => {
     const sizes = { parameters: 7_499_840, contextTokens: 2048, memoryBytes: { int8: 24e6, int4: 22e6, float32: 72e6 } };
-    const line = describeInspected({ ...(await inspectFolder('model')), ...sizes }, { name: 'x', current: true, builtIn: true, availableBytes: 1, precision: 'int8' }, speech);
+    const line = describeInspected({ ...(await inspectFolder('model')), ...sizes }, { name: 'x', current: true, builtIn: true, availableBytes: 1, precision: 'int8' }, english);
     expect(line).toEqual({ label: '$(check) kvasir-starter', description: 'in use · built in · 7.5 million parameters', detail: 'completions, chat, no edits · reads 2,048 tokens · 24.0 MB of memory at work' });
   });
   it('one that is too large for what is free', async () => {
-    const line = describeInspected(await inspectFolder('test/fixtures/models/llama-mha-f16'), { name: 'a/b', current: false, builtIn: false, availableBytes: 1, precision: 'int8' }, speech);
+    const line = describeInspected(await inspectFolder('test/fixtures/models/llama-mha-f16'), { name: 'a/b', current: false, builtIn: false, availableBytes: 1, precision: 'int8' }, english);
     expect(line.label).toBe('$(circle-large-outline) a/b');
     expect(line.detail).toContain('more than is free');
     expect(line.detail).toContain('chat only, no completions');
   });
   it('one that is too large with 8 bits, but not with 4', async () => {
     const model = { ...(await inspectFolder('model')), memoryBytes: { int8: 3.1e9, int4: 2.1e9, float32: 12e9 } };
-    const line = (precision: 'int8' | 'int4') => describeInspected(model, { name: 'a/b', current: false, builtIn: false, availableBytes: 2.5e9, precision }, speech).detail;
+    const line = (precision: 'int8' | 'int4') => describeInspected(model, { name: 'a/b', current: false, builtIn: false, availableBytes: 2.5e9, precision }, english).detail;
     expect(line('int8')).toContain('$(warning) 3.1 GB of memory at work, more than is free; 2.1 GB with kvasir.engine.precision = int4');
     expect(line('int4')).toMatch(/ · 2.1 GB of memory at work$/);
     const [best] = recommend({ availableBytes: 2.2e9, readBytesPerSecond: null }, 'int8');
-    expect(describeRecommended(best!, 'int8', null, speech).detail).toBe('code · needs 1.6 GB with kvasir.engine.precision = int4');
+    expect(describeRecommended(best!, 'int8', null, english).detail).toBe('code · needs 1.6 GB with kvasir.engine.precision = int4');
   });
   it('one that cannot run', () => {
-    expect(describeRefused('config.json: hidden_size is missing', { name: 'a', current: false, builtIn: false, availableBytes: null, precision: 'int8' }, speech)).toEqual({ label: '$(error) a', description: '', detail: 'config.json: hidden_size is missing' });
+    expect(describeRefused('config.json: hidden_size is missing', { name: 'a', current: false, builtIn: false, availableBytes: null, precision: 'int8' }, english)).toEqual({ label: '$(error) a', description: '', detail: 'config.json: hidden_size is missing' });
   });
   it('a recommended one, with what the estimate was made from', () => {
     const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 20e9 }, 'int8');
-    expect(describeRecommended(best!, 'int8', 20e9, speech).detail).toBe('code · needs 2.2 GB · estimate: at most 13 tokens/s (20.0 GB/s ÷ 1.6 GB)');
-    expect(describeRecommended({ ...best!, tokensPerSecond: null }, 'int8', null, speech).detail).not.toContain('estimate');
+    expect(describeRecommended(best!, 'int8', 20e9, english).detail).toBe('code · needs 2.2 GB · estimate: at most 13 tokens/s (20.0 GB/s ÷ 1.6 GB)');
+    expect(describeRecommended({ ...best!, tokensPerSecond: null }, 'int8', null, english).detail).not.toContain('estimate');
     expect(fetchCommand(best!.model.id)).toBe('hf download Qwen/Qwen2.5-Coder-1.5B-Instruct');
   });
   it('sizes of models', () => {
-    expect(formatParameters(7_499_840, t, 'en')).toBe('7.5 million parameters');
-    expect(formatParameters(494_032_768, t, 'en')).toBe('494 million parameters');
-    expect(formatParameters(7_615_616_512, t, 'pt-BR')).toBe('7,6 billion parameters');
+    expect(formatParameters(7_499_840, english)).toBe('7.5 million parameters');
+    expect(formatParameters(494_032_768, english)).toBe('494 million parameters');
+    expect(formatParameters(7_615_616_512, portuguese)).toBe('7,6 billion parameters');
   });
 });

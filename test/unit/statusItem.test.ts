@@ -15,6 +15,7 @@ vi.mock('../../src/vscode.ts', () => ({
       this.value = value;
     }
   },
+  env: { language: 'pt-br' },
   l10n: { t: (text: string, ...values: (string | number)[]) => t(text, ...values) },
   window: { createStatusBarItem: () => item },
 }));
@@ -37,15 +38,15 @@ function show(state: object, more: { stats?: object; gpus?: object[]; paused?: s
 
 test('the figures: short in the bar, in full on hover', () => {
   show({ kind: 'ready', model: { name: 'm' } }, { stats: STATS, gpus: [] });
-  expect(item.text).toBe('$(database) 3.0 MB · 75% reused');
-  for (const part of ['2 threads', 'window 2.0 MB, store 1.0 MB', '40 tok/s', 'weights 7.0 MB', 'process 300 MB', 'No GPU', 'src/a\\.ts', 'command:kvasir.showCache', 'command:kvasir.chooseModel', 'command:kvasir.snooze']) expect(item.tooltip.value).toContain(part);
+  expect(item.text).toBe('$(database) 3,0 MB · 75% reused');
+  for (const part of ['2 threads', 'window 2,0 MB, store 1,0 MB', '40 tok/s', 'weights 7,0 MB', 'process 300 MB', 'No GPU', 'src/a\\.ts', 'command:kvasir.showCache', 'command:kvasir.chooseModel', 'command:kvasir.snooze']) expect(item.tooltip.value).toContain(part);
   expect(item.tooltip.value).not.toContain('gone');
   expect(item.tooltip.isTrusted).toEqual({ enabledCommands: expect.arrayContaining(['kvasir.showCache', 'kvasir.chooseModel', 'kvasir.snooze', 'kvasir.endSnooze']) });
 });
 
 test('graphics memory that is in use is said to be others\'', () => {
   show({ kind: 'ready', model: { name: 'm' } }, { stats: STATS, gpus: GPUS });
-  expect(item.tooltip.value).toContain('Some GPU: 2.0 GB of 8.0 GB in use, none by Kvasir');
+  expect(item.tooltip.value).toContain('Some GPU: 2,0 GB of 8,0 GB in use, none by Kvasir');
 });
 
 test('a pause is shown, read out, and can be ended', () => {

@@ -46,12 +46,18 @@ editorSuite('accessibility', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.runCommand('Kvasir: Open Chat');
     const answer = await window.ask('What is this file for?');
     await expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
+    // A theme's colour takes a while to come; for so long that a picture taken too early has that of before.
+    await window.page.addStyleTag({ content: '.monaco-workbench .part.statusbar { transition-duration: 1s !important; }' });
   });
 
   test.for(EVERY)('the chat view in the %s theme', async (theme) => {
     const window = editor();
     await window.setTheme(theme);
+    const statusBar = () => window.page.locator('.part.statusbar').evaluate((bar) => getComputedStyle(bar).backgroundColor);
+    const shown = await statusBar();
     await window.screenshot(`chat-${theme}`);
+    await window.page.waitForTimeout(1500);
+    expect(await statusBar(), 'a picture has the theme’s own colours').toBe(shown);
     expect(await findings(window.chat)).toEqual([]);
   });
 

@@ -19,6 +19,39 @@ interface HostilePage {
   dispatchEvent(event: object): void;
 }
 
+type Box = { x: number; y: number; width: number; height: number };
+
+/** Runs in the page: footers of which a line begins with the dot between two parts, at whatever width, and how many lines there were at most. */
+function begunWithDot(footers: Element[]): { begun: string[]; mostLines: number } {
+  const begun: string[] = [];
+  let mostLines = 0;
+  for (const footer of footers) {
+    const figures = footer.lastElementChild as HTMLElement;
+    for (let width = 60; width <= 400; width++) {
+      figures.style.flex = `0 0 ${width}px`;
+      const texts = document.createTreeWalker(figures, NodeFilter.SHOW_TEXT);
+      let before = Number.NEGATIVE_INFINITY;
+      let numLines = 0;
+      for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+        for (const [i, letter] of [...(text.textContent ?? '')].entries()) {
+          if (letter.trim() === '') continue;
+          const range = document.createRange();
+          range.setStart(text, i);
+          range.setEnd(text, i + 1);
+          const { top, height } = range.getBoundingClientRect();
+          const isFirst = top > before + height / 2;
+          if (isFirst) numLines++;
+          if (isFirst && letter === '·') begun.push(`${figures.textContent} in ${width} pixels`);
+          before = top;
+        }
+      }
+      mostLines = Math.max(mostLines, numLines);
+    }
+    figures.removeAttribute('style');
+  }
+  return { begun, mostLines };
+}
+
 editorSuite('chat', FILES, (editor) => {
   const violations: string[] = [];
   const chat = () => editor().chat;
@@ -295,21 +328,35 @@ editorSuite('chat', FILES, (editor) => {
     await sidebarWidth(170);
     await poll(async () => (await chat().locator('.composer').boundingBox())?.width ?? 0).toBeLessThan(180);
     const composer = chat().locator('.composer');
-    await editor().screenshot('chat-narrow');
+    await editor().screenshotThemes('chat-narrow');
     // Made anew when it has been counted again.
     await poll(async () => {
       const [label, send] = await Promise.all([meter(), chat().locator('.send')].map((part) => part.boundingBox()));
       return label && send ? label.x + label.width - send.x : Number.POSITIVE_INFINITY;
     }).toBeLessThanOrEqual(0);
-    // Of a language's name the end may be left out; code is scrolled.
-    expect(await chat().locator('body').evaluate((body) => [...body.querySelectorAll('*')].filter((part) => part.scrollWidth > part.clientWidth && part.clientWidth > 1 && !part.closest('pre, .language')).map((part) => part.className))).toEqual([]);
+    // Of a language's name the end may be left out, and of what an attached file is called and lacks; code is scrolled.
+    expect(await chat().locator('body').evaluate((body) => [...body.querySelectorAll('*')].filter((part) => part.scrollWidth > part.clientWidth && part.clientWidth > 1 && !part.closest('pre, .language, .chip [title] > span')).map((part) => part.className))).toEqual([]);
     await poll(() => input().evaluate((area) => area.clientHeight >= area.scrollHeight)).toBe(true);
     const place = (await composer.boundingBox())!;
     for (const part of await chat().locator('.composer button').all()) {
       const box = (await part.boundingBox())!;
       expect(box.x + box.width, await part.getAttribute('title') ?? '').toBeLessThanOrEqual(place.x + place.width);
     }
+    // What takes a file out stands in the line of its name.
+    for (const chip of await chat().locator('[data-part="context"]').all()) {
+      const [name, remove] = (await Promise.all([chip.locator('.name'), chip.locator('button.icon')].map((part) => part.boundingBox()))) as [Box, Box];
+      expect(Math.abs(name.y + name.height / 2 - remove.y - remove.height / 2), await chip.innerText()).toBeLessThan(4);
+    }
     await sidebarWidth(280);
+  });
+
+  test.each([[170, 'within its parts', 6], [280, 'between its parts', 3]])('a footer in a sidebar of %i pixels breaks %s and begins no line with a dot', async (width, _, numLines) => {
+    await sidebarWidth(width);
+    await poll(async () => (await chat().locator('.composer').boundingBox())?.width ?? 0).toBeLessThan(width + 10);
+    const { begun, mostLines } = await chat().locator('[data-part="footer"]').evaluateAll(begunWithDot);
+    expect([...new Set(begun)]).toEqual([]);
+    expect(mostLines).toBeGreaterThanOrEqual(numLines);
+    await editor().screenshotThemes(`chat-footer-${width}`);
   });
 
   test('conversations: a new one, both after a reload of the window, the list, export, delete', async () => {

@@ -366,6 +366,8 @@ export class Editor {
       const body = frame.name() === 'active-frame' ? frame.locator('body') : undefined;
       if (body && (await body.count())) await frame.locator(`body.${webview}`).waitFor();
     }
+    // The status bar's colour takes a while to become the new one.
+    await this.page.waitForFunction(() => !document.getAnimations().some((animation) => animation instanceof CSSTransition));
   }
 
   /** `screenshot` once in each theme, as NAME-dark.png, NAME-light.png and NAME-contrast.png; the window is dark again afterwards. */

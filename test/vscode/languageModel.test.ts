@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { ModelText } from '../../engine/text/modelText.ts';
-import { BUILT_IN } from '../builtIn.ts';
+import { BUILT_IN, counted } from '../builtIn.ts';
 import { type Editor, PATIENCE } from './editor.ts';
 import { mappedFiles } from './processes.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
@@ -66,7 +66,7 @@ editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(answer.trim()).not.toBe('');
     // Answers come part by part; VS Code gathers them for 30 ms.
     expect(used.chunks.length).toBeGreaterThan(1);
-    expect(used.tooLong).toMatchObject({ languageModelError: true, message: expect.stringMatching(new RegExp(`^The request takes [\\d,]+ tokens; kvasir-starter reads ${MOST_INPUT}\\.$`)) });
+    expect(used.tooLong).toMatchObject({ languageModelError: true, message: expect.stringMatching(new RegExp(`^The request takes [\\d,]+ tokens; kvasir-starter reads ${counted(MOST_INPUT)}\\.$`)) });
     expect(loaded(editor())).toBe(true);
   });
 

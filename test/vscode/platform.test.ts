@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { formatParameters } from '../../src/models/modelItems.ts';
 import { BUILT_IN, counted } from '../builtIn.ts';
-import { t } from '../unit/translate.ts';
+import { english } from '../unit/translate.ts';
 import { type Editor, PATIENCE } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
@@ -71,7 +71,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
       return there;
     };
     await expect.poll(listed, { timeout: PATIENCE, interval: 500 }).toBe(1);
-    await expect.poll(() => row(/kvasir-starter/).innerText(), { timeout: PATIENCE }).toMatch(new RegExp(`in use · built in · ${formatParameters(BUILT_IN.parameters, t, 'en').replace('.', '\\.')}[\\s\\S]*completions, chat, no edits · reads ${counted(BUILT_IN.contextTokens)} tokens · [\\d.]+ MB of memory at work`));
+    await expect.poll(() => row(/kvasir-starter/).innerText(), { timeout: PATIENCE }).toMatch(new RegExp(`in use · built in · ${formatParameters(BUILT_IN.parameters, english).replace('.', '\\.')}[\\s\\S]*completions, chat, no edits · reads ${counted(BUILT_IN.contextTokens)} tokens · [\\d.]+ MB of memory at work`));
     expect(await row(/tiny-qwen/).innerText()).toMatch(/0\.3 million parameters[\s\S]*completions, chat, edits/);
     expect(await row(/kvasir-test\/tiny-llama/).innerText()).toMatch(/chat only/);
     // Away from the input, whose tip would stand before the list.

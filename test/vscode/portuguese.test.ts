@@ -1,5 +1,6 @@
 /** The whole user interface in Portuguese, for somebody whose browser asks for it: commands, views, status bar, the chat's own page. */
 import { readFileSync } from 'node:fs';
+import type { FrameLocator } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { BUILT_IN } from '../builtIn.ts';
 import { PATIENCE } from './editor.ts';
@@ -13,6 +14,11 @@ editorSuite(
   'portuguese',
   { 'src/inventory.ts': INVENTORY },
   (editor) => {
+    const panel = (): FrameLocator => editor().page.frameLocator('iframe.webview').last().frameLocator('iframe#active-frame');
+
+    /** Those with English separators, and the first size in bytes. */
+    const numbersIn = (text: string) => ({ english: text.match(/\d+,\d{3}\b|\b\d+\.\d\b(?!\.)/g) ?? [], bytes: /\d\S* [kMG]B/.exec(text)?.[0] });
+
     test('what the model says of itself in an empty chat', async () => {
       const window = editor();
       await window.openFile('src/inventory.ts');
@@ -57,6 +63,16 @@ editorSuite(
       const fixed = (text: string): string[] => text.replaceAll('**', '').split(/\{\d\}/).map((part) => part.trim()).filter((part) => part.length > 4);
       const isShown = ([text, translation]: [string, string]): boolean => text !== translation && fixed(translation).length > 0 && fixed(translation).every((part) => hover.includes(part)) && !fixed(text).every((part) => hover.includes(part));
       expect(Object.entries(bundle).some(isShown), hover).toBe(true);
+      expect(numbersIn(hover)).toEqual({ english: [], bytes: expect.stringMatching(/^\d+,\d [kMG]B$/) });
+      expect(window.problems).toEqual([]);
+    });
+
+    test('the cache panel: numbers as they are written in Portuguese', async () => {
+      const window = editor();
+      await window.runCommand(`Kvasir: ${portuguese['command.showCache']}`);
+      await panel().locator('[data-file="src/inventory.ts"]').waitFor();
+      expect(numbersIn(await panel().locator('.panel').innerText())).toEqual({ english: [], bytes: expect.stringMatching(/^\d+,\d [kMG]B$/) });
+      await window.screenshot('portuguese-cache');
       expect(window.problems).toEqual([]);
     });
   },
