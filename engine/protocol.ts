@@ -91,8 +91,8 @@ export type Task =
       snippets?: Snippet[];
       /** Other documents and sources that it may copy from, the likeliest first; those that the engine does not have are left out. */
       copyFrom?: string[];
-      /** Shows it, too, where the model is not sure: the user has asked for it. */
-      unsure?: boolean;
+      /** Shows it, too, where the model is not sure: the user has asked for it. `line`: further lines only where it is sure, for what is drawn and not the most probable text. */
+      unsure?: boolean | 'line';
     }
   | ChatTask
   | SummarizeTask

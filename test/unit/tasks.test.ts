@@ -179,6 +179,8 @@ describe('a completion', () => {
     expect(sure.sampling.logprobs).toBe(true);
     const all = prepareComplete(layout, doc, { offset: 8, unsure: true });
     expect(all.confidence).toBeUndefined();
+    // What is drawn has its first line whatever it is worth.
+    expect(prepareComplete(layout, doc, { offset: 8, unsure: 'line' })).toMatchObject({ confidence: { line: 0, words: 0, lines: sure.confidence!.lines }, sampling: { logprobs: true } });
     expect(all.sampling.logprobs).toBe(false);
   });
 
