@@ -27,7 +27,7 @@ interface Found {
   precision: WeightPrecision;
 }
 
-/** A model that can run. The line is as wide as the list: what it can do first, figures after that. */
+/** A model that can run. The list is as wide as some 85 characters of a line: what it can do first, figures after that. */
 export function describeInspected(model: InspectedModel, { name, current, builtIn, availableBytes, precision }: Found, { t, language }: Speech): ModelLine {
   const [needed, least] = [precision, 'int4' as const].map((form) => formatBytes(model.memoryBytes[form], language));
   const fits = (form: WeightPrecision) => availableBytes === null || current || model.memoryBytes[form] <= availableBytes;
@@ -36,10 +36,9 @@ export function describeInspected(model: InspectedModel, { name, current, builtI
     description: [current ? t('in use') : '', builtIn ? t('built in') : '', formatParameters(model.parameters, t, language)].filter(Boolean).join(' · '),
     detail: [
       abilities(model, t),
-      t('reads {0} tokens', formatCount(model.contextTokens, language)),
-      fits(precision)
-        ? t('{0} of memory at work', needed!)
-        : `$(warning) ${fits('int4') ? t('{0} of memory at work, more than is free; {1} with kvasir.engine.precision = int4', needed!, least!) : t('{0} of memory at work, more than is free', needed!)}`,
+      ...(fits(precision)
+        ? [t('reads {0} tokens', formatCount(model.contextTokens, language)), t('{0} of memory at work', needed!)]
+        : [`$(warning) ${fits('int4') ? t('needs {0} (int4: {1}), more than is free', needed!, least!) : t('needs {0}, more than is free', needed!)}`]),
     ].join(' · '),
   };
 }
@@ -54,16 +53,17 @@ export function describeRefused(reason: string, { name, current }: Found, { t }:
   return { label: `$(error) ${name}`, description: current ? t('in use') : '', detail: reason };
 }
 
-/** With what the estimate was made from, so that nobody takes it for a measurement. */
+/** With what the estimate was made from, where the line has room for it, so that nobody takes it for a measurement. */
 export function describeRecommended({ model, precision, memoryBytes, tokensPerSecond }: Recommendation, set: WeightPrecision, readBytesPerSecond: number | null, { t, language }: Speech): ModelLine {
   const bytes = (value: number) => formatBytes(value, language);
+  const speed = tokensPerSecond === null || readBytesPerSecond === null ? undefined : { most: formatCount(tokensPerSecond, language), reads: bytes(readBytesPerSecond) };
   return {
     label: `$(cloud-download) ${model.id}`,
     description: `${formatParameters(model.parameters, t, language)} · ${model.licence}`,
     detail: [
       model.code ? t('code') : t('general'),
-      precision === set ? t('needs {0}', bytes(memoryBytes)) : t('needs {0} with kvasir.engine.precision = {1}', bytes(memoryBytes), precision),
-      ...(tokensPerSecond === null || readBytesPerSecond === null ? [] : [t('estimate: at most {0} tokens/s ({1}/s ÷ {2})', formatCount(tokensPerSecond, language), bytes(readBytesPerSecond), bytes(model.residentBytes[precision]))]),
+      precision === set ? t('needs {0}', bytes(memoryBytes)) : t('{0} with {1} ({2}: {3})', bytes(memoryBytes), precision, set, bytes(model.residentBytes[set] + model.cacheBytes)),
+      ...(!speed ? [] : [precision === set ? t('estimate: at most {0} tokens/s ({1}/s ÷ {2})', speed.most, speed.reads, bytes(model.residentBytes[precision])) : t('estimate: at most {0} tokens/s', speed.most)]),
     ].join(' · '),
   };
 }
