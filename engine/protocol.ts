@@ -327,6 +327,8 @@ export type EngineMessage =
       heldBack?: true;
       /** Read off the only attached file's syntax tree, whose lines the text names: no model was asked. */
       fact?: true;
+      /** Nothing that the model has thought up: said in the place of what it has written, or in reply to a greeting. */
+      stock?: true;
     }
   | { type: 'reply'; requestId: string; value: ReplyValue }
   /** For the log: something is not as it should be, and nothing is lost by it. */

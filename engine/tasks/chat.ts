@@ -7,7 +7,7 @@ import type { Layout } from '../text/layout.ts';
 import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
 import { isBeyond, placeOf, withoutDenial } from './denial.ts';
 import { askedOfFiles } from './factFiles.ts';
-import { knownGreeting } from './greeting.ts';
+import { isGreeting, knownGreeting } from './greeting.ts';
 import { prefillRanges } from './prefillRanges.ts';
 import { type PreparedRequest, type Shaped, answerRoom, samplingFor } from './preparedRequest.ts';
 import { runaway } from './repetition.ts';
@@ -28,7 +28,7 @@ export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: Sampl
   const options = ofTheModel(layout, asked);
   const { facts } = layout.text.manifest.chat;
   // A large model may know by itself what it is asked, and that the file was not read its notes say.
-  const prepared = prepareAnswer(layout, options, chatDefaults(layout), sampling, facts && leansOnFiles(options.messages));
+  const prepared = ofGreeting(prepareAnswer(layout, options, chatDefaults(layout), sampling, facts && leansOnFiles(options.messages)), asked.messages);
   if (!facts) return prepared;
   const given = [
     ...options.docs.map(({ path, language, lf: text }) => ({ path, language, text, startLine: 1 })),
@@ -36,6 +36,11 @@ export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: Sampl
   ];
   // What the last question is about was perhaps named before.
   return { ...prepared, shape: withoutDenial(prepared.shape, given, asked.messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []))) };
+}
+
+/** What a greeting is greeted with is no more than that. */
+function ofGreeting(prepared: PreparedRequest, messages: readonly ChatMessage[]): PreparedRequest {
+  return isGreeting(messages.at(-1)?.content ?? '') ? { ...prepared, shape: (rawText, finished) => ({ ...prepared.shape(rawText, finished), stock: true }) } : prepared;
 }
 
 /** What `prepareChat` would make of it; throws what that throws. */
