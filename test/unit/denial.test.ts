@@ -2,6 +2,8 @@
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it, test } from 'vitest';
+import type { EngineMessage } from '../../engine/protocol.ts';
+import { Request } from '../../engine/request.ts';
 import { prepareChat, shapeAnswer } from '../../engine/tasks/chat.ts';
 import { withoutDenial } from '../../engine/tasks/denial.ts';
 import { Layout } from '../../engine/text/layout.ts';
@@ -128,6 +130,19 @@ describe('in a chat', () => {
     expect(ask('Is it there?', 'Hm.', 'Sure?').shape('There is no `gone` in src/a.ts.', true).text).toBe(BEYOND);
     expect(ask('Fix it', BEYOND, 'Sure?').promptIds).toEqual(ask('Sure?').promptIds);
     expect(ask('Fix it', 'Hm.', 'Sure?').promptIds).not.toEqual(ask('Sure?').promptIds);
+  });
+
+  test('what is said in its place, and in reply to a greeting, is told from what the model has thought up', () => {
+    const endOf = (question: string, written: string) => {
+      const sent: EngineMessage[] = [];
+      const prepared = prepareChat(new Layout(starter, { contextTokens: 2048, numParameters: 7e6 }), { docs: [doc], messages: [{ role: 'user', content: question }] });
+      const request = new Request('r', { ...prepared, withAlternatives: false }, (message) => sent.push(message));
+      request.addText(written);
+      request.finish({ finishReason: 'stop', usage: { promptTokens: 9, cachedTokens: 0, completionTokens: 9, blockTokens: 0 }, timings: { queueMs: 0, ttftMs: 1, tpotMs: 1 } });
+      return sent.at(-1);
+    };
+    for (const [question, written] of [['How does `b` work?', DENIAL], ['Fix it', 'That is beyond this small starter model. I'], ['Hi!', 'Hello! I can complete code.']] as const) expect(endOf(question, written)).toMatchObject({ type: 'done', stock: true });
+    for (const [question, written] of [['How does `b` work?', 'It works.'], ['How does `gone` work?', 'There is no `gone` in src/a.ts.'], ['Hi, what is this?', 'A class.']] as const) expect(endOf(question, written)).not.toHaveProperty('stock');
   });
 
   test('of another model it is an answer, with a note', async () => {
