@@ -91,8 +91,8 @@ export type Task =
       snippets?: Snippet[];
       /** Other documents and sources that it may copy from, the likeliest first; those that the engine does not have are left out. */
       copyFrom?: string[];
-      /** Shows it, too, where the model is not sure: the user has asked for it. */
-      unsure?: boolean;
+      /** Shows it, too, where the model is not sure: the user has asked for it. `line`: further lines only where it is sure, for what is drawn and not the most probable text. */
+      unsure?: boolean | 'line';
     }
   | ChatTask
   | SummarizeTask
@@ -327,6 +327,8 @@ export type EngineMessage =
       heldBack?: true;
       /** Read off the only attached file's syntax tree, whose lines the text names: no model was asked. */
       fact?: true;
+      /** Nothing that the model has thought up: said in the place of what it has written, or in reply to a greeting. */
+      stock?: true;
     }
   | { type: 'reply'; requestId: string; value: ReplyValue }
   /** For the log: something is not as it should be, and nothing is lost by it. */

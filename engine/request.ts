@@ -117,6 +117,7 @@ export class Request {
       diagnostics: [...this.#presentation.notes, ...(note === undefined ? [] : [note]), ...cut],
       ...(heldBack ? { heldBack } : {}),
       ...(this.#presentation.fact ? { fact: true } : {}),
+      ...(shaped.stock ? { stock: true } : {}),
     });
   }
 

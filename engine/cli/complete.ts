@@ -56,7 +56,7 @@ export async function complete(line: CommandLine): Promise<number> {
     };
     const first = runTask(line, client, task, { id: 'complete', sampling }, { beforeFooter: printOthers });
     // All at once: one prompt, computed once, and one step decodes a token of each. Behind the first, so that its figures tell what was known before.
-    others = Array.from({ length: n - 1 }, (_, i) => client.generate(task, { id: `complete-${i + 1}`, sampling: candidateSampling(i + 1, sampling) }));
+    others = Array.from({ length: n - 1 }, (_, i) => client.generate({ ...task, unsure: 'line' }, { id: `complete-${i + 1}`, sampling: candidateSampling(i + 1, sampling) }));
     for (const other of others) other.catch(() => undefined);
     const { usage } = await first;
     if (n > 1) log(`${seen.size - 1} different of ${n} candidates`);

@@ -36,21 +36,25 @@ export function table(rows: string[][]): string {
   return rows.map((r) => r.map((cell, c) => (c ? cell.padStart(widths[c]!) : cell.padEnd(widths[c]!))).join('  ')).join('\n');
 }
 
-/** Shows how far something is, in one line that is written over, until all is done; nothing where that is no terminal: a file or a log would have a line for each. */
-export function showProgress(numDone: number, numTotal: number, what: string, out: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr): void {
-  if (out.isTTY) out.write(`\r\x1b[2K${numDone < numTotal ? `${numDone} of ${numTotal} ${what}` : ''}`);
-}
-
-/** How often it is said how far a long measurement is, ms. */
+/** How often it is said how far something is, ms. */
 const EVERY_MS = 5000;
 
-/** Passes on what it is told, at most every five seconds: the first thing, and what stands after that. */
-export function paced(tell: (text: string) => void, clock: () => number = () => performance.now()): (text: string) => void {
-  let next = Number.NEGATIVE_INFINITY;
+/** Passes on what it is told, at most every five seconds: the first thing (from `firstMs` on), and what stands after that. */
+export function paced(tell: (text: string) => void, clock: () => number = () => performance.now(), firstMs = Number.NEGATIVE_INFINITY): (text: string) => void {
+  let next = firstMs;
   return (text) => {
     if (clock() < next) return;
     next = clock() + EVERY_MS;
     tell(text);
+  };
+}
+
+/** Shows how far something is, until all is done: in one line that is written over, or where that is no terminal in a line each five seconds. */
+export function progressOf(what: string, out: Pick<NodeJS.WriteStream, 'isTTY' | 'write'> = process.stderr, clock: () => number = () => performance.now()): (numDone: number, numTotal: number) => void {
+  const tell = out.isTTY ? (text: string) => void out.write(`\r\x1b[2K${text}`) : paced((text) => void out.write(`${text}\n`), clock, clock() + EVERY_MS);
+  return (numDone, numTotal) => {
+    if (numDone < numTotal) tell(`${numDone} of ${numTotal} ${what}`);
+    else if (out.isTTY) tell('');
   };
 }
 

@@ -7,7 +7,7 @@ import type { Client, Done } from './client.ts';
 import { FileError } from './files.ts';
 import { LeftOut, sourceFiles } from './folder.ts';
 import { type CommandLine, samplingOf, text, UsageError } from './options.ts';
-import { folderFooter, log, print, printJson, showProgress, statsLine } from './output.ts';
+import { folderFooter, log, print, printJson, progressOf, statsLine } from './output.ts';
 import { runTask, withClient } from './session.ts';
 
 export async function summarize(line: CommandLine): Promise<number> {
@@ -22,7 +22,7 @@ export async function summarize(line: CommandLine): Promise<number> {
     const leftOut = new LeftOut();
     const task = info.isDirectory() ? await folderTask(client, path, leftOut) : await fileTask(client, path, symbol);
     const started = performance.now();
-    const onParts = line.json ? undefined : (numDone: number, numTotal: number) => showProgress(numDone, numTotal, 'files');
+    const onParts = line.json ? undefined : progressOf('files');
     const footerOf = task.kind === 'summarizeFolder' ? (done: Done) => folderFooter(task.docIds.length, done, performance.now() - started) : undefined;
     await runTask(line, client, task, { id: 'summarize', sampling: samplingOf(line), onParts }, { footerOf });
     // With the summaries, as what qualifies them.

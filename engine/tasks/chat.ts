@@ -5,9 +5,9 @@ import type { ChatMessage, PromptSize, SamplingParams, Snippet } from '../protoc
 import { type ChatPrompt, chatPrompt } from '../text/chatPrompt.ts';
 import type { Layout } from '../text/layout.ts';
 import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
-import { placeOf, withoutDenial } from './denial.ts';
+import { isBeyond, placeOf, withoutDenial } from './denial.ts';
 import { askedOfFiles } from './factFiles.ts';
-import { knownGreeting } from './greeting.ts';
+import { isGreeting, knownGreeting } from './greeting.ts';
 import { prefillRanges } from './prefillRanges.ts';
 import { type PreparedRequest, type Shaped, answerRoom, samplingFor } from './preparedRequest.ts';
 import { runaway } from './repetition.ts';
@@ -28,13 +28,19 @@ export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: Sampl
   const options = ofTheModel(layout, asked);
   const { facts } = layout.text.manifest.chat;
   // A large model may know by itself what it is asked, and that the file was not read its notes say.
-  const prepared = prepareAnswer(layout, options, chatDefaults(layout), sampling, facts && leansOnFiles(options.messages));
+  const prepared = ofGreeting(prepareAnswer(layout, options, chatDefaults(layout), sampling, facts && leansOnFiles(options.messages)), asked.messages);
   if (!facts) return prepared;
   const given = [
     ...options.docs.map(({ path, language, lf: text }) => ({ path, language, text, startLine: 1 })),
     ...(options.snippets ?? []).map(({ path, text, startLine }) => ({ path: shortPath(path), text: lf(text), ...(startLine === undefined ? {} : { startLine }) })),
   ];
-  return { ...prepared, shape: withoutDenial(prepared.shape, given, lastOf(options.messages)) };
+  // What the last question is about was perhaps named before.
+  return { ...prepared, shape: withoutDenial(prepared.shape, given, asked.messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []))) };
+}
+
+/** What a greeting is greeted with is no more than that. */
+function ofGreeting(prepared: PreparedRequest, messages: readonly ChatMessage[]): PreparedRequest {
+  return isGreeting(messages.at(-1)?.content ?? '') ? { ...prepared, shape: (rawText, finished) => ({ ...prepared.shape(rawText, finished), stock: true }) } : prepared;
 }
 
 /** What `prepareChat` would make of it; throws what that throws. */
@@ -43,13 +49,13 @@ export function measureChat(layout: Layout, options: ChatOptions, sampling?: Sam
 }
 
 /**
- * Without earlier turns that the files answer by themselves, where they do: a small model goes on in those words, about whatever it is asked,
+ * Without earlier turns that the files answer by themselves, where they do, or that were beyond the model: a small model goes on in those words, about whatever it is asked,
  * and what it makes up reads like what was read off the file.
  */
 function ofTheModel(layout: Layout, options: ChatOptions): ChatOptions {
   if (!layout.text.manifest.chat.facts) return options;
   const { messages, docs, snippets } = options;
-  const known = messages.map(({ role }, i) => role === 'user' && i + 1 < messages.length && askedOfFiles(messages.slice(0, i + 1), docs, snippets)?.mayBeIn === true);
+  const known = messages.map(({ role }, i) => role === 'user' && i + 1 < messages.length && (isBeyond(messages[i + 1]?.content) || askedOfFiles(messages.slice(0, i + 1), docs, snippets)?.mayBeIn === true));
   return { ...options, messages: messages.filter((_, i) => !known[i] && !known[i - 1]) };
 }
 
@@ -65,24 +71,22 @@ export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: Sa
     sampling: samplingFor(sampling, defaults, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.chatStopIds,
     isProse: true,
-    shape: contradicted(options.docs, lastOf(options.messages)),
+    shape: contradicted(options.docs),
     notes: prompt.notes,
     ...(unread ? { unread } : {}),
   };
 }
 
 /** `shapeAnswer` with a note where the answer denies what stands in a file: small models overlook it, and say so with confidence. */
-function contradicted(docs: readonly SourceDocument[], asked: string): PreparedRequest['shape'] {
+function contradicted(docs: readonly SourceDocument[]): PreparedRequest['shape'] {
   return (rawText, finished) => {
     const shaped = shapeAnswer(rawText, finished);
     const [, denied] = (finished && /^there is no `([\w$.#]+)`(?: in\b|\.?$)/i.exec(shaped.text)) || [];
     if (denied === undefined) return shaped;
-    const place = placeOf(denied, docs.map(({ path, language, lf: text }) => ({ path, language, text })), asked);
+    const place = placeOf(denied, docs.map(({ path, language, lf: text }) => ({ path, language, text })));
     return place ? { ...shaped, note: t('`{0}` does occur in {1}: the model overlooks things', place.name, place.path) } : shaped;
   };
 }
-
-const lastOf = (messages: readonly ChatMessage[]): string => messages.at(-1)?.content ?? '';
 
 /** What `prepareAnswer` would make of it; throws what that throws. */
 export function measureAnswer(layout: Layout, options: ChatOptions, defaults: SamplingParams, sampling?: SamplingParams): PromptSize {

@@ -23,8 +23,8 @@ export interface CompleteOptions {
   snippets?: readonly Snippet[] | undefined;
   /** Other files that it may copy from, the likeliest first. */
   copyFrom?: readonly SourceDocument[] | undefined;
-  /** Shows it, too, where the model is not sure. */
-  unsure?: boolean | undefined;
+  /** Shows it, too, where the model is not sure; `line`: the first line of it. */
+  unsure?: boolean | 'line' | undefined;
 }
 
 /** `syntax` must be prepared for the document. Throws `badRequest` for an offset outside the text or a model that cannot complete. */
@@ -37,7 +37,8 @@ export function prepareComplete(layout: Layout, doc: SourceDocument, options: Co
   const context = cursorContext(doc, offset, place && 'scan' in place ? place : undefined, options.multiline);
   const maxTokens = context.multiline ? manifest.completion.multilineMaxTokens : manifest.completion.maxTokens;
   const prompt = completionPrompt(layout, doc, offset, { answerTokens: answerRoom(sampling?.maxTokens ?? maxTokens, layout.contextTokens), snippets: options.snippets });
-  const confidence = options.unsure || Object.values(manifest.completion.confidence).every((least) => least === 0) ? null : manifest.completion.confidence;
+  const limits = options.unsure === 'line' ? { ...manifest.completion.confidence, line: 0, words: 0 } : manifest.completion.confidence;
+  const confidence = options.unsure === true || Object.values(limits).every((least) => least === 0) ? null : limits;
   const asked = confidence ? { ...sampling, logprobs: true } : sampling;
   const opening = prompt.opening === '' ? null : new Opening(layout.text.tokenizer, prompt.opening);
   return {

@@ -7,6 +7,7 @@ import type { SourceDocument } from '../text/sourceDocument.ts';
 import type { QuestionLanguage } from './factKinds.ts';
 import { names } from './factQuestion.ts';
 import { WORDS } from './factWords.ts';
+import { languageOf } from './questionLanguage.ts';
 
 /** Longer ones say more than a question about a file does. */
 const LONGEST = 200;
@@ -37,8 +38,6 @@ const LANGUAGES: Readonly<Record<QuestionLanguage, Wordings>> = {
   },
 };
 
-const PORTUGUESE = /(?<!\p{L})(?:que|qual|quais|para|você|há|tem|está|é|faz|resuma|explique|descreva|onde|arquivo)(?!\p{L})/iu;
-
 /** @param docs all files that the question may be about. Undefined where one has a text, or the question may be about something else. */
 export function emptyAnswer(messages: readonly ChatMessage[], docs: readonly SourceDocument[], snippets: readonly Snippet[] = []): string | undefined {
   const last = messages.at(-1);
@@ -53,6 +52,6 @@ export function emptyAnswer(messages: readonly ChatMessage[], docs: readonly Sou
 function languageAbout(message: string, docs: readonly SourceDocument[]): QuestionLanguage | undefined {
   const said = message.trim().replace(/\s+/g, ' ');
   const own = (['en', 'pt'] as const).find((each) => LANGUAGES[each].about.test(said) || LANGUAGES[each].bare.test(said));
-  const language = own ?? (docs.some(({ path }) => names(said, path)) ? (PORTUGUESE.test(said) ? 'pt' : 'en') : undefined);
+  const language = own ?? (docs.some(({ path }) => names(said, path)) ? languageOf(said) : undefined);
   return language && (!LANGUAGES[language].wanted.test(said) || LANGUAGES[language].of.test(said)) ? language : undefined;
 }

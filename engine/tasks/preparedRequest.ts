@@ -14,6 +14,8 @@ export interface Shaped {
   stop: boolean;
   /** Why the text was cut or nothing is shown. */
   note?: string;
+  /** Nothing that the model has thought up: said in the place of what it has written, or in reply to a greeting. */
+  stock?: true;
 }
 
 export interface PreparedRequest {

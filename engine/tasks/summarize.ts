@@ -25,7 +25,7 @@ export function prepareSummarize(layout: Layout, doc: SourceDocument, range?: Su
   const { options, defaults } = asked(layout, doc, range);
   // A selection stands in the question.
   const prepared = prepareAnswer(layout, options, defaults, sampling, range === undefined || !!range.label);
-  return layout.text.manifest.chat.facts ? { ...prepared, shape: withoutDenial(prepared.shape, [{ path: doc.path, language: doc.language, text: doc.lf, startLine: 1 }], options.messages.at(-1)?.content) } : prepared;
+  return layout.text.manifest.chat.facts ? { ...prepared, shape: withoutDenial(prepared.shape, [{ path: doc.path, language: doc.language, text: doc.lf, startLine: 1 }], [question(layout, doc, range)]) } : prepared;
 }
 
 /** What `prepareSummarize` would make of it; throws what that throws. */

@@ -164,7 +164,7 @@ export class Conversation {
       answer.footer = footerOf(done);
       answer.reused = done.usage.cachedTokens / done.usage.promptTokens;
       const modelNote = this.#options.modelNote();
-      if (modelNote && answer.text.trim() && !this.#turns.some((turn) => turn.role === 'assistant' && turn.modelNote === modelNote)) answer.modelNote = modelNote;
+      if (modelNote && !done.stock && answer.text.trim() && !this.#turns.some((turn) => turn.role === 'assistant' && turn.modelNote === modelNote)) answer.modelNote = modelNote;
     }
   }
 

@@ -1,7 +1,7 @@
 /**
  * Several candidates for a completion that the user has asked for by hand, for the editor's own "next suggestion": first the
- * most probable text, then samples over the same cached prompt. They are written at the same time; the first is never
- * held back for long.
+ * most probable text, then samples over the same cached prompt, whose further lines are shown only where the model is sure of them: drawn
+ * ones are rarely of one piece. They are written at the same time; the first is never held back for long.
  */
 import { candidateSampling } from '../../engine/protocol.ts';
 import type { Completion, CompletionCache } from './cache.ts';
@@ -58,7 +58,7 @@ export class Alternatives {
     // After the first candidate, which leads through the prompt.
     await new Promise((resolve) => setImmediate(resolve));
     if (signal.aborted || document.version !== version) return [];
-    const runs = Array.from({ length: NUM_OTHERS }, (_, i) => this.#runs.start(document, origin, { purpose: 'other', given: selected, sampling: candidateSampling(i + 1), unsure: true }));
+    const runs = Array.from({ length: NUM_OTHERS }, (_, i) => this.#runs.start(document, origin, { purpose: 'other', given: selected, sampling: candidateSampling(i + 1), unsure: 'line' }));
     const end = () => {
       for (const run of runs) run.abort();
     };

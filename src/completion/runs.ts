@@ -25,8 +25,8 @@ export interface RunOptions {
   /** Text taken as already inserted at the place. */
   given?: string;
   sampling?: SamplingParams;
-  /** The user has asked for it: shown, too, where the model is not sure. */
-  unsure?: boolean;
+  /** The user has asked for it: shown, too, where the model is not sure, or its first `line`. */
+  unsure?: boolean | 'line';
 }
 
 interface Live {
@@ -68,7 +68,7 @@ export class Runs implements vscode.Disposable {
           run.sent = true;
           // Sent a second time (the engine had lost the document), it would be about another text.
           if (!this.#isUnchanged(run)) run.abort();
-          return { kind: 'complete', docId: this.#mirror.sync(document), offset: origin.offset, ...(given ? { inserted: given } : {}), ...this.#beside(document, origin.offset), ...(unsure || purpose === 'warm' ? { unsure: true } : {}) };
+          return { kind: 'complete', docId: this.#mirror.sync(document), offset: origin.offset, ...(given ? { inserted: given } : {}), ...this.#beside(document, origin.offset), ...(unsure || purpose === 'warm' ? { unsure: unsure || true } : {}) };
         },
         priority: purpose === 'ahead' || purpose === 'warm' ? 'summary' : 'completion',
         sampling: { ...(maxTokens ? { maxTokens } : {}), ...sampling },

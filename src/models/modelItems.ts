@@ -20,7 +20,7 @@ interface Found {
   precision: WeightPrecision;
 }
 
-/** A model that can run. The line is as wide as the list: what it can do first, figures after that. */
+/** A model that can run. The list is as wide as some 85 characters of a line: what it can do first, figures after that. */
 export function describeInspected(model: InspectedModel, { name, current, builtIn, availableBytes, precision }: Found, speech: Speech): ModelLine {
   const { t, numbers } = speech;
   const [needed, least] = [precision, 'int4' as const].map((form) => numbers.bytes(model.memoryBytes[form]));
@@ -30,10 +30,9 @@ export function describeInspected(model: InspectedModel, { name, current, builtI
     description: [current ? t('in use') : '', builtIn ? t('built in') : '', formatParameters(model.parameters, speech)].filter(Boolean).join(' · '),
     detail: [
       abilities(model, t),
-      t('reads {0} tokens', numbers.count(model.contextTokens)),
-      fits(precision)
-        ? t('{0} of memory at work', needed!)
-        : `$(warning) ${fits('int4') ? t('{0} of memory at work, more than is free; {1} with kvasir.engine.precision = int4', needed!, least!) : t('{0} of memory at work, more than is free', needed!)}`,
+      ...(fits(precision)
+        ? [t('reads {0} tokens', numbers.count(model.contextTokens)), t('{0} of memory at work', needed!)]
+        : [`$(warning) ${fits('int4') ? t('needs {0} (int4: {1}), more than is free', needed!, least!) : t('needs {0}, more than is free', needed!)}`]),
     ].join(' · '),
   };
 }
@@ -48,16 +47,17 @@ export function describeRefused(reason: string, { name, current }: Found, { t }:
   return { label: `$(error) ${name}`, description: current ? t('in use') : '', detail: reason };
 }
 
-/** With what the estimate was made from, so that nobody takes it for a measurement. */
+/** With what the estimate was made from, where the line has room for it, so that nobody takes it for a measurement. */
 export function describeRecommended({ model, precision, memoryBytes, tokensPerSecond }: Recommendation, set: WeightPrecision, readBytesPerSecond: number | null, speech: Speech): ModelLine {
   const { t, numbers: { bytes, count } } = speech;
+  const speed = tokensPerSecond === null || readBytesPerSecond === null ? undefined : { most: count(tokensPerSecond), reads: bytes(readBytesPerSecond) };
   return {
     label: `$(cloud-download) ${model.id}`,
     description: `${formatParameters(model.parameters, speech)} · ${model.licence}`,
     detail: [
       model.code ? t('code') : t('general'),
-      precision === set ? t('needs {0}', bytes(memoryBytes)) : t('needs {0} with kvasir.engine.precision = {1}', bytes(memoryBytes), precision),
-      ...(tokensPerSecond === null || readBytesPerSecond === null ? [] : [t('estimate: at most {0} tokens/s ({1}/s ÷ {2})', count(tokensPerSecond), bytes(readBytesPerSecond), bytes(model.residentBytes[precision]))]),
+      precision === set ? t('needs {0}', bytes(memoryBytes)) : t('{0} with {1} ({2}: {3})', bytes(memoryBytes), precision, set, bytes(model.residentBytes[set] + model.cacheBytes)),
+      ...(!speed ? [] : [precision === set ? t('estimate: at most {0} tokens/s ({1}/s ÷ {2})', speed.most, speed.reads, bytes(model.residentBytes[precision])) : t('estimate: at most {0} tokens/s', speed.most)]),
     ].join(' · '),
   };
 }

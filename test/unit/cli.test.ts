@@ -10,7 +10,7 @@ import { offsetAt } from '../../engine/cli/complete.ts';
 import { nothing, pickCursor } from '../../engine/cli/demo.ts';
 import { wrap } from '../../engine/cli/lanes.ts';
 import { asksForHelp, loadOptionsOf, parseCommandLine, texts } from '../../engine/cli/options.ts';
-import { bytes, folderFooter, paced, showProgress, table } from '../../engine/cli/output.ts';
+import { bytes, folderFooter, paced, progressOf, table } from '../../engine/cli/output.ts';
 import { tooFewNote } from '../../engine/cli/evaluateReport.ts';
 import { LeftOut, sourceFiles } from '../../engine/cli/folder.ts';
 import { remedyFor, withRemedy } from '../../engine/cli/remedy.ts';
@@ -65,11 +65,21 @@ describe('parts', () => {
     expect(table([['a', 'bb'], ['ccc', 'd']])).toBe('a    bb\nccc   d');
   });
 
-  test('progress is one line on a terminal, written over and gone at the end; elsewhere there is none', () => {
-    const written: string[] = [];
-    const write = (text: string | Uint8Array) => written.push(String(text)) > 0;
-    for (const isTTY of [false, true]) for (const numDone of [1, 2]) showProgress(numDone, 2, 'files', { isTTY, write });
-    expect(written).toEqual(['\r\x1b[2K1 of 2 files', '\r\x1b[2K']);
+  test('progress is one line on a terminal, written over and gone at the end; elsewhere it is a plain line now and then', () => {
+    const shown = (isTTY: boolean) => {
+      const [written, clock]: [string[], { now: number }] = [[], { now: 0 }];
+      const tell = progressOf('files', { isTTY, write: (text: string | Uint8Array) => written.push(String(text)) > 0 }, () => clock.now);
+      for (const numDone of [1, 2, 3]) {
+        tell(numDone, 3);
+        clock.now += 5000;
+      }
+      tell(2, 4);
+      clock.now += 1000;
+      tell(3, 4);
+      return written;
+    };
+    expect(shown(true)).toEqual(['\r\x1b[2K1 of 3 files', '\r\x1b[2K2 of 3 files', '\r\x1b[2K', '\r\x1b[2K2 of 4 files', '\r\x1b[2K3 of 4 files']);
+    expect(shown(false)).toEqual(['2 of 3 files\n', '2 of 4 files\n']);
   });
 
   test('of a long measurement the first thing is told at once, and then at most one each five seconds', () => {

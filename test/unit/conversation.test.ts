@@ -152,11 +152,11 @@ describe('what the model’s answers are worth', () => {
     return next;
   };
 
-  test('stands under the first answer that it has written: under no fact, no failure, no empty answer, no refusal', async () => {
-    const { conversation, ask } = conversationOf(reply([FACT, new Error('too long'), { ...DONE, text: '\n' }, DONE, FACT, DONE]), EMPTY, NOTE);
+  test('stands under the first answer that it has written: under no fact, no failure, no empty answer, no refusal, no greeting', async () => {
+    const { conversation, ask } = conversationOf(reply([FACT, new Error('too long'), { ...DONE, text: '\n' }, { ...DONE, stock: true }, DONE, FACT, DONE]), EMPTY, NOTE);
     await ask('/fix', { prepare: async () => ({ refused: 'small' }) });
-    for (const question of ['A fact?', 'Too long?', 'Empty?', 'Hi', 'A fact?', 'And?']) await ask(question);
-    expect(notesOf(conversation)).toEqual([undefined, undefined, undefined, undefined, NOTE, undefined, undefined]);
+    for (const question of ['A fact?', 'Too long?', 'Empty?', 'Hi', 'What is it for?', 'A fact?', 'And?']) await ask(question);
+    expect(notesOf(conversation)).toEqual([undefined, undefined, undefined, undefined, undefined, NOTE, undefined, undefined]);
   });
 
   test('stands under one that failed half-way no more than under the others', async () => {

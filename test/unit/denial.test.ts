@@ -1,6 +1,9 @@
 /** An answer that denies what was given is not shown; any other is, as it comes. */
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { beforeAll, describe, expect, it, test } from 'vitest';
+import type { EngineMessage } from '../../engine/protocol.ts';
+import { Request } from '../../engine/request.ts';
 import { prepareChat, shapeAnswer } from '../../engine/tasks/chat.ts';
 import { withoutDenial } from '../../engine/tasks/denial.ts';
 import { Layout } from '../../engine/text/layout.ts';
@@ -8,8 +11,10 @@ import { ModelText } from '../../engine/text/modelText.ts';
 import { SourceDocument } from '../../engine/text/sourceDocument.ts';
 
 const MODEL = join(import.meta.dirname, '../../model');
-const GIVEN = [{ path: 'src/a.ts', text: 'class Store {\n  flush() {}\n  $count = `1`;\n}\n', startLine: 1 }, { path: 'src/b.ts', text: 'x();\ntotal();\n', startLine: 40 }, { path: 'src/c.ts', text: 'late();\nword();' }, { path: 'notes', text: 'loose ends, and looseEnd' }];
-const shape = withoutDenial(shapeAnswer, GIVEN, 'Where are `Store.flush()`, `total`, `late` and `loose`? And word?');
+const GIVEN = [{ path: 'src/a.ts', text: 'class Store {\n  flush() {}\n  $count = `1`;\n}\n', startLine: 1 }, { path: 'src/b.ts', text: 'x();\ntotal();\n', startLine: 40 }, { path: 'src/c.ts', text: '/* spare */ late("lonely");\nfor (const key in word) count(1);' }, { path: 'src/d.py', text: 'def rise():  # spare\n    """Of a hill: steep."""\n' }, { path: 'notes', text: 'loose ends, and looseEnd' }];
+const ASKED = 'What in the world do `Store.flush()`, Store, $count, `gone`, `Missing` and `loose` do? And total, late, word, Count, rise, spare, steep, lonely, absent, ends?';
+const shape = withoutDenial(shapeAnswer, GIVEN, ['And what of looseEnd?', ASKED]);
+const BEYOND = 'This is beyond the model. It can be asked for facts of a file: what it imports, defines or exports, the parameters of a function, the members of a class, where a name is defined. `/summarize` sums a file up, and code is completed as you type. A larger model can be installed for more.';
 
 /** What is shown after each character, where it changes; fails where something that was shown is taken back. */
 function streamed(answer: string): string[] {
@@ -36,20 +41,59 @@ describe('denied, and there', () => {
     ['There is no `$count` in src/a.ts.', '`$count` stands in src/a.ts (line 3). The model could not say more about it.'],
     ['There is no `total` in src/a.ts.', '`total` stands in src/b.ts (line 41: `total();`). The model could not say more about it.'],
     ['There is no `late` in src/a.ts.', '`late` stands in src/c.ts. The model could not say more about it.'],
+    // Plain words, too, as they are written.
+    ['There is no `word` in src/c.ts.', '`word` stands in src/c.ts. The model could not say more about it.'],
+    ['There is no `count` in src/c.ts.', '`count` stands in src/c.ts. The model could not say more about it.'],
+    ['There is no `rise` in src/d.py.', '`rise` stands in src/d.py. The model could not say more about it.'],
     ['Não existe `Store` em src/a.ts.', '`Store` está em src/a.ts (linha 1: `class Store {`). Mais do que isso o modelo não soube dizer.'],
     ['Não há `Store` em src/a.ts.', '`Store` está em src/a.ts (linha 1: `class Store {`). Mais do que isso o modelo não soube dizer.'],
   ])('%s', (answer, expected) => {
     expect(streamed(answer)).toEqual([expected]);
-    expect(shape(answer, true)).toEqual({ text: expected, stop: true });
+    expect(shape(answer, true)).toEqual({ text: expected, stop: true, stock: true });
+  });
+});
+
+describe('what cannot be right, and what the model cannot answer, is answered with what it can', () => {
+  it.each([
+    // Words of the question that are no names, also where the code has them.
+    'There is no `in` in src/c.ts.', 'There is no `what` in src/a.ts.', 'Não existe `de` em src/a.ts.',
+    // Names that nobody has said.
+    'There is no `Stor` in src/a.ts.', 'There is no `key` in src/c.ts.', 'There is no `a b` in src/a.ts.',
+    // In comments, strings and prose.
+    'There is no `spare` in src/c.ts.', 'There is no `lonely` in src/c.ts.', 'There is no `steep` in src/d.py.', 'There is no `loose` in notes.', 'There is no `ends` in notes.', 'There is no `looseEnd` in notes.',
+    'That is beyond this small starter model. I can complete code and answer short questions about the open file; a larger model can be installed for this.',
+  ])('%s', (answer) => {
+    expect(streamed(answer)).toEqual([BEYOND]);
+    expect(shape(answer, true)).toEqual({ text: BEYOND, stop: true, stock: true });
+  });
+
+  it('in the language of the question', () => {
+    const { text } = withoutDenial(shapeAnswer, GIVEN, ['What is this?', 'Como isso funciona?'])('That is beyond this small starter model. I', false);
+    expect(text).toMatch(/^Isso está além do modelo\. .*`\/summarize`/);
+  });
+
+  it('a word that is marked as a name is one', () => {
+    const denial = 'There is no `in` in src/c.ts.';
+    expect(withoutDenial(shapeAnswer, GIVEN, ['What is `in`?'])(denial, true).text).toBe('`in` stands in src/c.ts. The model could not say more about it.');
+    expect(withoutDenial(shapeAnswer, [], ['What is `in`?'])(denial, true).text).toBe(denial);
+  });
+
+  it('of no word that stands in the files a denial is shown', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...GIVEN), fc.nat(), fc.boolean(), ({ text, path }, at, isSaid) => {
+        const words = text.match(/[\p{L}\p{N}_$]+/gu)!;
+        const word = words[at % words.length]!;
+        const denial = `There is no \`${word}\` in ${path}.`;
+        expect(withoutDenial(shapeAnswer, GIVEN, isSaid ? [`What is ${word}?`] : [])(denial, true)).toMatchObject({ stock: true, text: expect.not.stringContaining('There is no') });
+      }),
+    );
   });
 });
 
 describe('anything else is shown as it is', () => {
   it.each([
-    'There is no `gone` in src/a.ts.', 'There is no `Stor` in src/a.ts.', 'There is no `async flush` in src/a.ts.', 'There is no `s gone` in src/a.ts.', 'Não existe `gone` em src/a.ts.', 'There is no limit to `flush`.', 'There is no `flush` that takes a name.', 'There is no method `flush` in src/a.ts.', 'There are two.', 'There', 'There is no', 'There is no `Sto',
-    // Of prose, and of what may be any word.
-    'There is no `loose` in notes.', 'There is no `looseEnd` in notes.', 'There is no `word` in src/c.ts.',
-    'There is no ``', 'There is no `a b` in src/a.ts.', '`Store` has no `flush`.', 'Não', 'T', '',
+    'There is no `gone` in src/a.ts.', 'There is no `Store.gone` in src/a.ts.', 'There is no `absent` in src/a.ts.', 'There is no `async flush` in src/a.ts.', 'There is no `s gone` in src/a.ts.', 'Não existe `gone` em src/a.ts.', 'There is no `Missing` in src/a.ts.', 'There is no limit to `flush`.', 'There is no `flush` that takes a name.', 'There is no method `flush` in src/a.ts.', 'There are two.', 'There', 'There is no', 'There is no `Sto', 'That is it.', 'That is beyond', 'That is beyond this small',
+    'There is no ``', '`Store` has no `flush`.', 'Não', 'T', '',
   ])('%s', (answer) => {
     expect(streamed(answer).at(-1) ?? '').toBe(answer);
     expect(shape(answer, true).text).toBe(answer);
@@ -58,6 +102,7 @@ describe('anything else is shown as it is', () => {
   it('and what cannot become a denial at once', () => {
     expect(streamed('This is it.')[0]).toBe('Thi');
     expect(streamed('There is no limit.')[0]).toBe('There is no l');
+    expect(streamed('That is so.')[0]).toBe('That is s');
   });
 });
 
@@ -76,6 +121,28 @@ describe('in a chat', () => {
   test('with a selection', () => {
     const { shape } = prepareChat(new Layout(starter, { contextTokens: 2048, numParameters: 7e6 }), { docs: [], messages: [{ role: 'user', content: 'How does `c` work?' }], snippets: [{ path: '/w/src/c.ts', text: '\r\nc();', startLine: 7 }] });
     expect(shape('There is no `c` in src/c.ts.', true).text).toBe('`c` stands in src/c.ts (line 8: `c();`). The model could not say more about it.');
+  });
+
+  test('a name may have been said before; what was beyond the model is not read again', () => {
+    const layout = new Layout(starter, { contextTokens: 2048, numParameters: 7e6 });
+    const ask = (...contents: string[]) => prepareChat(layout, { docs: [doc], messages: contents.map((content, i) => ({ role: i % 2 ? 'assistant' : 'user', content })) });
+    expect(ask('Is there a gone?', 'Hm.', 'Sure?').shape('There is no `gone` in src/a.ts.', true).text).toBe('There is no `gone` in src/a.ts.');
+    expect(ask('Is it there?', 'Hm.', 'Sure?').shape('There is no `gone` in src/a.ts.', true).text).toBe(BEYOND);
+    expect(ask('Fix it', BEYOND, 'Sure?').promptIds).toEqual(ask('Sure?').promptIds);
+    expect(ask('Fix it', 'Hm.', 'Sure?').promptIds).not.toEqual(ask('Sure?').promptIds);
+  });
+
+  test('what is said in its place, and in reply to a greeting, is told from what the model has thought up', () => {
+    const endOf = (question: string, written: string) => {
+      const sent: EngineMessage[] = [];
+      const prepared = prepareChat(new Layout(starter, { contextTokens: 2048, numParameters: 7e6 }), { docs: [doc], messages: [{ role: 'user', content: question }] });
+      const request = new Request('r', { ...prepared, withAlternatives: false }, (message) => sent.push(message));
+      request.addText(written);
+      request.finish({ finishReason: 'stop', usage: { promptTokens: 9, cachedTokens: 0, completionTokens: 9, blockTokens: 0 }, timings: { queueMs: 0, ttftMs: 1, tpotMs: 1 } });
+      return sent.at(-1);
+    };
+    for (const [question, written] of [['How does `b` work?', DENIAL], ['Fix it', 'That is beyond this small starter model. I'], ['Hi!', 'Hello! I can complete code.']] as const) expect(endOf(question, written)).toMatchObject({ type: 'done', stock: true });
+    for (const [question, written] of [['How does `b` work?', 'It works.'], ['How does `gone` work?', 'There is no `gone` in src/a.ts.'], ['Hi, what is this?', 'A class.']] as const) expect(endOf(question, written)).not.toHaveProperty('stock');
   });
 
   test('of another model it is an answer, with a note', async () => {

@@ -1,5 +1,6 @@
 /** Which larger models a machine is told of: the table's figures are the import's own, and what fits is arithmetic. */
-import { describe, expect, it } from 'vitest';
+import { readFileSync } from 'node:fs';
+import { describe, expect, it, test } from 'vitest';
 import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import { parseConfig } from '../../engine/model/hfConfig.ts';
 import { kvShape } from '../../engine/model/importModel.ts';
@@ -8,7 +9,7 @@ import { inspectFolder } from '../../engine/inspection.ts';
 import { cacheBytesAtWork } from '../../engine/memory.ts';
 import { describeInspected, describeRecommended, describeRefused, formatParameters } from '../../src/models/modelItems.ts';
 import { fetchCommand, OPEN_MODELS, recommend } from '../../src/models/recommend.ts';
-import { english, portuguese } from './translate.ts';
+import { english, portuguese, t } from './translate.ts';
 
 /** As in each repository's config.json. */
 const CONFIGS: Record<string, Record<string, unknown>> = {
@@ -43,6 +44,17 @@ it('a model at work takes its weights, the rows of its context, and the scratch 
   // A long context is counted up to an ordinary file and conversation, and the scratch takes a quarter of the cache's ceiling at most.
   expect(cacheBytesAtWork(1000, 4000, 1e6)).toBe(8192 * 1000 + 9728 * 4000);
   expect(cacheBytesAtWork(100_000, 500_000, 1e6)).toBe(8192 * 100_000 + 512 * 500_000);
+});
+
+test('the README has of each model what the list says that it needs', () => {
+  const readme = readFileSync('README.md', 'utf8');
+  const rows = readme.slice(readme.indexOf('| computed from each model')).split('\n\n', 1)[0]!.split('\n').slice(2).map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim()));
+  expect(rows.length).toBeGreaterThan(0);
+  for (const [name, , int8, int4] of rows) {
+    const { residentBytes, cacheBytes } = OPEN_MODELS.find(({ id }) => id === `Qwen/${name}`)!;
+    const needed = (['int8', 'int4'] as const).map((precision) => `${((residentBytes[precision] + cacheBytes) / 1e9).toFixed(1)} GB`);
+    expect([name, int8, int4]).toEqual([name, ...needed]);
+  }
 });
 
 describe('a machine', () => {
@@ -89,10 +101,10 @@ describe('in words', () => {
   it('one that is too large with 8 bits, but not with 4', async () => {
     const model = { ...(await inspectFolder('model')), memoryBytes: { int8: 3.1e9, int4: 2.1e9, float32: 12e9 } };
     const line = (precision: 'int8' | 'int4') => describeInspected(model, { name: 'a/b', current: false, builtIn: false, availableBytes: 2.5e9, precision }, english).detail;
-    expect(line('int8')).toContain('$(warning) 3.1 GB of memory at work, more than is free; 2.1 GB with kvasir.engine.precision = int4');
+    expect(line('int8')).toBe('completions, chat, no edits · $(warning) needs 3.1 GB (int4: 2.1 GB), more than is free');
     expect(line('int4')).toMatch(/ · 2.1 GB of memory at work$/);
     const [best] = recommend({ availableBytes: 2.2e9, readBytesPerSecond: null }, 'int8');
-    expect(describeRecommended(best!, 'int8', null, english).detail).toBe('code · needs 1.6 GB with kvasir.engine.precision = int4');
+    expect(describeRecommended(best!, 'int8', null, english).detail).toBe('code · 1.6 GB with int4 (int8: 2.2 GB)');
   });
   it('one that cannot run', () => {
     expect(describeRefused('config.json: hidden_size is missing', { name: 'a', current: false, builtIn: false, availableBytes: null, precision: 'int8' }, english)).toEqual({ label: '$(error) a', description: '', detail: 'config.json: hidden_size is missing' });
@@ -102,6 +114,16 @@ describe('in words', () => {
     expect(describeRecommended(best!, 'int8', 20e9, english).detail).toBe('code · needs 2.2 GB · estimate: at most 13 tokens/s (20.0 GB/s ÷ 1.6 GB)');
     expect(describeRecommended({ ...best!, tokensPerSecond: null }, 'int8', null, english).detail).not.toContain('estimate');
     expect(fetchCommand(best!.model.id)).toBe('hf download Qwen/Qwen2.5-Coder-1.5B-Instruct');
+  });
+  it('as many characters as the list is wide, in both languages', async () => {
+    const inspected = await inspectFolder('model');
+    const sized = { ...inspected, contextTokens: 131_072, canEdit: true, memoryBytes: { int8: 20.1e9, int4: 12.1e9, float32: 99e9 } };
+    const texts = JSON.parse(readFileSync('l10n/bundle.l10n.pt-br.json', 'utf8')) as Record<string, string>;
+    for (const words of [english, { ...portuguese, t: (text: string, ...values: (string | number)[]) => t(texts[text]!, ...values) }]) {
+      const of = (availableBytes: number) => [true, false].map((canEdit) => describeInspected({ ...sized, canEdit }, { name: 'a/b', current: false, builtIn: false, availableBytes, precision: 'int8' }, words).detail.replace('$(warning)', '⚠'));
+      const recommended = [23.1e9, 6e9, 2.2e9].flatMap((availableBytes) => recommend({ availableBytes, readBytesPerSecond: 95e9 }, 'int8').map((each) => describeRecommended(each, 'int8', 95e9, words).detail));
+      for (const line of [...of(30e9), ...of(15e9), ...of(1e9), ...recommended]) expect([line, line.length < 85]).toEqual([line, true]);
+    }
   });
   it('sizes of models', () => {
     expect(formatParameters(7_499_840, english)).toBe('7.5 million parameters');

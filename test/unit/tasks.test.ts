@@ -179,6 +179,8 @@ describe('a completion', () => {
     expect(sure.sampling.logprobs).toBe(true);
     const all = prepareComplete(layout, doc, { offset: 8, unsure: true });
     expect(all.confidence).toBeUndefined();
+    // What is drawn has its first line whatever it is worth.
+    expect(prepareComplete(layout, doc, { offset: 8, unsure: 'line' })).toMatchObject({ confidence: { line: 0, words: 0, lines: sure.confidence!.lines }, sampling: { logprobs: true } });
     expect(all.sampling.logprobs).toBe(false);
   });
 
@@ -365,7 +367,7 @@ describe('a summary', () => {
   it('does not deny what stands in the file', () => {
     const { shape } = prepareSummarize(layout, new SourceDocument('a', 'src/a.ts', 'const a = 1;\nfunction parse() {}\n'), { start: 13, end: 32, label: 'parse' });
     expect(shape('There is no', false).text).toBe('');
-    expect(shape('There is no `parse` in src/a.ts.', true)).toEqual({ text: '`parse` stands in src/a.ts (line 2: `function parse() {}`). The model could not say more about it.', stop: true });
+    expect(shape('There is no `parse` in src/a.ts.', true)).toEqual({ text: '`parse` stands in src/a.ts (line 2: `function parse() {}`). The model could not say more about it.', stop: true, stock: true });
     expect(shape('It parses.', true)).toEqual({ text: 'It parses.', stop: true });
   });
 

@@ -425,7 +425,7 @@ editorSuite('chat', FILES, (editor) => {
     expect(await lastAnswer().locator('[data-part="footer"]').count()).toBe(1);
   });
 
-  test('what the model’s answers are worth stands once, under the first that it has written: not under a fact', async () => {
+  test('what the model’s answers are worth stands once, under the first that it has thought up: not under a fact, nor under a reply to a greeting', async () => {
     const window = editor();
     const modelNotes = async () => Promise.all((await window.answers.all()).map((answer) => answer.locator('.model-note').allInnerTexts()));
     const written = () => chat().locator('[data-part="footer"]').count();
@@ -436,8 +436,10 @@ editorSuite('chat', FILES, (editor) => {
     await poll(() => chips().allInnerTexts()).toEqual(['inventory.ts']);
     await askToTheEnd('Which class does `totalValue` belong to?');
     expect([await written(), await modelNotes()]).toEqual([0, [[]]]);
+    await askToTheEnd('Hi');
+    expect([await written(), await modelNotes()]).toEqual([1, [[], []]]);
     const answer = await askToTheEnd('What is this file for?');
-    expect([await written(), await modelNotes()]).toEqual([1, [[], [note.en]]]);
+    expect([await written(), await modelNotes()]).toEqual([2, [[], [], [note.en]]]);
     await pictures('chat-model-note');
     await sidebarWidth(170);
     const width = async () => (await answer.locator('.model-note').boundingBox())?.width ?? 0;
@@ -447,7 +449,7 @@ editorSuite('chat', FILES, (editor) => {
     await window.screenshot('chat-model-note-narrow');
     await sidebarWidth(280);
     await askToTheEnd('How are articles counted?');
-    expect([await written(), await modelNotes()]).toEqual([2, [[], [note.en], []]]);
+    expect([await written(), await modelNotes()]).toEqual([3, [[], [], [note.en], []]]);
     await window.screenshot('chat-model-note-next');
   });
 
