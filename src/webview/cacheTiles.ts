@@ -85,7 +85,7 @@ export class Tiles {
         value: ({ stats }, samples) => (stats.tokens.generated ? numbers.count(stats.tokensPerSecond || (samples.findLast(({ tokensPerSecond }) => tokensPerSecond > 0)?.tokensPerSecond ?? 0)) : ''),
         note: ({ stats: { requests, tokens } }) => {
           const note = requests.running + requests.waiting ? fillIn(s.queueNote, numbers.count(requests.running), numbers.count(requests.waiting)) : fillIn(s.speedNote, numbers.count(requests.done), numbers.count(tokens.generated));
-          // First: what does not fit is cut off.
+          // First: it matters most.
           return requests.failed > 0 ? `${fillIn(s.failedNote, numbers.count(requests.failed))} · ${note}` : note;
         },
         of: (sample) => sample.tokensPerSecond,
