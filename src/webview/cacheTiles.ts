@@ -1,7 +1,7 @@
 /** The four figures at the top of the cache panel, each with how it went lately. */
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
 import type { Sample } from '../monitor/samples.ts';
-import { fillIn } from './cacheText.ts';
+import { DOT, fillIn } from './cacheText.ts';
 import { element } from './dom.ts';
 import { numbers } from './numbers.ts';
 
@@ -86,7 +86,7 @@ export class Tiles {
         note: ({ stats: { requests, tokens } }) => {
           const note = requests.running + requests.waiting ? fillIn(s.queueNote, numbers.count(requests.running), numbers.count(requests.waiting)) : fillIn(s.speedNote, numbers.count(requests.done), numbers.count(tokens.generated));
           // First: it matters most.
-          return requests.failed > 0 ? `${fillIn(s.failedNote, numbers.count(requests.failed))} · ${note}` : note;
+          return requests.failed > 0 ? `${fillIn(s.failedNote, numbers.count(requests.failed))}${DOT}${note}` : note;
         },
         of: (sample) => sample.tokensPerSecond,
       },

@@ -56,7 +56,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     expect(await figure('src/inventory.ts', 'data-bytes')).toBeGreaterThan(100_000);
     // What the disk has of this text, from a window before, stands in the store until the request uses it.
     await expect.poll(() => row('src/inventory.ts').getAttribute('data-tier'), { timeout: PATIENCE }).toBe('window');
-    expect(await panel().locator('[data-part="about"]').textContent()).toMatch(/kvasir-starter · int8 · \d+ threads/);
+    expect(await panel().locator('[data-part="about"]').textContent()).toMatch(/kvasir-starter\s· int8\s· \d+ threads/);
     await expect.poll(() => panel().locator('[data-part="about"]').textContent(), { timeout: PATIENCE }).toMatch(/no GPU|GPU not used|graphics not known/);
     await expect.poll(() => panel().getByRole('treeitem', { name: 'src/inventory.ts' }).count()).toBeGreaterThan(0);
   });
@@ -83,7 +83,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     const file = panel().getByRole('treeitem', { name: 'src/inventory.ts' }).first();
     await file.focus();
     const detail = panel().locator('.tree .detail');
-    await expect.poll(() => detail.textContent()).toMatch(/src\/inventory\.ts · [\d,]+ tokens · window/);
+    await expect.poll(() => detail.textContent()).toMatch(/src\/inventory\.ts\s· [\d,]+ tokens\s· window/);
     const whole = await detail.textContent();
     await window.press('ArrowDown');
     await expect.poll(() => detail.textContent()).not.toBe(whole);
@@ -149,7 +149,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     expect(classes).not.toContain('idle');
     const cells = times.locator('tr[data-class="completion"] td');
     expect(await cells.nth(1).getAttribute('title')).toMatch(/^P50 [\d.]+ m?s, P95 [\d.]+ m?s, P99 [\d.]+ m?s$/);
-    expect(await times.locator('.hint').textContent()).toMatch(/^median and P95 · \d+% busy/);
+    expect(await times.locator('.hint').textContent()).toMatch(/^median and P95\s· \d+% busy/);
   });
 
   test('Export Step Trace opens a document: a Chrome trace without a word of the user\'s', async () => {

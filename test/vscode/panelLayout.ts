@@ -10,8 +10,8 @@ const WIDTHS = [1280, 920, 820, 780, 680, 540, 520, 440, 360];
 const HEIGHT = 900;
 
 /**
- * Texts that reach out of what they stand in, each with the width of the window. What the end of a run's or a file's name is, is told
- * elsewhere. The panel is to be shown; the sidebar is closed afterwards.
+ * Texts that reach out of what they stand in, or of which a line begins with the dot between two parts, each with the width of the window.
+ * What the end of a run's or a file's name is, is told elsewhere. The panel is to be shown; the sidebar is closed afterwards.
  */
 export async function outOfPlace(window: Editor, panel: FrameLocator, name: string): Promise<string[]> {
   const found: string[] = [];
@@ -50,6 +50,14 @@ async function reachingOut(): Promise<string[]> {
       const parent = text.parentElement;
       if (!parent || !text.textContent?.trim() || parent.closest('.live, .cell, .name, script') || !parent.checkVisibility()) continue;
       const range = document.createRange();
+      for (const { index } of text.textContent.matchAll(/(?<=\S\s)·/g)) {
+        const [dot, before] = [index, index - 2].map((at) => {
+          range.setStart(text, at);
+          range.setEnd(text, at + 1);
+          return range.getBoundingClientRect();
+        }) as [DOMRect, DOMRect];
+        if (dot.top > before.top + before.height / 2) found.push(`a line of "${text.textContent}" begins with a dot, ${kind}`);
+      }
       range.selectNodeContents(text);
       const inner = range.getBoundingClientRect();
       for (let around: Element | null = parent; around && around !== document.documentElement; around = around.parentElement) {
