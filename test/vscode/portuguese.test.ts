@@ -94,6 +94,7 @@ editorSuite(
         return window.answers.last().getAttribute('data-state');
       };
       await expect.poll(question, { timeout: 2 * PATIENCE }).toBe('error');
+      expect(numbersIn((await window.answers.last().locator('.failure').textContent()) ?? '')).toEqual({ english: [], bytes: '200 kB' });
       await window.runCommand(`Kvasir: ${portuguese['command.showCache']}`);
       await expect.poll(() => panel().locator('.tile.speed .note').textContent(), { timeout: PATIENCE }).toMatch(/com erro: [1-9]/);
       expect(await outOfPlace(window, panel(), 'portuguese-limit-none-panel')).toEqual([]);
