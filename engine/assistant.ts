@@ -9,6 +9,7 @@ import type { Block } from './cache/outline.ts';
 import { Documents } from './documents.ts';
 import { RequestError } from './errors.ts';
 import { FileLedger } from './fileLedger.ts';
+import { speakBytes } from './formatBytes.ts';
 import { IdleWork } from './idleWork.ts';
 import { inspectFolder } from './inspection.ts';
 import { type LoadedModel, loadModel, type LoadProgress } from './loadedModel.ts';
@@ -129,6 +130,7 @@ export class Assistant {
   #dispatch(message: HostMessage): void {
     switch (message.type) {
       case 'language':
+        speakBytes(message.language);
         return speak({ contents: message.texts });
       case 'load':
         return this.#hold(() => this.#loadModel(message));

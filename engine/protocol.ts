@@ -235,8 +235,8 @@ export interface ModelInfo {
 export type HostMessage =
   | ({ type: 'load'; requestId: string } & LoadOptions)
   | { type: 'unload'; requestId: string }
-  /** Translations of the engine's sentences for the user, by the English text; before everything else. English without it. */
-  | { type: 'language'; texts: Record<string, string> }
+  /** The user's language, such as "pt-br", for numbers, and translations of the engine's sentences, by the English text; before everything else. English without it. */
+  | { type: 'language'; language: string; texts: Record<string, string> }
   | { type: 'configure'; /** 0 lets the engine choose. */ maxBytes?: number; /** Of the available memory, then. */ memoryShare?: number; /** Whether file blocks may be computed while idle. */ idleWork?: boolean }
   | { type: 'generate'; requestId: string; task: Task; priority: Priority; sampling?: SamplingParams; /** Those of one client share what one is due beside others of their class (see fairness); a client of its own when left out. */ clientId?: string }
   | { type: 'abort'; requestId: string }

@@ -64,7 +64,7 @@ export class Connection {
   #numRequests = 0;
   #ended: string | undefined;
 
-  constructor(transport: Transport, t: Translate, events: ConnectionEvents, texts?: Record<string, string>) {
+  constructor(transport: Transport, t: Translate, events: ConnectionEvents, language?: HostMessage & { type: 'language' }) {
     this.#transport = transport;
     this.#t = t;
     this.#events = events;
@@ -74,7 +74,7 @@ export class Connection {
     // Whoever starts the engine awaits `opened`; without that, its rejection is no unhandled one.
     this.opened.catch(() => {});
     this.#readyTimer = setTimeout(() => this.#end(t('it did not start within {0} s', READY_MS / 1000)), READY_MS);
-    if (texts) transport.send({ type: 'language', texts });
+    if (language) transport.send(language);
     transport.onMessage((message) => this.#receive(message));
     transport.onExit((reason) => this.#end(reason));
   }

@@ -32,8 +32,8 @@ export interface EngineClientOptions {
   onActivity(numPending: number): void;
   /** Something that needs the engine has begun or ended; `numUses` are under way. Looking at its figures is no use. */
   onUse?(numUses: number): void;
-  /** Translations for the engine's own sentences; English without them. */
-  texts?: Record<string, string> | undefined;
+  /** For the engine's own sentences; English without it. */
+  language?: (HostMessage & { type: 'language' }) | undefined;
   log(level: 'info' | 'warn' | 'error', text: string): void;
   t: Translate;
 }
@@ -288,7 +288,7 @@ export class EngineClient {
         // The engine has rebuilt itself once already and now stays down.
         if (error.code === 'engineFailed') this.#fail(error.message, false);
       },
-    }, this.#options.texts);
+    }, this.#options.language);
     return connection;
   }
 

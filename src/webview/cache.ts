@@ -4,7 +4,7 @@ import { KEPT_MS, type Sample } from '../monitor/samples.ts';
 import { Charts } from './cacheCharts.ts';
 import { Files, type Sorting } from './cacheFiles.ts';
 import { Memory } from './cacheMemory.ts';
-import { fillIn } from './cacheText.ts';
+import { DOT, fillIn } from './cacheText.ts';
 import { Tiles } from './cacheTiles.ts';
 import { Times } from './cacheTimes.ts';
 import { Tree } from './cacheTree.ts';
@@ -61,7 +61,7 @@ function showFigures(figures: CacheFigures): void {
   const { model } = stats;
   const graphics = machine ? (machine.gpus === null ? strings.gpuUnknown : machine.gpus.length ? strings.gpuUnused : strings.noGpu) : '';
   const parts = model ? [model.precision, fillIn(strings.threads, model.threads), graphics].filter((part) => part !== '') : [];
-  fill(about, element('strong', {}, model?.name ?? ''), ...parts.map((part) => ` · ${part}`));
+  fill(about, element('strong', {}, model?.name ?? ''), parts.map((part) => `${DOT}${part}`).join(''));
   tiles.show(figures, samples);
   memory.show(figures);
   times.show(figures);

@@ -159,7 +159,7 @@ export class Files {
       { name: 'file', label: s.file, value: (file) => file.name, text: (file) => file.name },
       { name: 'tier', label: s.tier, value: tierOf, text: tierOf },
       { name: 'codec', label: s.codec, value: (file) => file.codecs.join(' + '), text: (file) => (file.tokens ? file.codecs.join(' + ') : '') },
-      { name: 'tokens', label: s.tokensColumn, value: (file) => file.tokens, text: (file) => `${numbers.count(file.tokens)}${file.diskTokens ? ` + ${numbers.count(file.diskTokens)}` : ''}${file.shiftedTokens ? ` + ≈${numbers.count(file.shiftedTokens)}` : ''}` },
+      { name: 'tokens', label: s.tokensColumn, value: (file) => file.tokens, text: (file) => `${numbers.count(file.tokens)}${file.diskTokens ? ` +\u00a0${numbers.count(file.diskTokens)}` : ''}${file.shiftedTokens ? ` +\u00a0≈${numbers.count(file.shiftedTokens)}` : ''}` },
       { name: 'size', label: s.size, value: (file) => file.bytes + file.shiftedBytes, text: (file) => `${numbers.bytes(file.bytes)}${file.shiftedBytes ? ` + ≈${numbers.bytes(file.shiftedBytes)}` : ''}` },
       { name: 'hits', label: s.hits, value: (file) => file.hits, text: (file) => numbers.count(file.hits) },
       { name: 'rate', label: s.hitRate, value: (file) => (file.hits ? file.hitRate : -1), text: (file) => (file.hits ? numbers.share(file.hitRate) : '–') },

@@ -1,7 +1,7 @@
 /** Where memory goes: the cache under its ceiling as a bar, and what else the engine, its process, the machine and its graphics hold. */
 import type { Gpu } from '../../engine/protocol.ts';
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
-import { fillIn } from './cacheText.ts';
+import { DOT, fillIn } from './cacheText.ts';
 import { element, fill } from './dom.ts';
 import { numbers } from './numbers.ts';
 
@@ -24,7 +24,7 @@ export class Memory {
     const { maxBytes, windowBytes, storeBytes, scratchBytes, bufferBytes, windowSlots } = stats;
     const used = windowBytes + storeBytes + scratchBytes + bufferBytes;
     const of = fillIn(s.memoryOf, numbers.bytes(used), numbers.bytes(maxBytes));
-    this.#title.textContent = stats.numEngines ? `${of} · ${fillIn(s.shared, String(stats.numEngines))}` : of;
+    this.#title.textContent = stats.numEngines ? `${of}${DOT}${fillIn(s.shared, String(stats.numEngines))}` : of;
     const slots = fillIn(s.slots, numbers.count(windowSlots.free), numbers.count(windowSlots.total));
     const held = windowSlots.total ? windowBytes * (windowSlots.held / windowSlots.total) : 0;
     this.#widen('window', held, maxBytes);
@@ -37,7 +37,7 @@ export class Memory {
     fill(this.#legend, ...parts.map(([kind, name, bytes, more]) => element('li', { class: kind }, element('span', { class: `swatch ${kind}` }), `${name} ${numbers.bytes(bytes)}${more}`)));
     const { memory, model } = stats;
     const rows: [string, string][] = [
-      [s.weights, `${numbers.bytes(model?.residentBytes ?? 0)}${model ? ` · ${model.precision}` : ''}`],
+      [s.weights, `${numbers.bytes(model?.residentBytes ?? 0)}${model ? `${DOT}${model.precision}` : ''}`],
       [s.process, numbers.bytes(memory.processBytes)],
       [s.onDisk, this.#disk(stats)],
       [s.machine, fillIn(s.available, numbers.bytes(memory.availableBytes), numbers.bytes(memory.totalBytes))],
@@ -61,7 +61,7 @@ export class Memory {
     const s = this.#strings;
     if (gpus === null) return s.gpuUnknown;
     if (gpus.length === 0) return s.noGpu;
-    return gpus.map((gpu) => `${gpu.name}: ${this.#graphicsMemory(gpu)}; ${s.gpuUnused}`).join(' · ');
+    return gpus.map((gpu) => `${gpu.name}: ${this.#graphicsMemory(gpu)}; ${s.gpuUnused}`).join(DOT);
   }
 
   #graphicsMemory({ totalBytes, usedBytes, estimated }: Gpu): string {

@@ -1,6 +1,9 @@
 /** Small texts of the cache panel. Pure. */
 import type { CacheStrings } from '../monitor/cacheMessages.ts';
 
+/** Between the parts of a line: one that breaks does not begin with the dot. */
+export const DOT = '\u00a0· ';
+
 /** Fills `{0}` and so on. */
 export function fillIn(text: string, ...values: (string | number)[]): string {
   return text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)]));

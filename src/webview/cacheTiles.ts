@@ -1,7 +1,7 @@
 /** The four figures at the top of the cache panel, each with how it went lately. */
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
 import type { Sample } from '../monitor/samples.ts';
-import { fillIn } from './cacheText.ts';
+import { DOT, fillIn } from './cacheText.ts';
 import { element } from './dom.ts';
 import { numbers } from './numbers.ts';
 
@@ -85,8 +85,8 @@ export class Tiles {
         value: ({ stats }, samples) => (stats.tokens.generated ? numbers.count(stats.tokensPerSecond || (samples.findLast(({ tokensPerSecond }) => tokensPerSecond > 0)?.tokensPerSecond ?? 0)) : ''),
         note: ({ stats: { requests, tokens } }) => {
           const note = requests.running + requests.waiting ? fillIn(s.queueNote, numbers.count(requests.running), numbers.count(requests.waiting)) : fillIn(s.speedNote, numbers.count(requests.done), numbers.count(tokens.generated));
-          // First: what does not fit is cut off.
-          return requests.failed > 0 ? `${fillIn(s.failedNote, numbers.count(requests.failed))} · ${note}` : note;
+          // First: it matters most.
+          return requests.failed > 0 ? `${fillIn(s.failedNote, numbers.count(requests.failed))}${DOT}${note}` : note;
         },
         of: (sample) => sample.tokensPerSecond,
       },

@@ -1,7 +1,7 @@
 /** How long requests wait and take, class by class: those that had one. P99 is on the cell, for who points at it. */
 import type { ClassTimes, Priority, Quantiles } from '../../engine/protocol.ts';
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
-import { fillIn } from './cacheText.ts';
+import { DOT, fillIn } from './cacheText.ts';
 import { element, fill } from './dom.ts';
 import { numbers } from './numbers.ts';
 
@@ -24,8 +24,8 @@ export class Times {
     const s = this.#strings;
     const rows = CLASSES.filter((name) => classes[name].queueMs.count > 0);
     this.root.hidden = rows.length === 0;
-    const drafts = tokens.drafted > 0 ? ` · ${fillIn(s.draftsRight, numbers.share(tokens.accepted / tokens.drafted))}` : '';
-    this.#hint.textContent = `${s.medians} · ${fillIn(s.busy, numbers.share(utilisation))}${drafts}`;
+    const drafts = tokens.drafted > 0 ? `${DOT}${fillIn(s.draftsRight, numbers.share(tokens.accepted / tokens.drafted))}` : '';
+    this.#hint.textContent = `${s.medians}${DOT}${fillIn(s.busy, numbers.share(utilisation))}${drafts}`;
     fill(this.#body, ...rows.map((name) => this.#row(s.kinds[name], name, classes[name])));
   }
 

@@ -5,7 +5,7 @@
  */
 import type { TreeNode } from '../../engine/protocol.ts';
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
-import { age, fillIn } from './cacheText.ts';
+import { age, DOT, fillIn } from './cacheText.ts';
 import { button, element } from './dom.ts';
 import { icon } from './icons.ts';
 import { numbers } from './numbers.ts';
@@ -130,7 +130,7 @@ export class Tree {
     if (node.inUse) parts.push(s.running);
     if (node.pinned) parts.push(s.pinned);
     parts.push(`${s.lastUse}: ${age(node.idleMs, s)}`);
-    return parts.join(' · ');
+    return parts.join(DOT);
   }
 
   #point(key: string | undefined): void {

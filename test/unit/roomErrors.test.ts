@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { KvCache } from '../../engine/cache/kvCache.ts';
 import { kvBytesPerToken } from '../../engine/cache/kvRows.ts';
 import { KvWindow } from '../../engine/cache/window.ts';
+import { speakBytes } from '../../engine/formatBytes.ts';
 import { lacking, tooLarge } from '../../engine/roomErrors.ts';
 import { fakeShape } from '../engine/fakeRunner.ts';
 
@@ -30,4 +31,15 @@ test('what would be enough is said in bytes of the setting, rounded up; only wha
   expect(said({ toldBytes: 2e6 })).toContain('with about 2.9 MB up to 2048 tokens are read whole.');
   expect(said({ toldBytes: 3e6 })).toMatch(/Raise kvasir\.cache\.maxBytes or send less text\.$/);
   expect(lacking('memory', { ...limit } as KvCache).message).toContain('the 1.0 MB of memory that the KV cache may take have no room for what has to be kept of one more. Raise kvasir.cache.maxBytes');
+});
+
+test('sizes are written as in the user’s language', () => {
+  const limit = { capacity: 0, sparse: { room: { capacity: 0, diskBound: null } }, toldBytes: 1_234_567, numWindows: () => 1, needs: () => null } as unknown as KvCache;
+  speakBytes('pt-br');
+  try {
+    expect(tooLarge(537, limit).message).toContain('0 fit into the 1,2 MB of memory');
+  } finally {
+    speakBytes('en');
+  }
+  expect(tooLarge(537, limit).message).toContain('0 fit into the 1.2 MB of memory');
 });

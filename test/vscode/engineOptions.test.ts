@@ -37,7 +37,7 @@ editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
     const window = editor();
     window.configureMachine({ 'kvasir.engine.precision': 'int4' });
     await completeBesidePanel(window);
-    await expect.poll(about, { timeout: 2 * PATIENCE }).toMatch(/kvasir-starter · int4 · \d+ threads/);
+    await expect.poll(about, { timeout: 2 * PATIENCE }).toMatch(/kvasir-starter\s· int4\s· \d+ threads/);
     await expect.poll(async () => (await cell('tokens').textContent()) ?? '', { timeout: PATIENCE }).toMatch(/^[1-9]/);
     await window.screenshot('engine-int4');
     const hover = await window.statusHover();
@@ -60,7 +60,7 @@ editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
     };
     await window.runCommand('Kvasir: Open Chat');
     await ask('What is this file for?');
-    await expect.poll(about, { timeout: 2 * PATIENCE }).toMatch(/kvasir-starter · int8/);
+    await expect.poll(about, { timeout: 2 * PATIENCE }).toMatch(/kvasir-starter\s· int8/);
     await expect.poll(async () => (await cell('tokens').textContent()) ?? '', { timeout: PATIENCE }).toMatch(/^[\d,]{3,}$/);
     await cell('tokens').scrollIntoViewIfNeeded();
     const exact = await cell('tokens').textContent();

@@ -7,6 +7,7 @@ import { needsOf } from '../../engine/cacheReach.ts';
 import { formatBytes } from '../../engine/formatBytes.ts';
 import { BUILT_IN } from '../builtIn.ts';
 import { PATIENCE } from './editor.ts';
+import { outOfPlace } from './panelLayout.ts';
 import type { EditorServerAddress } from './server.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
@@ -64,8 +65,10 @@ editorSuite('limits', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await expect.poll(hover, { timeout: PATIENCE }).toMatch(/failed: [1-9]/);
     await window.runCommand('Kvasir: Show Cache');
     await expect.poll(() => panel().locator('.tile.speed .note').textContent(), { timeout: PATIENCE }).toMatch(/failed: [1-9]/);
-    await window.screenshot('limit-none-panel');
+    await window.screenshotThemes('limit-none-panel');
+    expect(await outOfPlace(window, panel(), 'limit-none-panel')).toEqual([]);
     await window.hidePanel();
+    await window.runCommand('Kvasir: Open Chat');
     await answer.getByRole('button', { name: 'Open Setting' }).click();
     await window.page.locator('.settings-editor .setting-item-contents', { hasText: 'Max Bytes' }).first().waitFor({ timeout: PATIENCE });
     await window.screenshot('limit-setting');

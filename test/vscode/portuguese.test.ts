@@ -1,9 +1,10 @@
 /** The whole user interface in Portuguese, for somebody whose browser asks for it: commands, views, status bar, the chat's own page. */
 import { readFileSync } from 'node:fs';
 import type { FrameLocator } from 'playwright-core';
-import { expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { BUILT_IN } from '../builtIn.ts';
 import { PATIENCE } from './editor.ts';
+import { outOfPlace } from './panelLayout.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 const read = (file: string) => JSON.parse(readFileSync(file, 'utf8')) as Record<string, string>;
@@ -15,6 +16,7 @@ editorSuite(
   { 'src/inventory.ts': INVENTORY },
   (editor) => {
     const panel = (): FrameLocator => editor().page.frameLocator('iframe.webview').last().frameLocator('iframe#active-frame');
+    afterAll(() => editor()?.configureMachine({ 'kvasir.cache.maxBytes': undefined }));
 
     /** Those with English separators, and the first size in bytes. */
     const numbersIn = (text: string) => ({ english: text.match(/\d+,\d{3}\b|\b\d+\.\d\b(?!\.)/g) ?? [], bytes: /\d\S* [kMG]B/.exec(text)?.[0] });
@@ -67,13 +69,35 @@ editorSuite(
       expect(window.problems).toEqual([]);
     });
 
-    test('the cache panel: numbers as they are written in Portuguese', async () => {
+    test('the cache panel: numbers as they are written in Portuguese, and nothing reaches out of its place', async () => {
       const window = editor();
       await window.runCommand(`Kvasir: ${portuguese['command.showCache']}`);
       await panel().locator('[data-file="src/inventory.ts"]').waitFor();
       expect(numbersIn(await panel().locator('.panel').innerText())).toEqual({ english: [], bytes: expect.stringMatching(/^\d+,\d [kMG]B$/) });
-      await window.screenshot('portuguese-cache');
+      await window.screenshotThemes('portuguese-cache');
+      expect(await outOfPlace(window, panel(), 'portuguese-cache')).toEqual([]);
       expect(window.problems).toEqual([]);
+    });
+
+    test('a question that failed: the tile that says so is not cut off', async () => {
+      const window = editor();
+      window.configureMachine({ 'kvasir.cache.maxBytes': 200_000 });
+      // One webview at a time.
+      await window.hidePanel();
+      await window.runCommand(`Kvasir: ${portuguese['command.openChat']}`);
+      const question = async () => {
+        const count = await window.answers.count();
+        await window.chat.locator('textarea').fill('Para que serve este arquivo?');
+        await window.chat.locator('textarea').press('Enter');
+        await expect.poll(() => window.answers.count(), { timeout: PATIENCE }).toBe(count + 1);
+        await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: 2 * PATIENCE }).not.toBe('streaming');
+        return window.answers.last().getAttribute('data-state');
+      };
+      await expect.poll(question, { timeout: 2 * PATIENCE }).toBe('error');
+      expect(numbersIn((await window.answers.last().locator('.failure').textContent()) ?? '')).toEqual({ english: [], bytes: '200 kB' });
+      await window.runCommand(`Kvasir: ${portuguese['command.showCache']}`);
+      await expect.poll(() => panel().locator('.tile.speed .note').textContent(), { timeout: PATIENCE }).toMatch(/com erro: [1-9]/);
+      expect(await outOfPlace(window, panel(), 'portuguese-limit-none-panel')).toEqual([]);
     });
   },
   { locale: 'pt-BR' },

@@ -1,0 +1,89 @@
+/**
+ * Whether all that the cache panel says is to be seen: at every width at which its page is laid out in another way and some between, with
+ * the figures that it has and with those of a long day.
+ */
+import type { FrameLocator } from 'playwright-core';
+import type { Editor } from './editor.ts';
+
+/** Of the window, in pixels. The page is 58 narrower and changes at 860, 760, 620 and 480: it has the least room just above those. */
+const WIDTHS = [1280, 920, 820, 780, 680, 540, 520, 440, 360];
+const HEIGHT = 900;
+
+/**
+ * Texts that reach out of what they stand in, or of which a line begins with the dot between two parts, each with the width of the window.
+ * What the end of a run's or a file's name is, is told elsewhere. The panel is to be shown; the sidebar is closed afterwards.
+ */
+export async function outOfPlace(window: Editor, panel: FrameLocator, name: string): Promise<string[]> {
+  const found: string[] = [];
+  await window.runCommand('View: Close Primary Side Bar');
+  await window.runCommand('View: Toggle Maximized Panel');
+  for (const width of WIDTHS) {
+    await window.page.setViewportSize({ width, height: HEIGHT });
+    // The page is told when the window has been laid out.
+    await window.page.waitForTimeout(500);
+    const faults = await panel.locator('body').evaluate(reachingOut);
+    await window.screenshot(`${name}-${width}`);
+    found.push(...faults.map((fault) => `${width}: ${fault}`));
+  }
+  await window.page.setViewportSize({ width: 1280, height: 800 });
+  await window.runCommand('View: Toggle Maximized Panel');
+  return found;
+}
+
+/** Runs in the page. */
+async function reachingOut(): Promise<string[]> {
+  type Figures = { stats: Record<string, unknown>; files: Record<string, unknown>[] };
+  /** Twice a second there are some. */
+  const figures = await new Promise<Figures>((resolve) => {
+    const take = ({ data }: MessageEvent<{ type: string; figures: Figures }>) => {
+      if (data.type !== 'figures') return;
+      removeEventListener('message', take);
+      resolve(data.figures);
+    };
+    addEventListener('message', take);
+  });
+
+  function faults(kind: string): string[] {
+    const found: string[] = [];
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+      const parent = text.parentElement;
+      if (!parent || !text.textContent?.trim() || parent.closest('.live, .cell, .name, script') || !parent.checkVisibility()) continue;
+      const range = document.createRange();
+      for (const { index } of text.textContent.matchAll(/(?<=\S\s)·/g)) {
+        const [dot, before] = [index, index - 2].map((at) => {
+          range.setStart(text, at);
+          range.setEnd(text, at + 1);
+          return range.getBoundingClientRect();
+        }) as [DOMRect, DOMRect];
+        if (dot.top > before.top + before.height / 2) found.push(`a line of "${text.textContent}" begins with a dot, ${kind}`);
+      }
+      range.selectNodeContents(text);
+      const inner = range.getBoundingClientRect();
+      for (let around: Element | null = parent; around && around !== document.documentElement; around = around.parentElement) {
+        const style = getComputedStyle(around);
+        if (style.display === 'inline') continue;
+        const outer = around.getBoundingClientRect();
+        const over = Math.max(inner.right - outer.right, outer.left - inner.left, style.overflowY !== 'visible' && around !== document.body ? inner.bottom - outer.bottom : 0);
+        // Less than a pixel is rounding.
+        if (over < 1) continue;
+        found.push(`"${text.textContent.trim()}" reaches out of ${around.tagName.toLowerCase()}.${around.className} by ${Math.ceil(over)} pixels, ${kind}`);
+        break;
+      }
+    }
+    return found;
+  }
+
+  function times(factor: number, value: unknown): unknown {
+    if (typeof value === 'number') return value * factor;
+    return value !== null && typeof value === 'object' ? Object.fromEntries(Object.entries(value).map(([name, each]) => [name, times(factor, each)])) : value;
+  }
+
+  const { stats, files } = figures;
+  const many = Object.fromEntries(['tokens', 'requests', 'batchTokens', 'diskBytes', 'storeBytes'].map((name) => [name, times(3000, stats[name])]));
+  const slow = Object.fromEntries(['classes', 'ttftMs'].map((name) => [name, times(100, stats[name])]));
+  const long = files.map((file) => ({ ...file, name: `src/${'folder/'.repeat(20)}${file.name}`, tokens: 123_456, diskTokens: 98_765, bytes: 234_567_890, hits: 12_345, twice: true }));
+  const usual = faults('with its own figures');
+  dispatchEvent(new MessageEvent('message', { data: { type: 'figures', figures: { ...figures, stats: { ...stats, ...many, ...slow }, files: long } } }));
+  return [...usual, ...faults('with those of a long day')];
+}
