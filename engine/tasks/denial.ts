@@ -64,7 +64,7 @@ function deniedIn(text: string, ended: boolean): { name: string; pt: boolean } |
     if (!ended && isBeginning(text, opening)) return 'open';
     if (!text.toLowerCase().startsWith(opening)) continue;
     // Models of words in pieces write a piece too many before a name: "` flush`", "`s flush`".
-    const [, name, rest] = /^(?:\p{L}{0,2} +)?([\p{L}\w$.#]*)(?:\(\)?)?(?:`([\s\S]*))?$/u.exec(text.slice(opening.length)) ?? [];
+    const [, name, rest] = /^(?:\p{L}{0,2} +)?([^`(\n]*)(?:\([^`\n]*)?(?:`([\s\S]*))?$/u.exec(text.slice(opening.length)) ?? [];
     if (name === undefined) return undefined;
     if (rest === undefined) return ended ? undefined : 'open';
     if (name === '') return undefined;

@@ -9,7 +9,7 @@ import { WORDS } from './factWords.ts';
 /** Longer ones are no short answer. */
 const LONGEST_LINE = 140;
 
-export const occursIn = (text: string, name: string): boolean => new RegExp(`(?<![\\p{L}\\p{N}_$])${name.replace(/[$.[\]]/g, '\\$&')}(?![\\p{L}\\p{N}_$])`, 'u').test(text);
+export const occursIn = (text: string, name: string): boolean => new RegExp(`(?<![\\p{L}\\p{N}_$])${name.replace(/[$.*+?^(){}|[\]\\/]/g, '\\$&')}(?![\\p{L}\\p{N}_$])`, 'u').test(text);
 
 interface Line {
   /** From 1. */

@@ -36,6 +36,7 @@ describe('denied, and there', () => {
     ['There is no `Store` in src/a.ts.', '`Store` stands in src/a.ts (line 1: `class Store {`). The model could not say more about it.'],
     ['There is no `Store.flush` in src/a.ts. It has none.', '`flush` stands in src/a.ts (line 2: `flush() {}`). The model could not say more about it.'],
     ['There is no `flush()`', '`flush` stands in src/a.ts (line 2: `flush() {}`). The model could not say more about it.'],
+    ['There is no `flush(key)` in src/a.ts.', '`flush` stands in src/a.ts (line 2: `flush() {}`). The model could not say more about it.'],
     ['There is no ` flush` in src/a.ts.', '`flush` stands in src/a.ts (line 2: `flush() {}`). The model could not say more about it.'],
     ['There is no `s flush` in src/a.ts.', '`flush` stands in src/a.ts (line 2: `flush() {}`). The model could not say more about it.'],
     ['There is no `$count` in src/a.ts.', '`$count` stands in src/a.ts (line 3). The model could not say more about it.'],
@@ -58,7 +59,7 @@ describe('what cannot be right, and what the model cannot answer, is answered wi
     // Words of the question that are no names, also where the code has them.
     'There is no `in` in src/c.ts.', 'There is no `what` in src/a.ts.', 'Não existe `de` em src/a.ts.',
     // Names that nobody has said.
-    'There is no `Stor` in src/a.ts.', 'There is no `key` in src/c.ts.', 'There is no `a b` in src/a.ts.',
+    'There is no `Stor` in src/a.ts.', 'There is no `key` in src/c.ts.', 'There is no `a b` in src/a.ts.', 'There is no `async flush` in src/a.ts.', 'There is no `byte-id` in src/a.ts.', 'There is no `*.[` in src/a.ts.',
     // In comments, strings and prose.
     'There is no `spare` in src/c.ts.', 'There is no `lonely` in src/c.ts.', 'There is no `steep` in src/d.py.', 'There is no `loose` in notes.', 'There is no `ends` in notes.', 'There is no `looseEnd` in notes.',
     'That is beyond this small starter model. I can complete code and answer short questions about the open file; a larger model can be installed for this.',
@@ -92,7 +93,7 @@ describe('what cannot be right, and what the model cannot answer, is answered wi
 
 describe('anything else is shown as it is', () => {
   it.each([
-    'There is no `gone` in src/a.ts.', 'There is no `Store.gone` in src/a.ts.', 'There is no `absent` in src/a.ts.', 'There is no `async flush` in src/a.ts.', 'There is no `s gone` in src/a.ts.', 'Não existe `gone` em src/a.ts.', 'There is no `Missing` in src/a.ts.', 'There is no limit to `flush`.', 'There is no `flush` that takes a name.', 'There is no method `flush` in src/a.ts.', 'There are two.', 'There', 'There is no', 'There is no `Sto', 'That is it.', 'That is beyond', 'That is beyond this small',
+    'There is no `gone` in src/a.ts.', 'There is no `Store.gone` in src/a.ts.', 'There is no `absent` in src/a.ts.', 'There is no `absent(key)` in src/a.ts.', 'There is no `s gone` in src/a.ts.', 'Não existe `gone` em src/a.ts.', 'There is no `Missing` in src/a.ts.', 'There is no limit to `flush`.', 'There is no `flush` that takes a name.', 'There is no method `flush` in src/a.ts.', 'There are two.', 'There', 'There is no', 'There is no `Sto', 'That is it.', 'That is beyond', 'That is beyond this small',
     'There is no ``', '`Store` has no `flush`.', 'Não', 'T', '',
   ])('%s', (answer) => {
     expect(streamed(answer).at(-1) ?? '').toBe(answer);
