@@ -534,7 +534,13 @@ test('on battery quiet moments come all the same, and only give memory back; wit
     power.onBattery = false;
     return moments.push(sparing) === 1;
   });
-  onTestFinished(() => tidy.mockRestore());
+  const later = globalThis.setTimeout;
+  // A quiet moment comes after ten seconds in which nothing is asked: here sooner.
+  const timers = vi.spyOn(globalThis, 'setTimeout').mockImplementation(((work: () => void, ms?: number) => later(work, ms === 10_000 ? 500 : ms)) as typeof setTimeout);
+  onTestFinished(() => {
+    tidy.mockRestore();
+    timers.mockRestore();
+  });
   await talk.ask(LOAD);
   // A file to read ahead waits for mains power, and that is no reason to keep memory.
   talk.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
