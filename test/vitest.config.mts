@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config';
-import { longestFirst } from './longestFirst.ts';
+import { longestFirst } from './longestFirst.mts';
 
 // Of engine and model, what takes ten seconds and more; of unit by size does as well.
 const LONGEST = longestFirst(

@@ -5,7 +5,7 @@ import type { ChatMessage, PromptSize, SamplingParams, Snippet } from '../protoc
 import { type ChatPrompt, chatPrompt } from '../text/chatPrompt.ts';
 import type { Layout } from '../text/layout.ts';
 import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
-import { isBeyond, placeOf, withoutDenial } from './denial.ts';
+import { isStock, isSurelyName, placeOf, withoutDenial } from './denial.ts';
 import { askedOfFiles } from './factFiles.ts';
 import { isGreeting, knownGreeting } from './greeting.ts';
 import { prefillRanges } from './prefillRanges.ts';
@@ -49,13 +49,13 @@ export function measureChat(layout: Layout, options: ChatOptions, sampling?: Sam
 }
 
 /**
- * Without earlier turns that the files answer by themselves, where they do, or that were beyond the model: a small model goes on in those words, about whatever it is asked,
+ * Without earlier turns that the files answer by themselves, where they do, or to which something was said in the model's place: a small model goes on in those words, about whatever it is asked,
  * and what it makes up reads like what was read off the file.
  */
 function ofTheModel(layout: Layout, options: ChatOptions): ChatOptions {
   if (!layout.text.manifest.chat.facts) return options;
   const { messages, docs, snippets } = options;
-  const known = messages.map(({ role }, i) => role === 'user' && i + 1 < messages.length && (isBeyond(messages[i + 1]?.content) || askedOfFiles(messages.slice(0, i + 1), docs, snippets)?.mayBeIn === true));
+  const known = messages.map(({ role }, i) => role === 'user' && i + 1 < messages.length && (isStock(messages[i + 1]?.content) || askedOfFiles(messages.slice(0, i + 1), docs, snippets)?.mayBeIn === true));
   return { ...options, messages: messages.filter((_, i) => !known[i] && !known[i - 1]) };
 }
 
@@ -71,18 +71,18 @@ export function prepareAnswer(layout: Layout, options: ChatOptions, defaults: Sa
     sampling: samplingFor(sampling, defaults, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.chatStopIds,
     isProse: true,
-    shape: contradicted(options.docs),
+    shape: contradicted(options.docs, options.messages.map(({ content }) => content)),
     notes: prompt.notes,
     ...(unread ? { unread } : {}),
   };
 }
 
 /** `shapeAnswer` with a note where the answer denies what stands in a file: small models overlook it, and say so with confidence. */
-function contradicted(docs: readonly SourceDocument[]): PreparedRequest['shape'] {
+function contradicted(docs: readonly SourceDocument[], asked: readonly string[]): PreparedRequest['shape'] {
   return (rawText, finished) => {
     const shaped = shapeAnswer(rawText, finished);
     const [, denied] = (finished && /^there is no `([\w$.#]+)`(?: in\b|\.?$)/i.exec(shaped.text)) || [];
-    if (denied === undefined) return shaped;
+    if (denied === undefined || !isSurelyName(denied, asked)) return shaped;
     const place = placeOf(denied, docs.map(({ path, language, lf: text }) => ({ path, language, text })));
     return place ? { ...shaped, note: t('`{0}` does occur in {1}: the model overlooks things', place.name, place.path) } : shaped;
   };

@@ -1,8 +1,8 @@
 /**
  * An answer that denies what the model was given, in the words of its training: "There is no `flush` in src/store.ts." Small models overlook
  * names, and say so with confidence; they deny words, too, that nobody meant as a name. Such a sentence is held back until it is known whom
- * it denies. Where the name does stand in code that was given, the line is shown in its place; where it cannot be right for another reason,
- * and where the model says that it cannot answer, what it can. So only of what is asked and stands nowhere a denial is shown. Pure.
+ * it denies. Where the name does stand in code that was given, the line is shown in its place; where it is none of a program, and where the
+ * model says that it cannot answer, what it can. So only of a name that is asked for and stands nowhere a denial is shown. Pure.
  */
 import { grammarFor } from '../text/syntaxGrammars.ts';
 import { WORDS } from './factWords.ts';
@@ -23,6 +23,11 @@ export interface GivenText {
 
 type Shape = (rawText: string, finished: boolean) => Shaped;
 
+interface Denied {
+  name: string;
+  pt: boolean;
+}
+
 const DENIALS = [
   { opening: 'there is no `', behind: ' in', pt: false },
   { opening: 'não existe `', behind: ' em', pt: true },
@@ -33,9 +38,13 @@ const REFUSAL = 'that is beyond this small starter model.';
 /** Longer lines are not shown. */
 const LONGEST_LINE = 140;
 
-/** `shape` without sentences that deny what cannot be denied, and without refusals. @param asked what the user has said, the question last */
-export function withoutDenial(shape: Shape, given: readonly GivenText[], asked: readonly string[]): Shape {
-  const beyond = { text: WORDS[languageOf(asked.at(-1) ?? '')].beyond, stop: true, stock: true } as const;
+/**
+ * `shape` without sentences that deny what cannot be denied, and without refusals.
+ * @param asked what the user has said, the question last. @param beyond said where there is no answer; what the model can be asked when left out
+ */
+export function withoutDenial(shape: Shape, given: readonly GivenText[], asked: readonly string[], beyond: Shaped = { text: WORDS[languageOf(asked.at(-1) ?? '')].beyond, stop: true, stock: true }): Shape {
+  // Texts are long, and what is shaped grows token by token.
+  const found = new Map<string, Shaped | undefined>();
   return (rawText, finished) => {
     const shaped = shape(rawText, finished);
     const ended = finished || shaped.stop;
@@ -43,15 +52,23 @@ export function withoutDenial(shape: Shape, given: readonly GivenText[], asked: 
     if (denied === 'open' || (!ended && isBeginning(shaped.text, REFUSAL))) return { ...shaped, text: '' };
     if (shaped.text.toLowerCase().startsWith(REFUSAL)) return beyond;
     if (!denied) return shaped;
-    const isAsked = asked.some((message) => isName(denied.name, message));
-    const place = isAsked ? placeOf(denied.name, given) : undefined;
-    if (place) return { text: sentence(place, denied.pt), stop: true, stock: true };
-    return isAsked && !given.some(({ text }) => occursIn(text, lastPart(denied.name))) ? shaped : beyond;
+    const key = `${denied.pt} ${denied.name}`;
+    if (!found.has(key)) found.set(key, insteadOf(denied, given, asked, beyond));
+    return found.get(key) ?? shaped;
   };
 }
 
-/** Whether an answer is what is said where the model has none. */
-export const isBeyond = (answer: string | undefined): boolean => Object.values(WORDS).some(({ beyond }) => beyond === answer);
+/** Undefined: the denial is right, as far as words tell. */
+function insteadOf({ name, pt }: Denied, given: readonly GivenText[], asked: readonly string[], beyond: Shaped): Shaped | undefined {
+  // Where words of the question are taken for a name, one of them may be one.
+  const said = lastPart(name).split(/\s+/).filter((word) => isSaid(word, asked));
+  const place = said.map((word) => placeOf(word, given)).find((each) => each !== undefined);
+  if (place) return { text: sentence(place, pt), stop: true, stock: true };
+  return said[0] === lastPart(name) && isSurelyName(said[0], asked) && !given.some(({ text }) => occursIn(text, said[0]!)) ? undefined : beyond;
+}
+
+/** Whether an answer is one that was said in the place of what the model had written. */
+export const isStock = (answer = ''): boolean => Object.values(WORDS).some(({ beyond, noMore }) => beyond === answer || answer.endsWith(noMore));
 
 /** Whether it may still become `sentence`. */
 function isBeginning(text: string, sentence: string): boolean {
@@ -59,7 +76,7 @@ function isBeginning(text: string, sentence: string): boolean {
 }
 
 /** `open`: it may still become such a sentence. */
-function deniedIn(text: string, ended: boolean): { name: string; pt: boolean } | 'open' | undefined {
+function deniedIn(text: string, ended: boolean): Denied | 'open' | undefined {
   for (const { opening, behind, pt } of DENIALS) {
     if (!ended && isBeginning(text, opening)) return 'open';
     if (!text.toLowerCase().startsWith(opening)) continue;
@@ -77,23 +94,25 @@ function deniedIn(text: string, ended: boolean): { name: string; pt: boolean } |
 /** Of `Store.flush` only that stands where it is defined. */
 const lastPart = (name: string): string => name.split(/[.#]/).filter((part) => part !== '').at(-1) ?? '';
 
-/** What sentences are made of: no names, unless they are marked as such. */
-const FUNCTION_WORDS = new Set(
-  `a about after all also an and any are as at be been before but by can could did do does done each else every for from had has have he her here his how i if in
-  inside into is it its just like made make may me might more most must my no not of off on one only or other our out over own same say says see shall she should so
-  some such tell than that the their them then there these they this those to too under until up use used uses using was we were what when where whether which while
-  who whom whose why will with within without would yes you your
-  a ao aos as até cada com como da das de dela dele deles do dos e é ela elas ele eles em entre era essa esse esta está estão este eu foi há isso isto já lá mais mas
-  me mesmo meu minha muito na nas nem no nos não o onde os ou para pela pelo por porque qual quais quando que quem se sem ser seu sim sobre são só sua também tem todas
-  todos tudo um uma você`.split(/\s+/),
+/** Words of the languages themselves, which stand in most files and are what nobody asks for, unless it is marked as a name. */
+const KEYWORDS = new Set(
+  `and as async await break by case catch class const continue def default del do elif else enum except export extends false finally for from function get global if
+  import in interface is lambda let match new none not null of or pass raise return self set static super switch this throw true try type var void while with yield`.split(/\s+/),
 );
 
-/** Whether the user has asked for it by that name, or with it in it. */
-function isName(denied: string, message: string): boolean {
-  const name = lastPart(denied);
-  if ([...message.matchAll(/`([^`]+)`/g)].some(([, code = '']) => occursIn(code, name))) return true;
-  return !FUNCTION_WORDS.has(name.toLowerCase()) && occursIn(message.toLowerCase(), name.toLowerCase());
+/** Whether the user has said it, marked as a name or in so many words. */
+function isSaid(name: string, asked: readonly string[]): boolean {
+  if (isMarked(name, asked)) return true;
+  return name.length > 1 && !KEYWORDS.has(name.toLowerCase()) && asked.some((message) => occursIn(message.toLowerCase(), name.toLowerCase()));
 }
+
+const isMarked = (name: string, asked: readonly string[]): boolean => asked.some((message) => [...message.matchAll(/`([^`]+)`/g)].some(([, code = '']) => occursIn(code, name)));
+
+/** Nobody writes these of anything but a program. */
+const IDENTIFIER = /[_$\d]|\p{Ll}\p{Lu}/u;
+
+/** Whether a name of the program is meant, and no word: "there is no `error`" says nothing of errors. */
+export const isSurelyName = (name: string, asked: readonly string[]): boolean => isMarked(lastPart(name), asked) || IDENTIFIER.test(lastPart(name));
 
 interface Place {
   name: string;
@@ -103,21 +122,13 @@ interface Place {
   text: string;
 }
 
-/** Where languages have text that is no code: comments and strings. */
-const TEXTS = {
-  hash: /#.*|"""[\s\S]*?"""|'''[\s\S]*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'/g,
-  slashes: /\/\*[\s\S]*?\*\/|\/\/.*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\[\s\S]|[^`\\])*`/g,
-};
-
-/** Where a name stands in code that was given, outside of comments and strings as far as that shows without a tree. */
+/** Where a name stands in code that was given: in prose a word stands somewhere without answering anything. */
 export function placeOf(denied: string, given: readonly GivenText[]): Place | undefined {
   const name = lastPart(denied);
   for (const { path, text, startLine, language } of given) {
-    const grammar = grammarFor({ path, language });
-    if (name === '' || grammar === undefined) continue;
+    if (name === '' || grammarFor({ path, language }) === undefined) continue;
     const lines = text.split('\n');
-    const texts = /^(?:bash|powershell|python|ruby)$/.test(grammar) ? TEXTS.hash : TEXTS.slashes;
-    const row = text.replace(texts, (part) => part.replace(/[^\n]/g, ' ')).split('\n').findIndex((line) => occursIn(line, name));
+    const row = lines.findIndex((line) => occursIn(line, name));
     if (row >= 0) return { name, path, line: startLine === undefined ? undefined : startLine + row, text: lines[row]!.trim() };
   }
   return undefined;
@@ -126,5 +137,6 @@ export function placeOf(denied: string, given: readonly GivenText[]): Place | un
 function sentence({ name, path, line, text }: Place, pt: boolean): string {
   const shown = text.length <= LONGEST_LINE && !text.includes('`') ? `: \`${text}\`` : '';
   const where = line === undefined ? '' : ` (${pt ? 'linha' : 'line'} ${line}${shown})`;
-  return pt ? `\`${name}\` está em ${path}${where}. Mais do que isso o modelo não soube dizer.` : `\`${name}\` stands in ${path}${where}. The model could not say more about it.`;
+  const { noMore } = WORDS[pt ? 'pt' : 'en'];
+  return `\`${name}\` ${pt ? 'está em' : 'stands in'} ${path}${where}. ${noMore}`;
 }

@@ -25,7 +25,9 @@ export function prepareSummarize(layout: Layout, doc: SourceDocument, range?: Su
   const { options, defaults } = asked(layout, doc, range);
   // A selection stands in the question.
   const prepared = prepareAnswer(layout, options, defaults, sampling, range === undefined || !!range.label);
-  return layout.text.manifest.chat.facts ? { ...prepared, shape: withoutDenial(prepared.shape, [{ path: doc.path, language: doc.language, text: doc.lf, startLine: 1 }], [question(layout, doc, range)]) } : prepared;
+  if (!layout.text.manifest.chat.facts) return prepared;
+  const nothing = { text: '', stop: true, note: t('the model had nothing to say of it') };
+  return { ...prepared, shape: withoutDenial(prepared.shape, [{ path: doc.path, language: doc.language, text: doc.lf, startLine: 1 }], [question(layout, doc, range)], nothing) };
 }
 
 /** What `prepareSummarize` would make of it; throws what that throws. */

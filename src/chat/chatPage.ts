@@ -1,5 +1,6 @@
 /** The chat view's HTML: a skeleton that src/webview/chat.ts fills. Nothing but our own script and style may load. */
 import { randomBytes } from 'node:crypto';
+import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import type { Strings } from './chatMessages.ts';
 
@@ -8,7 +9,7 @@ export function chatPage(webview: vscode.Webview, extensionUri: vscode.Uri): str
   const script = webview.asWebviewUri(vscode.Uri.joinPath(extensionUri, 'dist', 'webview', 'chat.js'));
   const style = webview.asWebviewUri(vscode.Uri.joinPath(extensionUri, 'media', 'chat.css'));
   return `<!DOCTYPE html>
-<html lang="${attribute(vscode.env.language)}">
+<html lang="${attribute(speech().numbers.language)}">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'nonce-${nonce}'; script-src 'nonce-${nonce}'">

@@ -32,7 +32,7 @@ export function describeInspected(model: InspectedModel, { name, current, builtI
       abilities(model, t),
       ...(fits(precision)
         ? [t('reads {0} tokens', numbers.count(model.contextTokens)), t('{0} of memory at work', needed!)]
-        : [`$(warning) ${fits('int4') ? t('needs {0} (int4: {1}), more than is free', needed!, least!) : t('needs {0}, more than is free', needed!)}`]),
+        : [`$(warning) ${fits('int4') ? t('needs {0}, more than is free; {1} in 4 bits', needed!, least!) : t('needs {0}, more than is free', needed!)}`]),
     ].join(' · '),
   };
 }
@@ -56,7 +56,7 @@ export function describeRecommended({ model, precision, memoryBytes, tokensPerSe
     description: `${formatParameters(model.parameters, speech)} · ${model.licence}`,
     detail: [
       model.code ? t('code') : t('general'),
-      precision === set ? t('needs {0}', bytes(memoryBytes)) : t('{0} with {1} ({2}: {3})', bytes(memoryBytes), precision, set, bytes(model.residentBytes[set] + model.cacheBytes)),
+      precision === set ? t('needs {0}', bytes(memoryBytes)) : t('needs {0} with {1} ({2}: {3})', bytes(memoryBytes), precision, set, bytes(model.residentBytes[set] + model.cacheBytes)),
       ...(!speed ? [] : [precision === set ? t('estimate: at most {0} tokens/s ({1}/s ÷ {2})', speed.most, speed.reads, bytes(model.residentBytes[precision])) : t('estimate: at most {0} tokens/s', speed.most)]),
     ].join(' · '),
   };

@@ -1,5 +1,6 @@
 /** The cache panel's HTML: a skeleton that src/webview/cache.ts fills. Nothing but our own script and styles may load. */
 import { randomBytes } from 'node:crypto';
+import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import { cacheStrings } from './cacheStrings.ts';
 
@@ -7,7 +8,7 @@ export function cachePage(webview: vscode.Webview, extensionUri: vscode.Uri): st
   const nonce = randomBytes(16).toString('base64');
   const uri = (...parts: string[]) => attribute(webview.asWebviewUri(vscode.Uri.joinPath(extensionUri, ...parts)).toString());
   return `<!DOCTYPE html>
-<html lang="${attribute(vscode.env.language)}">
+<html lang="${attribute(speech().numbers.language)}">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src ${webview.cspSource}; script-src 'nonce-${nonce}'">

@@ -1,4 +1,4 @@
-/** Numbers in the language of the page, which is the editor's. */
+/** Numbers in the language of the page. */
 import { numbersIn } from '../format.ts';
 
 export const numbers = numbersIn(document.documentElement.lang || 'en');

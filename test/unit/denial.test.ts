@@ -45,6 +45,11 @@ describe('denied, and there', () => {
     // Plain words, too, as they are written.
     ['There is no `word` in src/c.ts.', '`word` stands in src/c.ts. The model could not say more about it.'],
     ['There is no `count` in src/c.ts.', '`count` stands in src/c.ts. The model could not say more about it.'],
+    ['There is no `async flush` in src/a.ts.', '`flush` stands in src/a.ts (line 2: `flush() {}`). The model could not say more about it.'],
+    // A phrase of the question, in which one word is a name.
+    ['There is no `word do` in src/c.ts.', '`word` stands in src/c.ts. The model could not say more about it.'],
+    // Also in a comment, which says so itself.
+    ['There is no `steep` in src/d.py.', '`steep` stands in src/d.py. The model could not say more about it.'],
     ['There is no `rise` in src/d.py.', '`rise` stands in src/d.py. The model could not say more about it.'],
     ['Não existe `Store` em src/a.ts.', '`Store` está em src/a.ts (linha 1: `class Store {`). Mais do que isso o modelo não soube dizer.'],
     ['Não há `Store` em src/a.ts.', '`Store` está em src/a.ts (linha 1: `class Store {`). Mais do que isso o modelo não soube dizer.'],
@@ -56,12 +61,12 @@ describe('denied, and there', () => {
 
 describe('what cannot be right, and what the model cannot answer, is answered with what it can', () => {
   it.each([
-    // Words of the question that are no names, also where the code has them.
-    'There is no `in` in src/c.ts.', 'There is no `what` in src/a.ts.', 'Não existe `de` em src/a.ts.',
+    // Words of the question that are no names of a program: also those of the language, which the code has.
+    'There is no `in` in src/c.ts.', 'There is no `what` in src/a.ts.', 'Não existe `de` em src/a.ts.', 'There is no `absent` in src/a.ts.', 'There is no `absent(key)` in src/a.ts.', 'There is no `what in the` in src/a.ts.',
     // Names that nobody has said.
-    'There is no `Stor` in src/a.ts.', 'There is no `key` in src/c.ts.', 'There is no `a b` in src/a.ts.', 'There is no `async flush` in src/a.ts.', 'There is no `byte-id` in src/a.ts.', 'There is no `*.[` in src/a.ts.',
-    // In comments, strings and prose.
-    'There is no `spare` in src/c.ts.', 'There is no `lonely` in src/c.ts.', 'There is no `steep` in src/d.py.', 'There is no `loose` in notes.', 'There is no `ends` in notes.', 'There is no `looseEnd` in notes.',
+    'There is no `Stor` in src/a.ts.', 'There is no `key` in src/c.ts.', 'There is no `a b` in src/a.ts.', 'There is no `byte-id` in src/a.ts.', 'There is no `*.[` in src/a.ts.',
+    // In prose.
+    'There is no `loose` in notes.', 'There is no `ends` in notes.', 'There is no `looseEnd` in notes.',
     'That is beyond this small starter model. I can complete code and answer short questions about the open file; a larger model can be installed for this.',
   ])('%s', (answer) => {
     expect(streamed(answer)).toEqual([BEYOND]);
@@ -71,6 +76,14 @@ describe('what cannot be right, and what the model cannot answer, is answered wi
   it('in the language of the question', () => {
     const { text } = withoutDenial(shapeAnswer, GIVEN, ['What is this?', 'Como isso funciona?'])('That is beyond this small starter model. I', false);
     expect(text).toMatch(/^Isso está além do modelo\. .*`\/summarize`/);
+  });
+
+  it('of a search for faults nothing is said that reads as if there were none', () => {
+    for (const [question, denial] of [['Is there an error in this code?', 'There is no `error` in src/a.ts.'], ['Há algum bug aqui?', 'Não existe `bug` em src/a.ts.'], ['Traduz isso para Rust', 'Não existe `Rust` em src/a.ts.']]) expect(withoutDenial(shapeAnswer, GIVEN, [question!])(denial!, true).text).toMatch(/^(?:This is beyond the model|Isso está além do modelo)\./);
+  });
+
+  it('a method may be called like a word', () => {
+    expect(withoutDenial(shapeAnswer, [{ path: 'a.ts', text: 'class A {\n  use() {}\n}', startLine: 1 }], ['How is use used?'])('There is no `use used` in a.ts.', true).text).toBe('`use` stands in a.ts (line 2: `use() {}`). The model could not say more about it.');
   });
 
   it('a word that is marked as a name is one', () => {
@@ -93,7 +106,7 @@ describe('what cannot be right, and what the model cannot answer, is answered wi
 
 describe('anything else is shown as it is', () => {
   it.each([
-    'There is no `gone` in src/a.ts.', 'There is no `Store.gone` in src/a.ts.', 'There is no `absent` in src/a.ts.', 'There is no `absent(key)` in src/a.ts.', 'There is no `s gone` in src/a.ts.', 'Não existe `gone` em src/a.ts.', 'There is no `Missing` in src/a.ts.', 'There is no limit to `flush`.', 'There is no `flush` that takes a name.', 'There is no method `flush` in src/a.ts.', 'There are two.', 'There', 'There is no', 'There is no `Sto', 'That is it.', 'That is beyond', 'That is beyond this small',
+    'There is no `gone` in src/a.ts.', 'There is no `Store.gone` in src/a.ts.', 'There is no `s gone` in src/a.ts.', 'Não existe `gone` em src/a.ts.', 'There is no `Missing` in src/a.ts.', 'There is no limit to `flush`.', 'There is no `flush` that takes a name.', 'There is no method `flush` in src/a.ts.', 'There are two.', 'There', 'There is no', 'There is no `Sto', 'That is it.', 'That is beyond', 'That is beyond this small',
     'There is no ``', '`Store` has no `flush`.', 'Não', 'T', '',
   ])('%s', (answer) => {
     expect(streamed(answer).at(-1) ?? '').toBe(answer);
@@ -127,9 +140,10 @@ describe('in a chat', () => {
   test('a name may have been said before; what was beyond the model is not read again', () => {
     const layout = new Layout(starter, { contextTokens: 2048, numParameters: 7e6 });
     const ask = (...contents: string[]) => prepareChat(layout, { docs: [doc], messages: contents.map((content, i) => ({ role: i % 2 ? 'assistant' : 'user', content })) });
-    expect(ask('Is there a gone?', 'Hm.', 'Sure?').shape('There is no `gone` in src/a.ts.', true).text).toBe('There is no `gone` in src/a.ts.');
+    expect(ask('Is there a `gone`?', 'Hm.', 'Sure?').shape('There is no `gone` in src/a.ts.', true).text).toBe('There is no `gone` in src/a.ts.');
     expect(ask('Is it there?', 'Hm.', 'Sure?').shape('There is no `gone` in src/a.ts.', true).text).toBe(BEYOND);
     expect(ask('Fix it', BEYOND, 'Sure?').promptIds).toEqual(ask('Sure?').promptIds);
+    expect(ask('What of b?', '`b` stands in src/a.ts (line 2: `b() {}`). The model could not say more about it.', 'Sure?').promptIds).toEqual(ask('Sure?').promptIds);
     expect(ask('Fix it', 'Hm.', 'Sure?').promptIds).not.toEqual(ask('Sure?').promptIds);
   });
 
@@ -153,5 +167,8 @@ describe('in a chat', () => {
     const { shape } = prepareChat(new Layout(other, { contextTokens: 2048, numParameters: 7e6 }), { docs: [doc, new SourceDocument('r', 'README.md', 'A project.\n')], messages: [{ role: 'user', content: 'What is this `b`, and this project?' }] });
     expect(shape(DENIAL, true).note).toBe('`b` does occur in src/a.ts: the model overlooks things');
     expect(shape('There is no `project` in README.md.', true).note).toBeUndefined();
+    // What may be any word, of which a large model says something.
+    const switched = new SourceDocument('s', 'src/s.ts', 'switch (a) {\n  case 2: break;\n}\n');
+    expect(prepareChat(new Layout(other, { contextTokens: 2048, numParameters: 7e6 }), { docs: [switched], messages: [{ role: 'user', content: 'Why does case 1 run on?' }] }).shape('There is no `break` in case 1, so execution falls through.', true).note).toBeUndefined();
   });
 });

@@ -101,10 +101,10 @@ describe('in words', () => {
   it('one that is too large with 8 bits, but not with 4', async () => {
     const model = { ...(await inspectFolder('model')), memoryBytes: { int8: 3.1e9, int4: 2.1e9, float32: 12e9 } };
     const line = (precision: 'int8' | 'int4') => describeInspected(model, { name: 'a/b', current: false, builtIn: false, availableBytes: 2.5e9, precision }, english).detail;
-    expect(line('int8')).toBe('completions, chat, no edits · $(warning) needs 3.1 GB (int4: 2.1 GB), more than is free');
+    expect(line('int8')).toBe('completions, chat, no edits · $(warning) needs 3.1 GB, more than is free; 2.1 GB in 4 bits');
     expect(line('int4')).toMatch(/ · 2.1 GB of memory at work$/);
     const [best] = recommend({ availableBytes: 2.2e9, readBytesPerSecond: null }, 'int8');
-    expect(describeRecommended(best!, 'int8', null, english).detail).toBe('code · 1.6 GB with int4 (int8: 2.2 GB)');
+    expect(describeRecommended(best!, 'int8', null, english).detail).toBe('code · needs 1.6 GB with int4 (int8: 2.2 GB)');
   });
   it('one that cannot run', () => {
     expect(describeRefused('config.json: hidden_size is missing', { name: 'a', current: false, builtIn: false, availableBytes: null, precision: 'int8' }, english)).toEqual({ label: '$(error) a', description: '', detail: 'config.json: hidden_size is missing' });

@@ -16,7 +16,7 @@ vi.mock('../../src/vscode.ts', () => ({
     }
   },
   env: { language: 'pt-br' },
-  l10n: { t: (text: string, ...values: (string | number)[]) => t(text, ...values) },
+  l10n: { bundle: {}, t: (text: string, ...values: (string | number)[]) => t(text, ...values) },
   window: { createStatusBarItem: () => item },
 }));
 const { StatusItem } = await import('../../src/monitor/statusItem.ts');

@@ -392,7 +392,7 @@ describe('a summary', () => {
     expect(note('There is no method `b` in src/a.ts.'), 'it may well be something else').toBeUndefined();
     expect(note('There is no `bb` in src/a.ts.')).toBeUndefined();
     expect(note('There is no limit to what `b` returns.')).toBeUndefined();
-    const { shape } = prepareChat(other, { docs: [doc], messages: [{ role: 'user', content: 'What does A do?' }] });
+    const { shape } = prepareChat(other, { docs: [doc], messages: [{ role: 'user', content: 'What does `A` do?' }] });
     expect(shape('There is no `A`', false).note).toBeUndefined();
     expect(shape('There is no `A` in src/a.ts.', true).note).toBe('`A` does occur in src/a.ts: the model overlooks things');
   });
