@@ -71,7 +71,7 @@ editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await expect.poll(() => window.editorText(), { timeout: PATIENCE }).toContain('What is there.');
     await ask('How are articles counted?');
     // For a second or more: idle time computes them.
-    await cell('tokens').filter({ hasText: /^[\d,]+ \+ ≈[\d,]+$/ }).waitFor({ timeout: PATIENCE });
+    await cell('tokens').filter({ hasText: /^[\d,]+ \+\s≈[\d,]+$/ }).waitFor({ timeout: PATIENCE });
     const title = await cell('tokens').getAttribute('title');
     await window.screenshot('engine-approximated');
     await chat().locator('[data-role="assistant"] footer', { hasText: /\d approximated/ }).waitFor();
