@@ -5,6 +5,7 @@
  * model says that it cannot answer, what it can. So only of a name that is asked for and stands nowhere a denial is shown. Pure.
  */
 import { grammarFor } from '../text/syntaxGrammars.ts';
+import { factQuestion } from './factQuestion.ts';
 import { WORDS } from './factWords.ts';
 import { occursIn } from './factWhere.ts';
 import { languageOf } from './questionLanguage.ts';
@@ -112,7 +113,10 @@ const isMarked = (name: string, asked: readonly string[]): boolean => asked.some
 const IDENTIFIER = /[_$\d]|\p{Ll}\p{Lu}/u;
 
 /** Whether a name of the program is meant, and no word: "there is no `error`" says nothing of errors. */
-export const isSurelyName = (name: string, asked: readonly string[]): boolean => isMarked(lastPart(name), asked) || IDENTIFIER.test(lastPart(name));
+export function isSurelyName(denied: string, asked: readonly string[]): boolean {
+  const name = lastPart(denied);
+  return isMarked(name, asked) || IDENTIFIER.test(name) || factQuestion(asked.at(-1) ?? '')?.name === name;
+}
 
 interface Place {
   name: string;

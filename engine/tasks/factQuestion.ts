@@ -162,8 +162,8 @@ function namedQuestion(kind: FactKind, language: QuestionLanguage, { name, nameK
   // Also what a language, a library or a product is called has capitals inside and digits.
   if ((kind === 'does' || kind === 'is' || (kind === 'exists' && !DEFINED.test(said))) && !isKind && name !== undefined && !/^[`'"]|\(\)$/.test(name)) marked[0] = false;
   if (kind === 'exists' && name !== undefined && isCapitalised(name, said) && (NAMED_KIND.test(nameKind) || DEFINED.test(said))) marked[0] = true;
-  // What returns something is no word, unless it is "the server", and neither is what is imported.
-  if (((kind === 'returned' && !ARTICLE.test(nameKind)) || (kind === 'source' && /import/i.test(said))) && owner === undefined) marked[0] = true;
+  // What returns something or is defined somewhere is no word, unless it is "the server", and neither is what is imported.
+  if ((((kind === 'returned' || (kind === 'where' && DEFINED.test(said))) && !ARTICLE.test(nameKind)) || (kind === 'source' && /import/i.test(said))) && owner === undefined) marked[0] = true;
   const path = about === undefined || COMPUTED.test(about) ? [about ?? ''] : about.split(/(?<=[^#.])[.#](?=[^.])/);
   const within = of ?? path.slice(0, -1).at(-1);
   return {

@@ -82,6 +82,10 @@ describe('what cannot be right, and what the model cannot answer, is answered wi
     for (const [question, denial] of [['Is there an error in this code?', 'There is no `error` in src/a.ts.'], ['Há algum bug aqui?', 'Não existe `bug` em src/a.ts.'], ['Traduz isso para Rust', 'Não existe `Rust` em src/a.ts.']]) expect(withoutDenial(shapeAnswer, GIVEN, [question!])(denial!, true).text).toMatch(/^(?:This is beyond the model|Isso está além do modelo)\./);
   });
 
+  it('of a name that a question for a fact asks for it is right', () => {
+    for (const question of ['What does absent do?', 'How does absent work?', 'Explain absent', 'O que faz absent?']) expect(withoutDenial(shapeAnswer, GIVEN, [question])('There is no `absent` in src/a.ts.', true).text).toBe('There is no `absent` in src/a.ts.');
+  });
+
   it('a method may be called like a word', () => {
     expect(withoutDenial(shapeAnswer, [{ path: 'a.ts', text: 'class A {\n  use() {}\n}', startLine: 1 }], ['How is use used?'])('There is no `use used` in a.ts.', true).text).toBe('`use` stands in a.ts (line 2: `use() {}`). The model could not say more about it.');
   });

@@ -200,7 +200,7 @@ describe('a name in another case', () => {
     // What is called so exactly is meant; of two that are called so but for their case neither is.
     ['what is the base class of total', undefined],
     ['Where is `TOTAL` defined?', 'There is no `TOTAL` in `src/a.ts`. There is `Total` (line 11).'],
-    ['where is parsefiles defined', undefined],
+    ['where is parsefiles defined', 'There is no `parsefiles` in `src/a.ts`.'],
   ])('%s', async (question, expected) => expect(await askFact(question, SOURCE, 'src/a.ts')).toBe(expected));
 
   it('is not meant where code in the conversation has that name', async () => {

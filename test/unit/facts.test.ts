@@ -124,7 +124,8 @@ describe('TypeScript', () => {
     ['What is the return type of `LIMIT`?', undefined],
     ['What is the base class of `flush`?', undefined],
     ['Where is `rest` defined?', undefined],
-    ['Where is totalling defined?', undefined],
+    ['Where is totalling defined?', 'There is no `totalling` in `src/store.ts`.'],
+    ['Where is the totalling defined?', undefined],
   ])('%s', async (question, expected) => expect(await askFact(question, TS, 'src/store.ts')).toBe(expected));
 });
 
