@@ -7,7 +7,7 @@ import type { Layout } from '../text/layout.ts';
 import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
 import { isStock, isSurelyName, placeOf, withoutDenial } from './denial.ts';
 import { askedOfFiles } from './factFiles.ts';
-import { isGreeting, knownGreeting } from './greeting.ts';
+import { isGreeting, knownGreeting, knownSummary } from './greeting.ts';
 import { prefillRanges } from './prefillRanges.ts';
 import { type PreparedRequest, type Shaped, answerRoom, samplingFor } from './preparedRequest.ts';
 import { runaway } from './repetition.ts';
@@ -108,6 +108,10 @@ function chatDefaults(layout: Layout): { maxTokens: number; temperature: number;
 
 function promptOf(layout: Layout, { docs, snippets = [], cursor, messages }: ChatOptions, answerTokens: number): ChatPrompt {
   const [doc, ...others] = docs;
+  const { chat, summary } = layout.text.manifest;
+  // Of a selection something else is asked.
+  const isOfFile = chat.facts && doc !== undefined && snippets.every(({ startLine }) => startLine === undefined);
+  const inItsWords = (content: string): string => (isOfFile ? knownSummary(knownGreeting(content, chat.greetings), summary.fileQuestion) : knownGreeting(content, chat.greetings));
   return chatPrompt(layout, {
     doc,
     cursorOffset: doc === undefined || cursor === undefined ? undefined : doc.toLf(cursor),
@@ -115,7 +119,7 @@ function promptOf(layout: Layout, { docs, snippets = [], cursor, messages }: Cha
       ...others.map(({ path, lf }) => ({ path, text: lf })),
       ...snippets.map(({ path, text, startLine }) => ({ path: shortPath(path), text: lf(text), ...(startLine === undefined ? {} : { startLine }) })),
     ],
-    messages: messages.map(({ role, content }) => ({ role, content: role === 'user' ? knownGreeting(lf(content), layout.text.manifest.chat.greetings) : lf(content) })),
+    messages: messages.map(({ role, content }) => ({ role, content: role === 'user' ? inItsWords(lf(content)) : lf(content) })),
     answerTokens,
   });
 }

@@ -1,4 +1,7 @@
-/** A message that only greets, in the words of its language that the model knows best: small models answer others in any language. Pure. */
+/**
+ * Messages that say no more than others in words that a model knows better: that only greet, or that ask in Portuguese for what a file is
+ * about. Small models answer to other words in any language, or to something else. Pure.
+ */
 import type { Manifest } from '../text/manifest.ts';
 
 const GREETINGS: Readonly<Record<keyof Manifest['chat']['greetings'], RegExp>> = {
@@ -17,4 +20,11 @@ export function knownGreeting(message: string, words: Manifest['chat']['greeting
   const bare = bareOf(message);
   for (const language of Object.keys(GREETINGS) as (keyof typeof GREETINGS)[]) if (words[language] && GREETINGS[language].test(bare)) return words[language];
   return message;
+}
+
+const SUMMARY = /^(?:por favor,? )?(?:(?:me )?(?:resuma|resume|resumir|explique|explica|explicar|descreva|descreve)(?: (?:para|pra) mim)? (?:(?:o|este|esse)(?: meu)? (?:arquivo|código|codigo|módulo|modulo)|isso|isto|tudo)|(?:faça|faz|quero|escreva) um resumo(?: (?:do|deste|desse) (?:arquivo|código|codigo|módulo|modulo))?|o que faz (?:o|este|esse) (?:arquivo|código|codigo|módulo|modulo))(?: por favor)?$/i;
+
+/** The question that sums a file up, where that is what is asked for. */
+export function knownSummary(message: string, fileQuestion: string): string {
+  return SUMMARY.test(bareOf(message)) ? fileQuestion : message;
 }

@@ -164,6 +164,15 @@ describe('in a chat', () => {
     for (const [question, written] of [['How does `b` work?', 'It works.'], ['How does `gone` work?', 'There is no `gone` in src/a.ts.'], ['Hi, what is this?', 'A class.']] as const) expect(endOf(question, written)).not.toHaveProperty('stock');
   });
 
+  test('what asks in Portuguese what a file is about is asked in the words that the model knows', () => {
+    const layout = new Layout(starter, { contextTokens: 2048, numParameters: 7e6 });
+    const ask = (content: string, snippets: { path: string; text: string; startLine?: number }[] = []) => prepareChat(layout, { docs: [doc], messages: [{ role: 'user', content }], snippets }).promptIds;
+    for (const message of ['Resuma o arquivo', 'Resume esse arquivo.', 'Explique o código', 'Me explica esse código por favor', 'Faça um resumo', 'Faz um resumo deste arquivo!', 'O que faz este módulo?']) expect(ask(message), message).toEqual(ask('Summarise this file.'));
+    for (const message of ['Resuma o método b', 'Explique o erro']) expect(ask(message), message).not.toEqual(ask('Summarise this file.'));
+    const selection = [{ path: 'src/a.ts', text: '  b() {}', startLine: 2 }];
+    expect(ask('Explique o código', selection)).not.toEqual(ask('Summarise this file.', selection));
+  });
+
   test('of another model it is an answer, with a note', async () => {
     const other = await ModelText.load(MODEL);
     other.manifest = { ...other.manifest, chat: { ...other.manifest.chat, facts: false } };
