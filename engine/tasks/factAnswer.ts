@@ -4,7 +4,7 @@
  */
 import type { Import } from '../text/factImports.ts';
 import type { Definition, Facts } from '../text/facts.ts';
-import { calledAnswer } from './factCalled.ts';
+import { calledAnswer, usedAnswer } from './factCalled.ts';
 import { exportsAnswer, passedAnswer } from './factExported.ts';
 import { importedAnswer, importsAnswer, sourceAnswer } from './factImported.ts';
 import { isExport, type QuestionLanguage } from './factKinds.ts';
@@ -48,6 +48,7 @@ function nameAnswer(question: FactQuestion, facts: Facts, text: string, path: st
   if (called.length + from.length > MOST_PLACES || called.some(({ broken }) => broken)) return undefined;
   if (kind === 'source') return sourceAnswer(called, from, name, facts, language);
   if (called.length + from.length === 0) return undefined;
+  if (kind === 'used') return usedAnswer(question, called, from, text);
   if (kind === 'where' || kind === 'exists') return foundAnswer(question, called, from, name, facts);
   if (kind === 'is') return meaningAnswer(question, called, from, name, facts, text);
   return called.length === 0 ? undefined : definitionAnswer(question, called, from, name, facts, text);

@@ -12,6 +12,7 @@ import { factAnswer } from './factAnswer.ts';
 import { isExport, isOfFile } from './factKinds.ts';
 import { type AskedFact, type FactQuestion, factAsked } from './factQuestion.ts';
 import { type Nothing, quoted } from './factPhrases.ts';
+import { unfoundAnswer } from './factUnfound.ts';
 import { occursIn } from './factWhere.ts';
 import { WORDS } from './factWords.ts';
 import type { KnownAnswer } from './preparedRequest.ts';
@@ -24,7 +25,7 @@ type FactsOf = (document: SourceDocument) => Facts | undefined;
 export interface AskedOfFiles {
   /** Whose syntax trees it takes. */
   documents: readonly SourceDocument[];
-  /** False for a word that the files do not have: the model is asked then. */
+  /** False for what the files do not have and code in the conversation has: the model is asked then. */
   mayBeIn: boolean;
   /** Of those documents as they are then. Undefined where they do not settle it. */
   answer(documents: readonly SourceDocument[], factsOf: FactsOf): KnownAnswer | undefined;
@@ -39,7 +40,7 @@ export function askedOfFiles(messages: readonly ChatMessage[], docs: readonly So
       documents: asked.documents,
       mayBeIn: mayBeIn(asked),
       answer: (documents, factsOf) => {
-        const text = answerOfFiles(asked.question, documents, factsOf);
+        const text = answerOfFiles(asked.question, documents, factsOf) ?? unfoundOfFiles(asked.question, documents, factsOf);
         return text === undefined ? undefined : { text, note: asked.question.kind === 'lines' ? t('not written by the model') : noteOf(documents) };
       },
     };
@@ -48,9 +49,9 @@ export function askedOfFiles(messages: readonly ChatMessage[], docs: readonly So
   return text === undefined ? undefined : { documents: [], mayBeIn: true, answer: () => ({ text, note: t('not written by the model') }) };
 }
 
-function mayBeIn({ question: { sure, name, owner = '', parameter = '' }, documents }: AskedFact): boolean {
+function mayBeIn({ question: { elsewhere, name, owner = '', parameter = '' }, documents }: AskedFact): boolean {
   const texts = documents.map(({ lf }) => lf.toLowerCase());
-  return sure || texts.some((text) => text.trim() === '' || [name, owner, parameter].every((each) => text.includes(each.toLowerCase())));
+  return !elsewhere || texts.some((text) => text.trim() === '' || [name, owner, parameter].every((each) => text.includes(each.toLowerCase())));
 }
 
 function withAttached(docs: readonly SourceDocument[], snippets: readonly Snippet[]): readonly SourceDocument[] {
@@ -71,10 +72,16 @@ function answerOfFiles(question: FactQuestion, documents: readonly SourceDocumen
   const { kind, name } = question;
   // What one defines, others import and call.
   const naming = documents.filter(({ lf }) => occursIn(lf, name));
-  const defining = isOfFile(kind) ? [] : kind === 'called' || kind === 'source' ? naming : definingFiles(question, documents, factsOf);
+  const defining = isOfFile(kind) ? [] : kind === 'called' || kind === 'used' || kind === 'source' ? naming : definingFiles(question, documents, factsOf);
   const answers = (defining.length > 0 ? defining : documents).map((each) => [each.path, answerOf(question, each, factsOf(each))] as const);
   if (answers.some(([, answer]) => answer === undefined)) return undefined;
   return answers.map(([path, answer = '']) => withPath(quoted(path), answer)).join('\n\n');
+}
+
+/** Where none of them settles it and none defines what is asked about. */
+function unfoundOfFiles(question: FactQuestion, documents: readonly SourceDocument[], factsOf: FactsOf): string | undefined {
+  const found = unfoundAnswer(question, documents, factsOf);
+  return found && [...found].map(([path, text]) => (path === '' || documents.length === 1 ? text : withPath(quoted(path), text))).join('\n\n');
 }
 
 function answerOf(question: FactQuestion, { lf, path, numWrittenLines }: SourceDocument, facts: Facts | undefined): string | undefined {

@@ -14,11 +14,11 @@ export type ExportKind = 'exports' | 'exported' | 'exported default';
 
 /**
  * `defines`: all that the file does; `listed`, `exported`: those of the kinds that are named; `imported`: whether a module or a name is; `source`: where a name is imported
- * from; `returns`: the type that is declared; `returned`: whatever can be said of what comes back; `does`: what its comment says; `is`: that, or its line; `passed`: whether it is exported.
+ * from; `returns`: the type that is declared; `returned`: whatever can be said of what comes back; `does`: what its comment says; `is`: that, or its line; `passed`: whether it is exported; `used`: all lines that have it.
  */
 export type FactKind =
   | 'imports' | 'imported' | 'source' | 'defines' | 'lines' | 'listed' | 'async' | ExportKind | 'methods' | 'fields' | 'parameters' | 'signature' | 'type' | 'default' | 'returns' | 'returned'
-  | 'does' | 'is' | 'base' | 'owner' | 'where' | 'exists' | 'passed' | 'called';
+  | 'does' | 'is' | 'base' | 'owner' | 'where' | 'exists' | 'passed' | 'called' | 'used';
 
 export const isExport = (kind: FactKind): kind is ExportKind => kind.startsWith('export');
 /** Of a file as a whole: there is no name in the question. */

@@ -107,7 +107,7 @@ function bare(message: string, language: QuestionLanguage, files: readonly strin
 }
 
 /** What no question means when it says it without marks. */
-const WORDS = /^(?:it|its|this|that|these|those|the|a|an|there|he|she|they|you|your|my|we|i|me|us|what|which|file|files|code|function|method|class|module|everything|anything|something|nothing|each|all|every|called|named|main part|ele|ela|isso|isto|este|esta|esse|essa|o|os|as|um|uma|aqui|arquivo|código|função|método|classe|tudo|nada|algo|cada|todos|todas|que|qual|é|está|são|chamad[oa])$/iu;
+const WORDS = /^(?:it|its|this|that|these|those|the|a|an|there|he|she|they|you|your|my|we|i|me|us|what|which|file|files|code|function|method|class|module|everything|anything|something|nothing|each|all|every|called|named|main part|why|how|more|it all|further|better|again|briefly|shortly|yourself|itself|them|him|her|ele|ela|isso|isto|este|esta|esse|essa|o|os|as|um|uma|aqui|arquivo|código|função|método|classe|tudo|nada|algo|cada|todos|todas|que|qual|por|porque|porquê|como|mais|melhor|novamente|brevemente|é|está|são|chamad[oa])$/iu;
 
 /** Nobody writes these of anything but a program. */
 const MARKED = /^[`'"]|[_$#.*\d]|\(\)$|\p{Ll}\p{Lu}/u;

@@ -11,6 +11,9 @@ const LONGEST_LINE = 140;
 
 export const occursIn = (text: string, name: string): boolean => new RegExp(`(?<![\\p{L}\\p{N}_$])${name.replace(/[$.*+?^(){}|[\]\\/]/g, '\\$&')}(?![\\p{L}\\p{N}_$])`, 'u').test(text);
 
+/** Of all lines in which a name stands, from 1. */
+export const linesOf = (text: string, name: string): number[] => text.split('\n').flatMap((line, i) => (occursIn(line, name) ? [i + 1] : []));
+
 interface Line {
   /** From 1. */
   line: number;

@@ -85,11 +85,12 @@ describe('TypeScript', () => {
     ['para que serve a classe Basket?', 'O comentário de `Basket` (linha 10) diz:\n\n> Keeps orders until they are sent. Two lines of it, see Basket.send and reading.'],
     ['explique `add`', 'O comentário de `add` (linha 25) diz:\n\n> Adds two numbers.'],
     // No comment, or none that says it.
-    ...['label', 'plain', 'other', 'bare', 'section', 'tagged', 'unwritten', 'replaced', 'licensed', 'apart', 'three', 'read'].map((name): [string, undefined] => [`What does \`${name}\` do?`, undefined]),
+    ...['label', 'plain', 'other', 'bare', 'section', 'tagged', 'unwritten', 'replaced', 'licensed', 'apart', 'three'].map((name): [string, undefined] => [`What does \`${name}\` do?`, undefined]),
+    ['What does `read` do?', '`read` is imported from `./read` (line 1). Its code is there, not in this file.'],
     ['What does `gone` do?', 'There is no `gone` in `src/basket.ts`.'],
-    ['What does gone do?', undefined],
-    ['What does TypeScript do?', undefined],
-    ['What does `Array.from` do?', undefined],
+    ['What does gone do?', 'There is no `gone` in `src/basket.ts`. This model knows only what stands in the file.'],
+    ['What does TypeScript do?', 'There is no `TypeScript` in `src/basket.ts`. This model knows only what stands in the file.'],
+    ['What does `Array.from` do?', 'There is no `Array.from` in `src/basket.ts`. This model knows only what stands in the file.'],
     ['Explain imports', undefined],
   ])('%s', async (question, expected) => {
     const answer = await askFact(question, TS, 'src/basket.ts');
@@ -123,7 +124,7 @@ function bare() {}
     ['Explique como Store funciona', 'O comentário de `Store` (linha 6) diz:\n\n> Keeps rows.'],
     ['How does `bare` work?', undefined],
     ['How does `gone` work?', 'There is no `gone` in `src/a.ts`.'],
-    ['How does TypeScript work?', undefined],
+    ['How does TypeScript work?', 'There is no `TypeScript` in `src/a.ts`. This model knows only what stands in the file.'],
     ['What is NUM_POSITIONS?', 'The comment of `NUM_POSITIONS` (line 3) says:\n\n> How many positions there are.'],
     ["what's DEPTH?", '`DEPTH` is defined in line 4: `const DEPTH = 4;`.'],
     ['What does DEPTH mean?', '`DEPTH` is defined in line 4: `const DEPTH = 4;`.'],
@@ -135,7 +136,7 @@ function bare() {}
     ['Qual é o significado de DEPTH?', 'A definição de `DEPTH` está na linha 4: `const DEPTH = 4;`.'],
     // Another case is another word.
     ['What is store?', undefined],
-    ['What is REACT?', undefined],
+    ['What is REACT?', 'There is no `REACT` in `src/a.ts`. This model knows only what stands in the file.'],
     ['what does the constructor do?', 'The comment of `Store.constructor` (line 8) says:\n\n> Opens the file.'],
     ['What does the constructor of Store do?', 'The comment of `constructor` (line 8) says:\n\n> Opens the file.'],
     ['What does the constructor of Other do?', '`constructor` is defined in line 14: `constructor() {}`.'],
@@ -149,7 +150,7 @@ function bare() {}
 
   it('in Python a constructor has another name', async () => {
     expect(await askFact('What does the constructor do?', "class A:\n    def __init__(self):\n        '''Opens it.'''\n", 'a.py')).toBe('The docstring of `__init__` (line 2) says:\n\n> Opens it.');
-    expect(await askFact('What does the constructor do?', 'f()\n', 'a.py')).toBeUndefined();
+    expect(await askFact('What does the constructor do?', 'f()\n', 'a.py')).toBe('There is no `constructor` in `a.py`. This model knows only what stands in the file.');
   });
 });
 
@@ -222,12 +223,12 @@ describe('whether there is one', () => {
     ['Existe a classe Wallet?', 'Não há `Wallet` em `src/basket.ts`.'],
     ['Este arquivo define Basket?', 'Sim: a definição de `Basket` está na linha 10: `export class Basket {`.'],
     // Not surely names.
-    ['Is there a function total?', undefined],
+    ['Is there a function total?', 'There is no `total` in `src/basket.ts`. This model knows only what stands in the file.'],
     ['Is there a type error?', undefined],
-    ['Is There A Class Diagram?', undefined],
-    ['Is there a class diagram?', undefined],
+    ['Is There A Class Diagram?', 'There is no `Diagram` in `src/basket.ts`. This model knows only what stands in the file.'],
+    ['Is there a class diagram?', 'There is no `diagram` in `src/basket.ts`. This model knows only what stands in the file.'],
     ['Does this file define errors?', undefined],
-    ['Does this file define totals?', undefined],
+    ['Does this file define totals?', 'There is no `totals` in `src/basket.ts`. This model knows only what stands in the file.'],
     ['Does this file contain Wallet?', undefined],
     ['Há erros?', undefined],
   ])('%s', async (question, expected) => expect(await askFact(question, TS, 'src/basket.ts')).toBe(expected));
@@ -235,7 +236,7 @@ describe('whether there is one', () => {
 
 describe('for the model', () => {
   it.each([
-    'What does this file do?', 'What is this file for?', 'What does it do?', 'what does this function do', 'What does the function do?', 'What does `f` do when `x` is null?', 'Why does `f` do that?', 'What does `f` do? And `g`?', 'How does `f` work with `g`?', 'How does this work?', 'Explain how it works', 'What is this?', 'What is the total?', 'What is a Basket?', 'What is new?', 'What is TypeScript?', 'What does this mean?', 'What does the error mean?', 'Como isso funciona?', 'O que é isso?', 'O que é um Basket?', 'O que significa isto?', 'Explain this', 'Explain the code', 'explain why', 'Explain `f` step by step',
+    'What does this file do?', 'What is this file for?', 'What does it do?', 'what does this function do', 'What does the function do?', 'What does `f` do when `x` is null?', 'Why does `f` do that?', 'What does `f` do? And `g`?', 'How does `f` work with `g`?', 'How does this work?', 'Explain how it works', 'What is this?', 'What is the total?', 'What is a Basket?', 'What is new?', 'What does this mean?', 'What does the error mean?', 'Como isso funciona?', 'O que é isso?', 'O que é um Basket?', 'O que significa isto?', 'Explain this', 'Explain the code', 'explain why', 'Explain `f` step by step',
     'Explain `f` and its parameters', 'Explain the difference', 'explain what this does', 'What does `f` do?\n```ts\nfunction f() {}\n```', 'What does line 5 do?', 'What can `f` do?', 'What is `f` used for in the loop?', 'explain the error', 'What does the cache do?', 'What do you do?', 'Is there a bug?', 'Is there any reason for `f`?', 'Explain functions',
     'O que faz este arquivo?', 'O que este arquivo faz?', 'Para que serve isso?', 'o que a função faz', 'O que `f` faz quando `x` é nulo?', 'Por que `f` faz isso?', 'Explique o código', 'Explique `f` passo a passo', 'O que faz a linha 5?', 'Explique a diferença',
   ])('%s', async (message) => expect(await askFact(message, `${TS}/** Documented. */\nfunction f(x) {}\n`, 'src/basket.ts')).toBeUndefined());

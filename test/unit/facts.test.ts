@@ -123,7 +123,7 @@ describe('TypeScript', () => {
     ['What is the type of `limit` in `over`?', undefined],
     ['What is the return type of `LIMIT`?', undefined],
     ['What is the base class of `flush`?', undefined],
-    ['Where is `rest` defined?', undefined],
+    ['Where is `rest` defined?', '`rest` is a parameter of `Store.flush` (line 14). `rest` stands in line 14: `flush(force?: boolean, ...rest: string[]): Promise<void> {`.'],
     ['Where is totalling defined?', 'There is no `totalling` in `src/store.ts`.'],
     ['Where is the totalling defined?', undefined],
   ])('%s', async (question, expected) => expect(await askFact(question, TS, 'src/store.ts')).toBe(expected));
@@ -216,7 +216,7 @@ describe('what is easily read wrongly', () => {
     ['Which class does `area` belong to?', undefined],
     ['Which class does `trim` belong to?', '`trim` is a method of `helpers`, which is an object and no class (line 26).'],
     ['Which class does `on` belong to?', undefined],
-    ['Where is `hidden` defined?', undefined],
+    ['Where is `hidden` defined?', '`hidden` is a variable or a parameter inside functions. `hidden` stands in line 28: `const { hidden } = obj;`.'],
     ['What is the type of `title` in `default`?', undefined],
     ['What is the type of `detail` in `handler`?', undefined],
     ['What parameters does `Geo` take?', undefined],
@@ -292,8 +292,8 @@ test('what errors may have spoilt is left to the model', async () => {
   expect(await askFact('Which modules does this file import?', broken, 'a.ts')).toMatch(/`a`.* The file has syntax errors, so there may be more\.$/);
   expect(await askFact('Which classes does this file define?', 'export class Foo {}\nconst x = ;\n', 'a.ts')).toBe('This file defines the class `Foo` (line 1). The file has syntax errors, so there may be more.');
   expect(await askFact('Que classes este arquivo define?', 'const x = ;\n', 'a.ts')).toBe('Não dá para dizer: o arquivo tem erros de sintaxe.');
-  expect(await askFact('Which methods does `Half` have?', broken, 'a.ts')).toBeUndefined();
-  expect(await askFact('What parameters does `wrong` take?', broken, 'a.ts')).toBeUndefined();
+  expect(await askFact('Which methods does `Half` have?', broken, 'a.ts')).toBe('`Half` stands in line 7: `class Half {`.');
+  expect(await askFact('What parameters does `wrong` take?', broken, 'a.ts')).toBe('`wrong` stands in line 5: `function wrong(x, = {`.');
   // What reads as a function may be a method.
   const lost = 'export function good() {}\nclass Half {\n  one(a: string { return a }\n  other() {}\nexport function later() {\nconst z = (;\n';
   expect(await askFact('what functions are there', lost, 'a.ts')).toBe('This file defines the function `good` (line 1). The file has syntax errors, so there may be more.');
@@ -309,7 +309,7 @@ test('other languages and longer texts have no facts', async () => {
 test.each([
   'What are functions?', 'what are types', 'Please, what are imports?', 'What are variables?', 'Que são classes?', 'What is imported from `src/a.ts`?', 'What does it import from a.ts?', 'o que é importado de a.ts?', 'O que este arquivo importa de a.ts?',
   'How many lines does `f` have?', 'How many lines of code does this file have?', 'Which variables are unused?', 'Is this function exported?', 'Is everything exported?', 'Does this file export functions?', 'Quantas linhas a função `f` tem?',
-  'What are the members of `Store`?', 'Quais são os membros de `Store`?', 'What are the imports used for?', 'Which methods does `C` inherit?', 'What functions call `f`?', 'Which function takes `p`?', 'What types does `f` take?', 'Does this file import everything?', 'Does this file import modules?', 'Is it imported?', 'Where does it come from?', 'Where is this imported from?', 'Where is it called?', 'What is it called?', 'Where is the function called?', 'Which fields should I add to `Store`?', 'What are the params for?', 'Is the function async?', 'Are there errors?', 'Does this file have tests?', 'Onde ela é chamada?', 'De onde vem isso?', 'Este arquivo tem erros?', 'Este arquivo importa tudo?', 'where is line 5', 'Which functions does this file call?', 'Which functions are unused?', 'Quais funções estão erradas?', 'Which classes does this file use?', 'What are the functions for?', 'Which functions does this file define and why?', 'Which functions should I test?', 'Quais funções devo testar?', 'What does this file do?', 'Where is it defined?', 'What parameters should I pass to `f` to sort it?',
+  'What are the members of `Store`?', 'Quais são os membros de `Store`?', 'What are the imports used for?', 'Which methods does `C` inherit?', 'Which function takes `p`?', 'What types does `f` take?', 'Does this file import everything?', 'Does this file import modules?', 'Is it imported?', 'Where does it come from?', 'Where is this imported from?', 'Where is it called?', 'What is it called?', 'Where is the function called?', 'Which fields should I add to `Store`?', 'What are the params for?', 'Is the function async?', 'Are there errors?', 'Does this file have tests?', 'Onde ela é chamada?', 'De onde vem isso?', 'Este arquivo tem erros?', 'Este arquivo importa tudo?', 'where is line 5', 'Which functions does this file call?', 'Which functions are unused?', 'Quais funções estão erradas?', 'Which classes does this file use?', 'What are the functions for?', 'Which functions does this file define and why?', 'Which functions should I test?', 'Quais funções devo testar?', 'What does this file do?', 'Where is it defined?', 'What parameters should I pass to `f` to sort it?',
   'Where is `foo` defined and why?', 'What is the type of `x`?', 'What does this function take?', 'Which methods does this class have?', 'Explain the parameters of `f`', 'Where is other.ts defined?',
   'Which modules does this file import from the network?', 'Where is `foo` defined? And `bar`?', 'Add a parameter to `f`', 'Qual é o tipo disso?', `Where is \`${'x'.repeat(300)}\` defined?`, '',
 ])('not a question for a fact: %s', (message) => expect(factQuestion(message, 'src/a.ts')).toBeUndefined());
@@ -435,7 +435,7 @@ function typed() {}
     ['Where is Own imported from?', '`Own` is not imported. `Own` is defined in line 5: `const Own = 1;`.'],
     ['Where is Gone imported from?', 'There is no `Gone` in `src/a.ts`.'],
     // Of what a program does.
-    ['where does trust come from?', undefined],
+    ['where does trust come from?', 'There is no `trust` in `src/a.ts`. This model knows only what stands in the file.'],
     ['where does the Own come from?', undefined],
     ['de onde vem o Own', undefined],
     ['is something imported', undefined],
@@ -495,7 +495,7 @@ function each() {}
     ['Quem chama `used`?', '`used` é chamado nas linhas 5, 14 e 15.'],
     // Not by that name.
     ['Where is `box.make` called?', undefined],
-    ['Where is idleness called?', undefined],
+    ['Where is idleness called?', 'There is no `idleness` in `src/a.ts`. This model knows only what stands in the file.'],
     ['Why is `used` called?', undefined],
   ])('%s', async (question, expected) => expect(await askFact(question, TEXT, 'src/a.ts')).toBe(expected));
 
@@ -515,7 +515,7 @@ function each() {}
   it('in Python, and among errors', async () => {
     expect(await askFact('Where is load called?', 'from a import load\n@load(1)\ndef f():\n    return self.load()\n', 'a.py')).toBe('`load` is called in line 2: `@load(1)`. After a dot, where it may be another one, `load` is called in line 4: `return self.load()`.');
     // Where a class ends early its methods read as calls.
-    expect(await askFact('is last called', 'class Half {\n  one(x) {\n    if (x) {\n  }\n  last() { return 1; }\n}\n', 'a.ts')).toBeUndefined();
+    expect(await askFact('is last called', 'class Half {\n  one(x) {\n    if (x) {\n  }\n  last() { return 1; }\n}\n', 'a.ts')).toBe('`last` stands in line 5: `last() { return 1; }`.');
     expect(await askFact('Where is `f` called?', 'function f() {}\nconst x = ;\n', 'a.ts')).toBeUndefined();
   });
 });
@@ -585,7 +585,7 @@ class Box {
     ['default value of numPositions?', '`numPositions` is defined in line 8: `numPositions = 512;`.'],
     ['Qual é o valor padrão de numPositions?', 'A definição de `numPositions` está na linha 8: `numPositions = 512;`.'],
     ['default value of depth?', '`depth` of `load` defaults to `2` (line 1).'],
-    ['params of training', undefined],
+    ['params of training', 'There is no `training` in `a.ts`. This model knows only what stands in the file.'],
   ])('%s', async (question, expected) => expect(await askFact(question, TEXT, 'a.ts')).toBe(expected));
 });
 
@@ -605,15 +605,15 @@ new Map();
     ['What is the default value of times in Retry?', '`times` of `Retry` has no default value (line 5).'],
     ['what are the parameters of load_data in utils.py', undefined],
     ['where is load_data in utils.py defined?', undefined],
-    ['is there any TypeScript', undefined],
-    ['does this file contain GitHub', undefined],
+    ['is there any TypeScript', 'There is no `TypeScript` in `src/a.ts`. This model knows only what stands in the file.'],
+    ['does this file contain GitHub', 'There is no `GitHub` in `src/a.ts`. This model knows only what stands in the file.'],
     ['does this file contain `GitHub`', 'There is no `GitHub` in `src/a.ts`.'],
-    ['what parameters does JSON.parse take', undefined],
+    ['what parameters does JSON.parse take', 'There is no `JSON.parse` in `src/a.ts`. This model knows only what stands in the file.'],
     // What the file uses it does not define.
-    ['what parameters does Map.groupBy take', undefined],
+    ['what parameters does Map.groupBy take', 'There is no `Map.groupBy` in `src/a.ts`. This model knows only what stands in the file.'],
     ['where is Map.groupBy', 'There is no `groupBy` in `src/a.ts`.'],
     ['what parameters does Store.parse take', 'There is no `parse` in `src/a.ts`.'],
-    ['what does typed.bind return', undefined],
+    ['what does typed.bind return', 'There is no `typed.bind` in `src/a.ts`. This model knows only what stands in the file.'],
     ['what parameters should Retry have', undefined],
     ['what is the return type of typed', undefined],
     ['where is the variable timeout', undefined],
