@@ -14,11 +14,12 @@ import { type ChatOptions, measureChat, prepareChat } from './tasks/chat.ts';
 import { prepareCommitMessage } from './tasks/commitMessage.ts';
 import { completedDocument, prepareComplete } from './tasks/complete.ts';
 import { prepareEdit } from './tasks/edit.ts';
-import { askedOfFiles } from './tasks/factFiles.ts';
+import { answerOfFiles, askedOfFiles, parsedFiles } from './tasks/factFiles.ts';
+import type { FactQuestion } from './tasks/factQuestion.ts';
 import type { KnownAnswer, PreparedRequest } from './tasks/preparedRequest.ts';
 import { prepareRaw } from './tasks/raw.ts';
 import { emptySummary, type FileSummary, fileNotes, measureSummarize, prepareSummarize, summarizeFolder } from './tasks/summarize.ts';
-import type { SourceDocument } from './text/sourceDocument.ts';
+import { SourceDocument } from './text/sourceDocument.ts';
 import type { Syntax } from './text/syntax.ts';
 
 type Generate = Extract<HostMessage, { type: 'generate' }>;
@@ -29,6 +30,8 @@ interface Live {
   request: Request;
   /** Sequences of this request that have not ended. */
   sequenceIds: Set<string>;
+  /** What has not begun is not to. */
+  aborted: boolean;
 }
 
 function toRequestError(error: unknown): RequestError {
@@ -73,10 +76,9 @@ export class Requests {
    */
   start(message: Generate, model: LoadedModel, onReady: () => void): void {
     const { task, priority, sampling } = message;
-    if (task.kind === 'summarizeFolder') return void this.#folder(message, task, priority, sampling, model);
-    if (task.kind === 'chat' && this.#startKnown(message, task, model, onReady)) return;
-    const nothing = task.kind === 'summarize' ? emptySummary(model.layout, this.#documents.get(task.docId)) : undefined;
-    if (nothing) return this.#answer(message, nothing, performance.now());
+    if (task.kind === 'summarizeFolder') return void this.#folder(message, task, priority, sampling, model, onReady);
+    if (task.kind === 'chat') return this.#chat(message, task, model, onReady);
+    if (task.kind === 'summarize') return this.#summary(message, task, model, onReady);
     if (task.kind !== 'complete') return this.#begin(message, this.#prepare(task, sampling, model), priority, model);
     const { document, offset } = completedDocument(this.#documents.get(task.docId), task);
     const copyFrom = task.copyFrom?.flatMap((docId) => (docId === task.docId ? [] : (this.#documents.find(docId) ?? this.#sources.find(docId) ?? [])));
@@ -88,22 +90,41 @@ export class Requests {
     });
   }
 
-  /** A question that the files answer by themselves, where the model's manifest says so; false for any other. */
-  #startKnown(message: Generate, task: ChatTask, model: LoadedModel, onReady: () => void): boolean {
+  /** Where the model's manifest says so the files answer what they can by themselves, and the facts in what the model writes are theirs. */
+  #chat(message: Generate, task: ChatTask, model: LoadedModel, onReady: () => void): void {
     const { can, chat } = model.text.manifest;
-    if (!can.chat || !chat.facts) return false;
     const options = this.#chatOptions(task);
-    const asked = askedOfFiles(options.messages, options.docs, options.snippets);
-    if (!asked) return false;
+    const isRead = can.chat && chat.facts;
+    const asked = isRead ? askedOfFiles(options.messages, options.docs, options.snippets) : undefined;
     const startMs = performance.now();
-    this.#parsing.whenParsed(message, asked.documents, onReady, (documents, waiting) => {
-      const known = waiting.aborted ? undefined : asked.answer(documents, (doc) => this.#syntax.facts(doc));
+    this.#parsing.whenParsed(message, asked?.documents ?? (isRead ? parsedFiles(options) : []), onReady, (documents, waiting) => {
+      const known = waiting.aborted ? undefined : asked?.answer(documents, this.#factsOf);
       if (known) return this.#answer(message, known, startMs);
-      this.#begin(message, prepareChat(model.layout, options, message.sampling), waiting.priority, model);
+      this.#begin(message, prepareChat(model.layout, options, message.sampling, (question) => answerOfFiles(question, documents, this.#factsOf)), waiting.priority, model);
       if (waiting.aborted) this.abort(message.requestId, model);
     });
-    return true;
   }
+
+  #summary(message: Generate, { docId, range }: SummarizeTask, model: LoadedModel, onReady: () => void): void {
+    const document = this.#documents.get(docId);
+    const nothing = emptySummary(model.layout, document);
+    if (nothing) return this.#answer(message, nothing, performance.now());
+    this.#parsing.whenParsed(message, model.text.manifest.chat.facts ? [document] : [], onReady, (documents, waiting) => {
+      this.#begin(message, prepareSummarize(model.layout, document, range, message.sampling, (question) => answerOfFiles(question, documents, this.#factsOf)), waiting.priority, model);
+      if (waiting.aborted) this.abort(message.requestId, model);
+    });
+  }
+
+  /** Of one of many files, whose trees are not kept for long. */
+  async #facts(document: SourceDocument, model: LoadedModel): Promise<(question: FactQuestion) => string | undefined> {
+    if (!model.text.manifest.chat.facts) return () => undefined;
+    const asked = new SourceDocument(document.docId, document.path, document.text, document.version, document.language);
+    await this.#syntax.prepare(asked);
+    const facts = this.#syntax.facts(asked);
+    return (question) => answerOfFiles(question, [asked], () => facts);
+  }
+
+  readonly #factsOf = (document: SourceDocument) => this.#syntax.facts(document);
 
   /** Without the model. */
   #answer(asker: Asker, { text, note }: KnownAnswer, startMs: number): void {
@@ -115,7 +136,9 @@ export class Requests {
 
   abort(requestId: string, model: LoadedModel): void {
     this.#parsing.abort(requestId);
-    for (const id of this.#live.get(requestId)?.sequenceIds ?? []) model.engine.abort(id);
+    const live = this.#live.get(requestId);
+    if (live) live.aborted = true;
+    for (const id of live?.sequenceIds ?? []) model.engine.abort(id);
   }
 
   prioritise(requestId: string, priority: Priority, model: LoadedModel): void {
@@ -149,14 +172,10 @@ export class Requests {
     return measureChat(layout, this.#chatOptions(task), sampling);
   }
 
-  #prepare(task: Exclude<Task, { kind: 'summarizeFolder' | 'complete' }>, sampling: SamplingParams | undefined, { layout }: LoadedModel): PreparedRequest {
+  #prepare(task: Exclude<Task, { kind: 'summarizeFolder' | 'complete' | 'chat' | 'summarize' }>, sampling: SamplingParams | undefined, { layout }: LoadedModel): PreparedRequest {
     switch (task.kind) {
       case 'raw':
         return prepareRaw(layout, task.prompt, sampling);
-      case 'chat':
-        return prepareChat(layout, this.#chatOptions(task), sampling);
-      case 'summarize':
-        return prepareSummarize(layout, this.#documents.get(task.docId), task.range, sampling);
       case 'edit':
         return prepareEdit(layout, this.#documents.get(task.docId), task, sampling);
       case 'commitMessage':
@@ -171,7 +190,7 @@ export class Requests {
   }
 
   #open({ requestId, clientId = requestId }: Asker, presentation: Presentation): Live {
-    const live = { clientId, request: new Request(requestId, presentation, this.#emit), sequenceIds: new Set<string>() };
+    const live = { clientId, request: new Request(requestId, presentation, this.#emit), sequenceIds: new Set<string>(), aborted: false };
     this.#live.set(requestId, live);
     return live;
   }
@@ -237,7 +256,7 @@ export class Requests {
   }
 
   /** Summaries of all files together, batched by the engine; a file that fails is named and the others go on. */
-  async #folder(asker: Asker, task: Extract<Task, { kind: 'summarizeFolder' }>, priority: Priority, sampling: SamplingParams | undefined, model: LoadedModel): Promise<void> {
+  async #folder(asker: Asker, task: Extract<Task, { kind: 'summarizeFolder' }>, priority: Priority, sampling: SamplingParams | undefined, model: LoadedModel, onReady: () => void): Promise<void> {
     const notes: string[] = [];
     const { requestId } = asker;
     const live = this.#open(asker, { shape: (rawText) => ({ text: rawText, stop: false }), notes, withAlternatives: false });
@@ -250,19 +269,23 @@ export class Requests {
       try {
         const document = this.#documents.get(docId);
         const path = task.paths?.[index] ?? document.path;
-        const prepared = prepareSummarize(model.layout, document, undefined, sampling);
+        const tell = await this.#facts(document, model);
+        if (live.aborted || this.#live.get(requestId) !== live) return undefined;
+        const prepared = prepareSummarize(model.layout, document, undefined, sampling, tell);
         if (prepared.unread) {
           notes.push(prepared.unread.text.replace(document.path, () => path));
           return undefined;
         }
         let raw = '';
         let cut: string | undefined;
-        const outcome = await this.#run(live, `${requestId}/${index}`, prepared, priority, model, (text) => {
+        const running = this.#run(live, `${requestId}/${index}`, prepared, priority, model, (text) => {
           raw += text;
           const shaped = prepared.shape(raw, false);
           cut ??= shaped.note;
           return shaped.stop;
         });
+        onReady();
+        const outcome = await running;
         parts.push(outcome);
         const { text, note } = prepared.shape(raw, true);
         const own = fileNotes(document.path, [...prepared.notes, note ?? cut]);
@@ -277,7 +300,7 @@ export class Requests {
     try {
       const made = (await Promise.all(task.docIds.map(one))).filter((summary) => summary !== undefined);
       const summaries = [...(task.summaries ?? []), ...made];
-      if (outcomeOf(parts).finishReason !== 'abort') {
+      if (!live.aborted && outcomeOf(parts).finishReason !== 'abort') {
         const reduced = summarizeFolder(model.layout, task.path, summaries, sampling);
         ttftMs = performance.now() - started;
         if (reduced.kind === 'text') live.request.addText(reduced.text);
@@ -302,7 +325,7 @@ export class Requests {
         }
       }
       const total = outcomeOf(parts);
-      this.#close(requestId, (request) => request.finish({ ...total, timings: { ...total.timings, ttftMs } }));
+      this.#close(requestId, (request) => request.finish({ ...total, ...(live.aborted ? { finishReason: 'abort' } : {}), timings: { ...total.timings, ttftMs } }));
     } catch (error) {
       this.#close(requestId, (request) => request.fail(toRequestError(error)));
     }

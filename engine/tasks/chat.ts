@@ -5,11 +5,16 @@ import type { ChatMessage, PromptSize, SamplingParams, Snippet } from '../protoc
 import { type ChatPrompt, chatPrompt } from '../text/chatPrompt.ts';
 import type { Layout } from '../text/layout.ts';
 import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
+import { asksToDescribe, type Claim, inOwnWords, questionOf } from './claims.ts';
 import { isStock, isSurelyName, placeOf, withoutDenial } from './denial.ts';
 import { askedOfFiles } from './factFiles.ts';
-import { isGreeting, knownGreeting, knownSummary } from './greeting.ts';
+import { type FactQuestion, factQuestion } from './factQuestion.ts';
+import { WORDS } from './factWords.ts';
+import { occursIn } from './factWhere.ts';
+import { isGreeting, isTalk, knownGreeting, knownSummary } from './greeting.ts';
 import { prefillRanges } from './prefillRanges.ts';
 import { type PreparedRequest, type Shaped, answerRoom, samplingFor } from './preparedRequest.ts';
+import { languageOf } from './questionLanguage.ts';
 import { runaway } from './repetition.ts';
 import { leansOnFiles, unreadAnswer } from './unreadFiles.ts';
 
@@ -23,8 +28,11 @@ export interface ChatOptions {
   cursor?: number;
 }
 
+/** What the files say to a question; undefined where they do not settle it. */
+export type Tell = (question: FactQuestion) => string | undefined;
+
 /** Throws `badRequest` for a model that cannot chat or messages its template refuses, `contextTooLong` for a question that does not fit. */
-export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: SamplingParams): PreparedRequest {
+export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: SamplingParams, tell: Tell = () => undefined): PreparedRequest {
   const options = ofTheModel(layout, asked);
   const { facts } = layout.text.manifest.chat;
   // A large model may know by itself what it is asked, and that the file was not read its notes say.
@@ -35,8 +43,30 @@ export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: Sampl
     ...(options.snippets ?? []).map(({ path, text, startLine }) => ({ path: shortPath(path), text: lf(text), ...(startLine === undefined ? {} : { startLine }) })),
   ];
   // What the last question is about was perhaps named before.
-  return { ...prepared, shape: withoutDenial(prepared.shape, given, asked.messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []))) };
+  const said = asked.messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []));
+  const last = said.at(-1) ?? '';
+  const beyond = { text: WORDS[languageOf(last)].beyond, stop: true, stock: true } as const;
+  const shape = withoutDenial(prepared.shape, given, said, beyond);
+  return { ...prepared, shape: isTalk(last) ? shape : inOwnWords(shape, { mayDescribe: mayDescribe(asked), instead: (claim) => factInstead(claim, last, options.docs.map(({ path }) => path), tell), beyond }) };
 }
+
+/** Whether a description of code is an answer: it was asked for, or code is all that the message has, and there is some. */
+function mayDescribe({ messages, docs, snippets = [] }: ChatOptions): boolean {
+  const last = messages.at(-1)?.content ?? '';
+  const hasCode = docs.length + snippets.length > 0 || messages.some(({ content }) => content.includes('\n'));
+  return hasCode && (asksToDescribe(last) || last.includes('\n') || snippets.some(({ startLine }) => startLine !== undefined));
+}
+
+/** What the files say of what a claim is about, if that was asked of. */
+function factInstead(claim: Claim, message: string, paths: readonly string[], tell: Tell): string {
+  const subject = factQuestion(message, ...paths)?.name;
+  const question = questionOf(claim, subject, languageOf(message));
+  // What a file has is no yes or no, and no reason.
+  if (!question || (claim.name === '' && OTHERWISE.test(message.trim())) || (claim.name && !occursIn(message.toLowerCase(), (question.parameter ?? question.name).toLowerCase()))) return '';
+  return tell(question) ?? '';
+}
+
+const OTHERWISE = /^(?:(?:does|do|did|is|are|was|were|should|has|have|why|when|who|if)(?!\p{L})|(?:[eo]le|este|esse|há|existe|pode|posso|devo|por que|porque|quando|quem)(?!\p{L}))/iu;
 
 /** What a greeting is greeted with is no more than that. */
 function ofGreeting(prepared: PreparedRequest, messages: readonly ChatMessage[]): PreparedRequest {

@@ -76,6 +76,9 @@ function isBeginning(text: string, sentence: string): boolean {
   return text !== '' && text.length < sentence.length && sentence.startsWith(text.toLowerCase());
 }
 
+/** Whether a text denies something in those words. */
+export const isDenial = (text: string): boolean => DENIALS.some(({ opening }) => text.toLowerCase().startsWith(opening));
+
 /** `open`: it may still become such a sentence. */
 function deniedIn(text: string, ended: boolean): Denied | 'open' | undefined {
   for (const { opening, behind, pt } of DENIALS) {

@@ -22,7 +22,7 @@ export function factAnswer(asked: FactQuestion, facts: Facts, text: string, path
   const { kind, language, lists = [] } = asked;
   if (kind === 'imports') return importsAnswer(facts, path, language);
   if (kind === 'imported') return importedAnswer(asked, facts, path);
-  if (kind === 'defines') return definesAnswer(facts, language);
+  if (kind === 'defines') return definesAnswer(facts, language, asked.brief);
   if (kind === 'listed') return listAnswer(lists, facts, language, asked.counted);
   if (kind === 'async') return asyncAnswer(facts, language);
   if (isExport(kind)) return exportsAnswer(kind, lists, facts, text, path, language);

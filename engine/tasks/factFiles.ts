@@ -33,7 +33,7 @@ export interface AskedOfFiles {
 
 /** What a conversation's last turn asks of its files, if that is such a question. @param snippets without a line are whole files, too. */
 export function askedOfFiles(messages: readonly ChatMessage[], docs: readonly SourceDocument[], snippets: readonly Snippet[] = []): AskedOfFiles | undefined {
-  const files = withAttached(docs, snippets);
+  const files = wholeFiles(docs, snippets);
   const asked = files.length <= MOST_FILES ? factAsked(messages, files, snippets) : undefined;
   if (asked) {
     return {
@@ -54,9 +54,16 @@ function mayBeIn({ question: { elsewhere, name, owner = '', parameter = '' }, do
   return !elsewhere || texts.some((text) => text.trim() === '' || [name, owner, parameter].every((each) => text.includes(each.toLowerCase())));
 }
 
-function withAttached(docs: readonly SourceDocument[], snippets: readonly Snippet[]): readonly SourceDocument[] {
+/** Those of a conversation that are read as a whole: also what is attached so. */
+function wholeFiles(docs: readonly SourceDocument[], snippets: readonly Snippet[]): readonly SourceDocument[] {
   const whole = snippets.filter(({ path, startLine }) => startLine === undefined && !docs.some((doc) => doc.path === shortPath(path)));
   return docs.length === 0 ? [] : [...docs, ...whole.map(({ path, text }) => new SourceDocument(`attached:${path}`, path, text))];
+}
+
+/** Those whose facts can be told in a conversation. */
+export function parsedFiles({ docs, snippets = [] }: { docs: readonly SourceDocument[]; snippets?: readonly Snippet[] }): readonly SourceDocument[] {
+  const files = wholeFiles(docs, snippets);
+  return files.length <= MOST_FILES ? files : [];
 }
 
 function noteOf(documents: readonly SourceDocument[]): string {
@@ -64,8 +71,8 @@ function noteOf(documents: readonly SourceDocument[]): string {
   return paths.length === 1 ? t('read off the syntax tree of {0}, not written by the model', paths[0] as string) : t('read off the syntax trees of {0}, not written by the model', paths.join(', '));
 }
 
-/** Of several files, each is named with what it answers; what is asked of a name is answered by those that define it. */
-function answerOfFiles(question: FactQuestion, documents: readonly SourceDocument[], factsOf: FactsOf): string | undefined {
+/** Undefined where they do not settle it. Of several files, each is named with what it answers; what is asked of a name is answered by those that define it. */
+export function answerOfFiles(question: FactQuestion, documents: readonly SourceDocument[], factsOf: FactsOf): string | undefined {
   const [document, ...others] = documents;
   if (!document) return undefined;
   if (others.length === 0) return answerOf(question, document, factsOf(document));

@@ -4,6 +4,9 @@ import type { ListKind, QuestionLanguage } from './factKinds.ts';
 import { type DefinedList, firstOf, MOST_NAMES, quoted } from './factPhrases.ts';
 import { WORDS } from './factWords.ts';
 
+/** Of each kind, in a list that is no answer by itself. */
+const MOST_BRIEF = 5;
+
 export const isOwn = ({ local, owner }: Definition): boolean => !local && owner === undefined;
 
 /** What is a function where the tree has lost the class around it may be a method. */
@@ -65,15 +68,17 @@ export function listAnswer(asked: readonly ListKind[], facts: Facts, language: Q
   return asFarAsRead(facts, sentences.join(' '), all.length, language);
 }
 
-/** All at the top level, kind by kind. */
-export function definesAnswer(facts: Facts, language: QuestionLanguage): string | undefined {
+/** All at the top level, kind by kind. @param brief the first of each kind by their names alone */
+export function definesAnswer(facts: Facts, language: QuestionLanguage, brief = false): string | undefined {
   const own = firsts(facts.definitions.filter((definition) => isKnown(definition) && isOwn(definition)));
   const lists = DEFINED.flatMap(([kind, of]): DefinedList[] => {
     const some = own.filter((definition) => definition.kind === of);
-    return some.length ? [{ kind, count: some.length, places: placesOf(some, language) }] : [];
+    return some.length ? [{ kind, count: some.length, places: brief ? namesOf(some, language) : placesOf(some, language) }] : [];
   });
   return asFarAsRead(facts, WORDS[language].definesAll(lists), own.length, language);
 }
+
+const namesOf = (some: readonly Definition[], language: QuestionLanguage): string => firstOf(some.map(({ name }) => quoted(name)), language, MOST_BRIEF);
 
 const DEFINED = [['classes', 'class'], ['functions', 'function'], ['types', 'type'], ['namespaces', 'namespace'], ['variables', 'value']] as const;
 

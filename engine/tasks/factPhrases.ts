@@ -43,9 +43,10 @@ export function joined(each: readonly string[], language: QuestionLanguage, last
   return each.length < 2 ? each.join('') : `${each.slice(0, -1).join(', ')} ${last} ${each.at(-1)}`;
 }
 
-/** All of them, or the first and how many more there are. */
-export function firstOf(items: readonly string[], language: QuestionLanguage): string {
-  return joined(items.length <= MOST_NAMES ? items : [...items.slice(0, NAMED), language === 'en' ? `${items.length - NAMED} more` : `mais ${items.length - NAMED}`], language);
+/** All of them, or the first and how many more there are. @param most that are all named; of more than that so many, or `NAMED` */
+export function firstOf(items: readonly string[], language: QuestionLanguage, most = MOST_NAMES): string {
+  const named = Math.min(most, NAMED);
+  return joined(items.length <= most ? items : [...items.slice(0, named), language === 'en' ? `${items.length - named} more` : `mais ${items.length - named}`], language);
 }
 
 export const span = (lines: readonly number[], one: string, many: string): string => {

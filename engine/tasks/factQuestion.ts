@@ -19,6 +19,8 @@ export interface FactQuestion {
   lists?: readonly ListKind[];
   /** How many there are is asked. */
   counted?: true;
+  /** Of `defines`: the first of each kind, without lines, are enough. */
+  brief?: true;
   /** The parameter that a type or a default value is asked of. */
   parameter?: string;
   /** It was said as one with what it belongs to, which may be something of the language. */

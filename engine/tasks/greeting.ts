@@ -11,6 +11,12 @@ const GREETINGS: Readonly<Record<keyof Manifest['chat']['greetings'], RegExp>> =
 
 const bareOf = (message: string) => message.trim().replace(/[\s.,!?]+$/, '').replace(/\s+/g, ' ');
 
+const TALK = /^(?:(?:ok(?:ay)?|great|nice|good|perfect|cool|thanks?(?: (?:you|a lot|so much))?|thank you|thx|bye|goodbye|see you|obrigad[oa]|muito obrigad[oa]|valeu|boa|perfeito|legal|tchau|até logo|adeus)[ ,!.]*)+$/i;
+const ABOUT = /^(?:(?:what|how) can you (?:do|help(?: me)?)|help|what are you (?:good at)?|who are you|(?:which|what) model (?:are you|is this)|o que (?:você|tu) (?:pode|consegue|sabe) fazer|o que sabes fazer|quem (?:é você|és tu)|ajuda|que modelo (?:é este|é você|você é))$/i;
+
+/** Greetings, thanks, goodbyes, and what asks who is answering: nothing that is about code. */
+export const isTalk = (message: string): boolean => isGreeting(message) || TALK.test(message.trim()) || ABOUT.test(bareOf(message));
+
 export function isGreeting(message: string): boolean {
   return Object.values(GREETINGS).some((greeting) => greeting.test(bareOf(message)));
 }

@@ -7,7 +7,8 @@ import type { PromptSize, SamplingParams } from '../protocol.ts';
 import { fenced } from '../text/attachedFiles.ts';
 import type { Layout } from '../text/layout.ts';
 import type { SourceDocument } from '../text/sourceDocument.ts';
-import { type ChatOptions, measureAnswer, prepareAnswer } from './chat.ts';
+import { type ChatOptions, measureAnswer, prepareAnswer, type Tell } from './chat.ts';
+import { type Claim, inOwnWords, questionOf } from './claims.ts';
 import { withoutDenial } from './denial.ts';
 import type { KnownAnswer, PreparedRequest } from './preparedRequest.ts';
 import { RequestError } from '../errors.ts';
@@ -21,13 +22,18 @@ export interface SummarizeRange {
 }
 
 /** Throws `badRequest` for a range outside the text or a model that cannot summarise. */
-export function prepareSummarize(layout: Layout, doc: SourceDocument, range?: SummarizeRange, sampling?: SamplingParams): PreparedRequest {
+export function prepareSummarize(layout: Layout, doc: SourceDocument, range?: SummarizeRange, sampling?: SamplingParams, tell: Tell = () => undefined): PreparedRequest {
   const { options, defaults } = asked(layout, doc, range);
   // A selection stands in the question.
   const prepared = prepareAnswer(layout, options, defaults, sampling, range === undefined || !!range.label);
   if (!layout.text.manifest.chat.facts) return prepared;
   const nothing = { text: '', stop: true, note: t('the model had nothing to say of it') };
-  return { ...prepared, shape: withoutDenial(prepared.shape, [{ path: doc.path, language: doc.language, text: doc.lf, startLine: 1 }], [question(layout, doc, range)], nothing) };
+  const shape = withoutDenial(prepared.shape, [{ path: doc.path, language: doc.language, text: doc.lf, startLine: 1 }], [question(layout, doc, range)], nothing);
+  const instead = (claim: Claim): string => {
+    const asked = questionOf(claim, range?.label, 'en');
+    return (asked && tell(asked)) ?? '';
+  };
+  return { ...prepared, shape: inOwnWords(shape, { mayDescribe: true, instead, beyond: nothing }) };
 }
 
 /** What `prepareSummarize` would make of it; throws what that throws. */

@@ -81,7 +81,8 @@ test('the ceiling follows the machine’s memory while an answer is written, dow
     const ceilings: number[] = [];
     talk.post({ ...LOAD, maxBytes: 0, memoryShare: 0.5 });
     talk.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
-    const question: ChatTask = { kind: 'chat', docIds: ['d'], messages: [{ role: 'user', content: 'What is this file for?' }] };
+    // Raw: of an answer about the file all is written before the ceiling falls.
+    const question: Task = { kind: 'raw', prompt: SOURCE };
     const alone = done(await talk.generate('alone', question, { maxTokens: 40, ignoreEos: true }));
     ceilings.push((await talk.stats()).maxBytes);
     const answer = talk.generate('pressed', question, { maxTokens: 40, ignoreEos: true });
@@ -129,7 +130,8 @@ test('two windows share one ceiling: it falls for the other one while an answer 
     };
     one.post(load);
     one.post({ type: 'documentChanged', docId: 'd', version: 1, path: 'src/fields.ts', text: SOURCE });
-    const question: ChatTask = { kind: 'chat', docIds: ['d'], messages: [{ role: 'user', content: 'What is this file for?' }] };
+    // Raw: of an answer about the file all is written before the ceiling falls.
+    const question: Task = { kind: 'raw', prompt: SOURCE };
     const text = (id: string) => one.messages.flatMap((message) => (message.type === 'chunk' && message.requestId === id ? [message.text] : [])).join('');
     const ask = (id: string) => one.generate(id, question, { maxTokens: 200, ignoreEos: true }).then(done);
     await ask('alone');

@@ -306,8 +306,9 @@ describe('an answer', () => {
     expect(promptOf(layout, ...known, ...own, ...known, last)).toEqual(promptOf(layout, ...own, last));
     expect(measureChat(layout, { docs: [doc], messages: [...known, ...own, last] }).promptTokens).toBe(promptOf(layout, ...own, last).length);
     expect(layout.text.tokenizer.decode(promptOf(layout, ...own, last))).toMatch(/Is it fast\?[\s\S]*Yes\.[\s\S]*Which functions/);
-    // A word that no file has was for the model.
-    expect(layout.text.tokenizer.decode(promptOf(layout, turn('user', 'Explain closures'), turn('assistant', 'They close over.'), last))).toContain('They close over.');
+    // Also where a word stands in none of them, as long as no code was spoken of.
+    expect(promptOf(layout, turn('user', 'Explain closures'), turn('assistant', 'There is no `closures` in `src/a.ts`.'), last)).toEqual(promptOf(layout, last));
+    expect(layout.text.tokenizer.decode(promptOf(layout, turn('user', 'Explain `gone`:\n```ts\ngone();\n```'), turn('assistant', 'It goes.'), turn('user', 'Explain gone'), turn('assistant', 'It has gone.'), last))).toContain('It has gone.');
     expect(general.text.tokenizer.decode(promptOf(general, ...known, last))).toContain('`parse` takes `text` (line 1).');
   });
 

@@ -1,0 +1,124 @@
+/**
+ * What a small model says by itself, and what is said for it. It was taught to say what code does, in a sentence or two, and to state facts in a
+ * few fixed words ("`flush` takes `force`."). The facts are often wrong, and a syntax tree has them right: where an answer states one, what the
+ * files say is put in its place, or nothing. Where it was asked for something else than what code does, its sentences are about something that
+ * nobody asked for. Pure.
+ */
+import { isDenial } from './denial.ts';
+import type { FactKind, QuestionLanguage } from './factKinds.ts';
+import type { FactQuestion } from './factQuestion.ts';
+import type { Shaped } from './preparedRequest.ts';
+
+type Shape = (rawText: string, finished: boolean) => Shaped;
+
+/** A fact that an answer states. */
+export interface Claim {
+  /** Of what the question would have been; undefined where that cannot be told from the words. */
+  kind: FactKind | undefined;
+  /** Whose fact it is; '' for the file's, undefined for that of what was said before: "It takes `force`." */
+  name: string | undefined;
+  /** The sentence, as far as it is written. */
+  text: string;
+}
+
+/** The words behind a name that begin a fact, and those that begin one about the file or what was said before. */
+const OF_NAMES: readonly (readonly [words: string, kind: FactKind | undefined])[] = [
+  [' takes `', 'parameters'], [' takes no parameters', 'parameters'], [' recebe `', 'parameters'], [' não recebe parâmetros', 'parameters'],
+  [' is defined here', 'where'], [' está definido aqui', 'where'], [' returns `', 'returned'], [' devolve `', 'returned'], [' retorna `', 'returned'], [' has the type `', undefined], [' é do tipo `', undefined],
+  [' defaults to `', 'default'], [' extends `', 'base'], [' herda de `', 'base'], [' is a method of `', 'owner'], [' é um método de `', 'owner'], [' has `', 'methods'], [' tem `', 'methods'],
+];
+const OF_FILES: readonly (readonly [words: string, kind: FactKind | undefined, name: '' | undefined])[] = [
+  ['It takes `', 'signature', undefined], ['It takes no parameters', 'signature', undefined], ['It returns `', 'signature', undefined], ['Its methods include `', 'methods', undefined], ['It defines the ', 'defines', ''],
+  ...['This file', 'Este ficheiro', 'Este arquivo'].flatMap((file) => [
+    ...[' defines ', ' define ', ' não define '].map((verb) => [`${file}${verb}`, 'defines', ''] as const),
+    ...[' imports ', ' importa ', ' não importa '].map((verb) => [`${file}${verb}`, 'imports', ''] as const),
+  ]),
+  ['Yes: `', undefined, ''], ['Sim: `', undefined, ''], ['O valor por omissão de `', undefined, ''],
+];
+
+/** Where a sentence may begin. */
+const BOUNDARY = /[.!?:]["'`)]*\s+|\n+/g;
+
+/** The first fact that a text states, and what comes before it. `open`: what follows `before` may become one. */
+export function claimIn(text: string, ended: boolean): { before: string; claim: Claim | 'open' | undefined } {
+  const fence = text.search(/^```/m);
+  const prose = fence < 0 ? text : text.slice(0, fence);
+  for (const at of [0, ...[...prose.matchAll(BOUNDARY)].map((boundary) => boundary.index + boundary[0].length)]) {
+    const claim = claimOf(prose.slice(at), ended || fence >= 0);
+    if (claim) return { before: text.slice(0, at), claim };
+  }
+  return { before: text, claim: undefined };
+}
+
+function claimOf(sentence: string, ended: boolean): Claim | 'open' | undefined {
+  for (const [words, kind, name] of OF_FILES) {
+    if (sentence.startsWith(words)) return { kind, name, text: sentence };
+    if (!ended && sentence !== '' && words.startsWith(sentence)) return 'open';
+  }
+  if (!sentence.startsWith('`')) return undefined;
+  const [, name, rest = ''] = /^`([^`\n]+)`(.*)/.exec(sentence) ?? [];
+  // Three such marks begin code.
+  if (name === undefined) return !ended && /^`(?:[^`\n][^\n]*)?$/.test(sentence) ? 'open' : undefined;
+  for (const [words, kind] of OF_NAMES) {
+    if (rest.startsWith(words)) return { kind, name, text: sentence };
+    if (!ended && words.startsWith(rest)) return 'open';
+  }
+  return undefined;
+}
+
+export interface OwnWords {
+  /** Whether it was asked what code does, which it may say in its words. */
+  mayDescribe: boolean;
+  /** What the files say of it, where they settle it; '' for nothing. */
+  instead: (claim: Claim) => string;
+  /** Said where there is nothing to show. */
+  beyond: Shaped;
+}
+
+/** `shape` with nothing that the model states but does not know. */
+export function inOwnWords(shape: Shape, { mayDescribe, instead, beyond }: OwnWords): Shape {
+  // Files are long, and what is shaped grows token by token.
+  const said = new Map<string, string>();
+  const known = (claim: Claim): string => {
+    const key = `${claim.kind} ${claim.name}`;
+    if (!said.has(key)) said.set(key, instead(claim));
+    return said.get(key) as string;
+  };
+  return (rawText, finished) => {
+    const shaped = shape(rawText, finished);
+    if (shaped.stock) return shaped;
+    const { before, claim } = claimIn(shaped.text, finished || shaped.stop);
+    const described = before.trimEnd();
+    const isWanted = mayDescribe || isDenial(described);
+    if (claim === 'open') return described === '' || isWanted ? { ...shaped, text: described } : beyond;
+    if (described !== '' && !isWanted) return beyond;
+    if (!claim) return shaped;
+    const fact = known(claim);
+    if (described === '') return fact === '' ? beyond : { text: fact, stop: true, stock: true };
+    return { ...shaped, text: fact === '' ? described : `${described} ${fact}`, stop: true };
+  };
+}
+
+/** The question that a claim answers. @param subject what was asked about, for what it says of "it" */
+export function questionOf({ kind, name }: Claim, subject: string | undefined, language: QuestionLanguage): FactQuestion | undefined {
+  const about = name ?? subject;
+  if (kind === undefined || about === undefined) return undefined;
+  const path = about.replace(/\(.*$/, '').split('.');
+  const owner = path.at(-2);
+  const question = { kind, language, name: path.at(-1) as string, ...(owner === undefined ? {} : { owner }), sure: true };
+  if (kind === 'default') return { ...question, name: '', parameter: question.name };
+  // As one sentence of a few: what there is most of, without all of it.
+  return kind === 'defines' ? { ...question, brief: true } : question;
+}
+
+const DESCRIBED: readonly RegExp[] = [
+  /(?<!\p{L})(?:explain|describe|document|summari[sz]e|sum(?: it| this)? up|outline|summary|overview|tl;?dr|gist|docstring|doc(?:umentation)? comment|documentation|tell me about|walk me through)(?!\p{L})/iu,
+  /(?<!\p{L})what(?: does| do| is| are|['’]s)(?!\p{L})[\s\S]*(?<!\p{L})(?:do|doing|for|about|mean|purpose|job|role|point|represent)(?!\p{L})/iu,
+  /(?<!\p{L})what(?: is|['’]s) (?:(?:this|that|the|a|an) )?[^\s?]+[\s?.!]*$/iu,
+  /(?<!\p{L})how (?:does|do)(?!\p{L})[\s\S]*(?<!\p{L})work(?!\p{L})/iu,
+  /(?<!\p{L})(?:expli\p{L}+|descrev\p{L}+|resum\p{L}+|document(?:e|a|ar)|documentação|visão geral|finalidade|propósito|objetivo)(?!\p{L})/iu,
+  /(?<!\p{L})(?:o que|que) (?:[\s\S]*(?<!\p{L}))?(?:faz|fazem|é|são|significa|representa)(?!\p{L})|(?:para|pra) que (?:serve|é)|(?<!\p{L})como (?:[\s\S]*(?<!\p{L}))?funciona|(?<!\p{L})(?:sobre o que|do que se trata)/iu,
+];
+
+/** Whether a message asks what code does, in whatever words. */
+export const asksToDescribe = (message: string): boolean => DESCRIBED.some((words) => words.test(message));
