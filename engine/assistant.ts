@@ -131,6 +131,7 @@ export class Assistant {
     switch (message.type) {
       case 'language':
         speakBytes(message.language);
+        this.#requests.language = message.language.startsWith('pt') ? 'pt' : 'en';
         return speak({ contents: message.texts });
       case 'load':
         return this.#hold(() => this.#loadModel(message));

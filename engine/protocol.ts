@@ -303,6 +303,12 @@ export interface Timings {
   tpotMs: number;
 }
 
+/**
+ * `files`: read off the attached files, whose lines the text names, or said of what is in them at all; `stock`: what is always said, in the place of
+ * what the model has written or in reply to a greeting.
+ */
+export type AnswerSource = 'files' | 'stock';
+
 export type EngineMessage =
   | { type: 'ready'; version: number }
   | { type: 'loadProgress'; requestId: string; stage: 'import' | 'session'; fraction: number }
@@ -325,10 +331,8 @@ export type EngineMessage =
       diagnostics: string[];
       /** The model has written more that it is not sure enough of. */
       heldBack?: true;
-      /** Read off the only attached file's syntax tree, whose lines the text names: no model was asked. */
-      fact?: true;
-      /** Nothing that the model has thought up: said in the place of what it has written, or in reply to a greeting. */
-      stock?: true;
+      /** Who has it to say, if not the model, which was not even asked where the prompt has no tokens. */
+      source?: AnswerSource;
     }
   | { type: 'reply'; requestId: string; value: ReplyValue }
   /** For the log: something is not as it should be, and nothing is lost by it. */

@@ -38,8 +38,6 @@ export function outcomeOf(parts: readonly Outcome[]): Outcome {
 export interface Presentation extends Pick<PreparedRequest, 'shape' | 'notes' | 'confidence' | 'isProse'> {
   /** Whether `topLogprobs` are reported. */
   withAlternatives: boolean;
-  /** No model writes it. */
-  fact?: true;
 }
 
 export class Request {
@@ -116,8 +114,7 @@ export class Request {
       timings,
       diagnostics: [...this.#presentation.notes, ...(note === undefined ? [] : [note]), ...cut],
       ...(heldBack ? { heldBack } : {}),
-      ...(this.#presentation.fact ? { fact: true } : {}),
-      ...(shaped.stock ? { stock: true } : {}),
+      ...(shaped.source ? { source: shaped.source } : {}),
     });
   }
 

@@ -15,6 +15,7 @@ import { prepareCommitMessage } from './tasks/commitMessage.ts';
 import { completedDocument, prepareComplete } from './tasks/complete.ts';
 import { prepareEdit } from './tasks/edit.ts';
 import { answerOfFiles, askedOfFiles, parsedFiles } from './tasks/factFiles.ts';
+import type { QuestionLanguage } from './tasks/factKinds.ts';
 import type { FactQuestion } from './tasks/factQuestion.ts';
 import type { KnownAnswer, PreparedRequest } from './tasks/preparedRequest.ts';
 import { prepareRaw } from './tasks/raw.ts';
@@ -40,6 +41,8 @@ function toRequestError(error: unknown): RequestError {
 }
 
 export class Requests {
+  /** Of what the files say in summaries: nobody has asked in any. */
+  language: QuestionLanguage = 'en';
   readonly #live = new Map<string, Live>();
   readonly #documents: Documents;
   readonly #sources: Documents;
@@ -110,7 +113,7 @@ export class Requests {
     const nothing = emptySummary(model.layout, document);
     if (nothing) return this.#answer(message, nothing, performance.now());
     this.#parsing.whenParsed(message, model.text.manifest.chat.facts ? [document] : [], onReady, (documents, waiting) => {
-      this.#begin(message, prepareSummarize(model.layout, document, range, message.sampling, (question) => answerOfFiles(question, documents, this.#factsOf)), waiting.priority, model);
+      this.#begin(message, prepareSummarize(model.layout, document, range, message.sampling, (question) => answerOfFiles({ ...question, language: this.language }, documents, this.#factsOf)), waiting.priority, model);
       if (waiting.aborted) this.abort(message.requestId, model);
     });
   }
@@ -121,14 +124,14 @@ export class Requests {
     const asked = new SourceDocument(document.docId, document.path, document.text, document.version, document.language);
     await this.#syntax.prepare(asked);
     const facts = this.#syntax.facts(asked);
-    return (question) => answerOfFiles(question, [asked], () => facts);
+    return (question) => answerOfFiles({ ...question, language: this.language }, [asked], () => facts);
   }
 
   readonly #factsOf = (document: SourceDocument) => this.#syntax.facts(document);
 
   /** Without the model. */
   #answer(asker: Asker, { text, note }: KnownAnswer, startMs: number): void {
-    const { request } = this.#open(asker, { shape: (raw) => ({ text: raw, stop: false }), notes: [note], withAlternatives: false, fact: true });
+    const { request } = this.#open(asker, { shape: (raw) => ({ text: raw, stop: false, source: 'files' }), notes: [note], withAlternatives: false });
     request.addText(text);
     const timings = { queueMs: 0, ttftMs: performance.now() - startMs, tpotMs: 0 };
     this.#close(asker.requestId, () => request.finish({ finishReason: 'stop', usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0, blockTokens: 0 }, timings }));

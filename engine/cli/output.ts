@@ -67,7 +67,7 @@ export function folderFooter(numFiles: number, { usage }: Done, ms: number): str
 /** "8,112 of 8,164 tokens reused · first token 61 ms · 44 tok/s" */
 export function footer(done: Done): string {
   const { usage, timings } = done;
-  if (done.fact) return 'no model was asked';
+  if (usage.promptTokens === 0) return 'no model was asked';
   const parts = [`${count(usage.cachedTokens)} of ${count(usage.promptTokens)} tokens reused`, `first token ${timings.ttftMs.toFixed(0)} ms`];
   if (timings.tpotMs > 0) parts.push(`${(1000 / timings.tpotMs).toFixed(0)} tok/s`);
   if (usage.shiftedTokens) parts.push(`${count(usage.shiftedTokens)} approximated`);

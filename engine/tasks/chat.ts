@@ -45,7 +45,7 @@ export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: Sampl
   // What the last question is about was perhaps named before.
   const said = asked.messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []));
   const last = said.at(-1) ?? '';
-  const beyond = { text: WORDS[languageOf(last)].beyond, stop: true, stock: true } as const;
+  const beyond = { text: WORDS[languageOf(last)].beyond, stop: true, source: 'stock' } as const;
   const shape = withoutDenial(prepared.shape, given, said, beyond);
   return { ...prepared, shape: isTalk(last) ? shape : inOwnWords(shape, { mayDescribe: mayDescribe(asked), instead: (claim) => factInstead(claim, last, options.docs.map(({ path }) => path), tell), beyond }) };
 }
@@ -70,7 +70,7 @@ const OTHERWISE = /^(?:(?:does|do|did|is|are|was|were|should|has|have|why|when|w
 
 /** What a greeting is greeted with is no more than that. */
 function ofGreeting(prepared: PreparedRequest, messages: readonly ChatMessage[]): PreparedRequest {
-  return isGreeting(messages.at(-1)?.content ?? '') ? { ...prepared, shape: (rawText, finished) => ({ ...prepared.shape(rawText, finished), stock: true }) } : prepared;
+  return isGreeting(messages.at(-1)?.content ?? '') ? { ...prepared, shape: (rawText, finished) => ({ ...prepared.shape(rawText, finished), source: 'stock' }) } : prepared;
 }
 
 /** What `prepareChat` would make of it; throws what that throws. */

@@ -86,7 +86,7 @@ export function inOwnWords(shape: Shape, { mayDescribe, instead, beyond }: OwnWo
   };
   return (rawText, finished) => {
     const shaped = shape(rawText, finished);
-    if (shaped.stock) return shaped;
+    if (shaped.source) return shaped;
     const { before, claim } = claimIn(shaped.text, finished || shaped.stop);
     const described = before.trimEnd();
     const isWanted = mayDescribe || isDenial(described);
@@ -94,7 +94,7 @@ export function inOwnWords(shape: Shape, { mayDescribe, instead, beyond }: OwnWo
     if (described !== '' && !isWanted) return beyond;
     if (!claim) return shaped;
     const fact = known(claim);
-    if (described === '') return fact === '' ? beyond : { text: fact, stop: true, stock: true };
+    if (described === '') return fact === '' ? beyond : { text: fact, stop: true, source: 'files' };
     return { ...shaped, text: fact === '' ? described : `${described} ${fact}`, stop: true };
   };
 }

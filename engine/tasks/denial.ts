@@ -43,7 +43,7 @@ const LONGEST_LINE = 140;
  * `shape` without sentences that deny what cannot be denied, and without refusals.
  * @param asked what the user has said, the question last. @param beyond said where there is no answer; what the model can be asked when left out
  */
-export function withoutDenial(shape: Shape, given: readonly GivenText[], asked: readonly string[], beyond: Shaped = { text: WORDS[languageOf(asked.at(-1) ?? '')].beyond, stop: true, stock: true }): Shape {
+export function withoutDenial(shape: Shape, given: readonly GivenText[], asked: readonly string[], beyond: Shaped = { text: WORDS[languageOf(asked.at(-1) ?? '')].beyond, stop: true, source: 'stock' }): Shape {
   // Texts are long, and what is shaped grows token by token.
   const found = new Map<string, Shaped | undefined>();
   return (rawText, finished) => {
@@ -64,7 +64,7 @@ function insteadOf({ name, pt }: Denied, given: readonly GivenText[], asked: rea
   // Where words of the question are taken for a name, one of them may be one.
   const said = lastPart(name).split(/\s+/).filter((word) => isSaid(word, asked));
   const place = said.map((word) => placeOf(word, given)).find((each) => each !== undefined);
-  if (place) return { text: sentence(place, pt), stop: true, stock: true };
+  if (place) return { text: sentence(place, pt), stop: true, source: 'stock' };
   return said[0] === lastPart(name) && isSurelyName(said[0], asked) && !given.some(({ text }) => occursIn(text, said[0]!)) ? undefined : beyond;
 }
 

@@ -2,7 +2,7 @@
 import { t } from '@vscode/l10n';
 import { RequestError } from '../errors.ts';
 import type { TokenRange } from '../laneIds.ts';
-import type { SamplingParams } from '../protocol.ts';
+import type { AnswerSource, SamplingParams } from '../protocol.ts';
 import type { ConfidenceLimits } from './confidence.ts';
 import type { CopyPrior } from '../text/copyPrior.ts';
 import type { Opening } from '../text/healing.ts';
@@ -14,8 +14,8 @@ export interface Shaped {
   stop: boolean;
   /** Why the text was cut or nothing is shown. */
   note?: string;
-  /** Nothing that the model has thought up: said in the place of what it has written, or in reply to a greeting. */
-  stock?: true;
+  /** Nothing that the model has thought up. */
+  source?: AnswerSource;
 }
 
 export interface PreparedRequest {

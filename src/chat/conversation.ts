@@ -159,12 +159,12 @@ export class Conversation {
     answer.text = done.text || answer.text;
     answer.notes = [...(prepared.notes ?? []), ...done.diagnostics, ...(done.finishReason === 'abort' ? [this.#options.notes.stopped] : [])];
     const [about] = context;
-    if (done.fact && about && context.every(({ uri }) => uri === about.uri)) answer.linesOf = { uri: about.uri, path: about.path.replace(/:[\d-]+$/, '') };
+    if (done.source === 'files' && about && context.every(({ uri }) => uri === about.uri)) answer.linesOf = { uri: about.uri, path: about.path.replace(/:[\d-]+$/, '') };
     if (done.usage.promptTokens > 0) {
       answer.footer = footerOf(done);
       answer.reused = done.usage.cachedTokens / done.usage.promptTokens;
       const modelNote = this.#options.modelNote();
-      if (modelNote && !done.stock && answer.text.trim() && !this.#turns.some((turn) => turn.role === 'assistant' && turn.modelNote === modelNote)) answer.modelNote = modelNote;
+      if (modelNote && !done.source && answer.text.trim() && !this.#turns.some((turn) => turn.role === 'assistant' && turn.modelNote === modelNote)) answer.modelNote = modelNote;
     }
   }
 

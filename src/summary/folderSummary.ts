@@ -104,8 +104,9 @@ async function summaryOf(file: FolderFile, { client, clientId, cache, maxTokens,
     });
     if (done.finishReason === 'abort') return undefined;
     // What no model has written is the reason why there is no summary.
-    if (!done.fact) result.numComputed++;
-    if (!done.text || done.fact) {
+    const wasAsked = done.usage.promptTokens > 0;
+    if (wasAsked) result.numComputed++;
+    if (!done.text || !wasAsked) {
       result.skipped.push({ path: file.path, reason: done.text || done.diagnostics.join('; ') });
       return undefined;
     }

@@ -575,7 +575,7 @@ test('a fact of the file is read off its syntax tree; one end, no tokens, and th
   talk.post({ type: 'documentChanged', docId: 'j', version: 1, path: 'src/b.js', text: 'class B {}\n' });
   const both = talk.generate('both', { kind: 'chat', docIds: ['p', 'j'], messages: [{ role: 'user', content: 'Which classes are defined?' }] });
   talk.post({ type: 'documentChanged', docId: 'p', version: 2, path: 'src/a.py', text: 'class Later: pass\n' });
-  expect(done(await both)).toMatchObject({ text: '`src/a.py` defines no classes at its top level.\n\n`src/b.js` defines the class `B` (line 1).', fact: true, diagnostics: [expect.stringContaining('src/a.py, src/b.js')] });
+  expect(done(await both)).toMatchObject({ text: '`src/a.py` defines no classes at its top level.\n\n`src/b.js` defines the class `B` (line 1).', source: 'files', diagnostics: [expect.stringContaining('src/a.py, src/b.js')] });
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
@@ -585,8 +585,8 @@ test('of a file that has no room it is said that it was not read, and of a folde
   talk.post({ type: 'documentChanged', docId: 'w', version: 1, path: 'src/wide.ts', text: `export const wide = '${'Zx9Kq'.repeat(2 * BUILT_IN.contextTokens)}';\n` });
   talk.post({ type: 'documentChanged', docId: 'n', version: 1, path: 'src/narrow.ts', text: 'export const narrow = 1;\n' });
   const notRead = `src/wide.ts was not read: no part of it fits in the ${BUILT_IN.contextTokens} tokens that ${BUILT_IN.manifest.name} reads.`;
-  expect(done(await talk.generate('chat', { kind: 'chat', docIds: ['w'], messages: [{ role: 'user', content: 'What is it for?' }] }))).toMatchObject({ text: notRead, fact: true, tokenIds: [], diagnostics: ['not written by the model'] });
-  expect(done(await talk.generate('sum', { kind: 'summarize', docId: 'w' }))).toMatchObject({ text: notRead, fact: true, tokenIds: [] });
+  expect(done(await talk.generate('chat', { kind: 'chat', docIds: ['w'], messages: [{ role: 'user', content: 'What is it for?' }] }))).toMatchObject({ text: notRead, source: 'files', tokenIds: [], diagnostics: ['not written by the model'] });
+  expect(done(await talk.generate('sum', { kind: 'summarize', docId: 'w' }))).toMatchObject({ text: notRead, source: 'files', tokenIds: [] });
   const folder = done(await talk.generate('folder', { kind: 'summarizeFolder', path: 'src', docIds: ['w', 'n'] }, { maxTokens: 4 }));
   expect(folder.text).toMatch(/^- src\/narrow\.ts: .+$/);
   expect(folder.diagnostics).toContain(notRead);
@@ -598,10 +598,10 @@ test('of an empty file it is said that it is empty, and what is asked beside it 
   await talk.ask(LOAD);
   talk.post({ type: 'documentChanged', docId: 'e', version: 1, path: 'src/empty.ts', text: '\n' });
   const ask = async (id: string, content: string) => done(await talk.generate(id, { kind: 'chat', docIds: ['e'], messages: [{ role: 'user', content }] }, { maxTokens: 3 }));
-  expect(await ask('for', 'What is this file for?')).toMatchObject({ text: '`src/empty.ts` is empty: there is nothing in it to answer from.', fact: true, tokenIds: [] });
-  expect(done(await talk.generate('sum', { kind: 'summarize', docId: 'e' }))).toMatchObject({ text: 'src/empty.ts is empty: there is nothing to summarize.', fact: true, tokenIds: [] });
+  expect(await ask('for', 'What is this file for?')).toMatchObject({ text: '`src/empty.ts` is empty: there is nothing in it to answer from.', source: 'files', tokenIds: [] });
+  expect(done(await talk.generate('sum', { kind: 'summarize', docId: 'e' }))).toMatchObject({ text: 'src/empty.ts is empty: there is nothing to summarize.', source: 'files', tokenIds: [] });
   const written = await ask('write', 'Write a function that adds two numbers.');
-  expect(written.fact).toBeUndefined();
+  expect(written.source).toBeUndefined();
   expect(written.usage.promptTokens).toBeGreaterThan(0);
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });

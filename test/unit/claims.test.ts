@@ -126,7 +126,7 @@ test('whatever is written, nothing that was shown is taken back, and no fact but
   fc.assert(
     fc.property(fc.array(words, { maxLength: 12 }), fc.boolean(), (parts, mayDescribe) => {
       const answer = parts.join('');
-      const shape = inOwnWords(withoutDenial(shapeAnswer, [], ['Is there `fill`?']), { mayDescribe, instead: ({ name }) => (name === 'fill' ? 'FACT' : ''), beyond: { text: 'BEYOND', stop: true, stock: true } });
+      const shape = inOwnWords(withoutDenial(shapeAnswer, [], ['Is there `fill`?']), { mayDescribe, instead: ({ name }) => (name === 'fill' ? 'FACT' : ''), beyond: { text: 'BEYOND', stop: true, source: 'stock' } });
       const text = shown(shape, answer);
       const prose = text.split(/^```/m)[0] as string;
       expect(claimIn(prose.replace('FACT', ''), true).claim).toBeUndefined();

@@ -32,7 +32,7 @@ const untilStopped = ({ onChunk, signal }: GenerateRequest): Promise<Done> => {
 
 describe('conversation', () => {
   test('what is read off a file says whose lines it names, where that is one file', async () => {
-    const { conversation, ask } = conversationOf(async () => ({ ...DONE, fact: true, usage: { ...DONE.usage, promptTokens: 0, cachedTokens: 0 } }));
+    const { conversation, ask } = conversationOf(async () => ({ ...DONE, source: 'files', usage: { ...DONE.usage, promptTokens: 0, cachedTokens: 0 } }));
     const file = { kind: 'file', uri: 'file:///w/a.ts', name: 'a.ts', path: 'a.ts' } as const;
     const selection = { ...file, kind: 'selection', name: 'f', path: 'a.ts:3-4' } as const;
     await ask('Where?', { context: [selection, file] });
@@ -140,7 +140,7 @@ describe('conversation', () => {
 });
 
 describe('what the model’s answers are worth', () => {
-  const FACT: Done = { ...DONE, fact: true, usage: { ...DONE.usage, promptTokens: 0, cachedTokens: 0 } };
+  const FACT: Done = { ...DONE, source: 'files', usage: { ...DONE.usage, promptTokens: 0, cachedTokens: 0 } };
   const NOTE = 'Often wrong.';
   const answers = ({ turns }: Conversation) => turns.filter((turn) => turn.role === 'assistant');
   const notesOf = (conversation: Conversation) => answers(conversation).map((turn) => turn.modelNote);
@@ -153,7 +153,7 @@ describe('what the model’s answers are worth', () => {
   };
 
   test('stands under the first answer that it has written: under no fact, no failure, no empty answer, no refusal, no greeting', async () => {
-    const { conversation, ask } = conversationOf(reply([FACT, new Error('too long'), { ...DONE, text: '\n' }, { ...DONE, stock: true }, DONE, FACT, DONE]), EMPTY, NOTE);
+    const { conversation, ask } = conversationOf(reply([FACT, new Error('too long'), { ...DONE, text: '\n' }, { ...DONE, source: 'stock' }, DONE, FACT, DONE]), EMPTY, NOTE);
     await ask('/fix', { prepare: async () => ({ refused: 'small' }) });
     for (const question of ['A fact?', 'Too long?', 'Empty?', 'Hi', 'What is it for?', 'A fact?', 'And?']) await ask(question);
     expect(notesOf(conversation)).toEqual([undefined, undefined, undefined, undefined, undefined, NOTE, undefined, undefined]);

@@ -55,7 +55,7 @@ describe('denied, and there', () => {
     ['Não há `Store` em src/a.ts.', '`Store` está em src/a.ts (linha 1: `class Store {`). Mais do que isso o modelo não soube dizer.'],
   ])('%s', (answer, expected) => {
     expect(streamed(answer)).toEqual([expected]);
-    expect(shape(answer, true)).toEqual({ text: expected, stop: true, stock: true });
+    expect(shape(answer, true)).toEqual({ text: expected, stop: true, source: 'stock' });
   });
 });
 
@@ -70,7 +70,7 @@ describe('what cannot be right, and what the model cannot answer, is answered wi
     'That is beyond this small starter model. I can complete code and answer short questions about the open file; a larger model can be installed for this.',
   ])('%s', (answer) => {
     expect(streamed(answer)).toEqual([BEYOND]);
-    expect(shape(answer, true)).toEqual({ text: BEYOND, stop: true, stock: true });
+    expect(shape(answer, true)).toEqual({ text: BEYOND, stop: true, source: 'stock' });
   });
 
   it('in the language of the question', () => {
@@ -102,7 +102,7 @@ describe('what cannot be right, and what the model cannot answer, is answered wi
         const words = text.match(/[\p{L}\p{N}_$]+/gu)!;
         const word = words[at % words.length]!;
         const denial = `There is no \`${word}\` in ${path}.`;
-        expect(withoutDenial(shapeAnswer, GIVEN, isSaid ? [`What is ${word}?`] : [])(denial, true)).toMatchObject({ stock: true, text: expect.not.stringContaining('There is no') });
+        expect(withoutDenial(shapeAnswer, GIVEN, isSaid ? [`What is ${word}?`] : [])(denial, true)).toMatchObject({ source: 'stock', text: expect.not.stringContaining('There is no') });
       }),
     );
   });
@@ -160,8 +160,8 @@ describe('in a chat', () => {
       request.finish({ finishReason: 'stop', usage: { promptTokens: 9, cachedTokens: 0, completionTokens: 9, blockTokens: 0 }, timings: { queueMs: 0, ttftMs: 1, tpotMs: 1 } });
       return sent.at(-1);
     };
-    for (const [question, written] of [['How does `b` work?', DENIAL], ['Fix it', 'That is beyond this small starter model. I'], ['Hi!', 'Hello! I can complete code.']] as const) expect(endOf(question, written)).toMatchObject({ type: 'done', stock: true });
-    for (const [question, written] of [['How does `b` work?', 'It works.'], ['How does `gone` work?', 'There is no `gone` in src/a.ts.'], ['Hi, what is this?', 'A class.']] as const) expect(endOf(question, written)).not.toHaveProperty('stock');
+    for (const [question, written] of [['How does `b` work?', DENIAL], ['Fix it', 'That is beyond this small starter model. I'], ['Hi!', 'Hello! I can complete code.']] as const) expect(endOf(question, written)).toMatchObject({ type: 'done', source: 'stock' });
+    for (const [question, written] of [['How does `b` work?', 'It works.'], ['How does `gone` work?', 'There is no `gone` in src/a.ts.'], ['Hi, what is this?', 'A class.']] as const) expect(endOf(question, written)).not.toHaveProperty('source');
   });
 
   test('what asks in Portuguese what a file is about is asked in the words that the model knows', () => {

@@ -133,7 +133,7 @@ test('what should be known of a summary stands behind it, the second time, too; 
 
 test('a file that was not read is left out with the reason, and asked about again', async () => {
   const stored = memory();
-  const answer = (task: Task) => (task.kind === 'summarize' && task.docId === 'b' ? { text: 'b was not read.', diagnostics: ['not written by the model'], fact: true as const } : undefined);
+  const answer = (task: Task) => (task.kind === 'summarize' && task.docId === 'b' ? { text: 'b was not read.', diagnostics: ['not written by the model'], source: 'files' as const } : undefined);
   for (const asked of [['a', 'b'], ['b']]) {
     const folder = folderOf({ a: 'A', b: 'B' }, { cache: new SummaryCache(stored as never, () => 'model'), answer });
     expect(await folder.run()).toMatchObject({ files: [{ path: 'a' }], numComputed: asked.length - 1, skipped: [{ path: 'b', reason: 'b was not read.' }] });

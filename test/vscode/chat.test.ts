@@ -364,18 +364,18 @@ editorSuite('chat', FILES, (editor) => {
     const first = 'Tell me what';
     await window.runCommand('Kvasir: New Conversation');
     await editor().chatIsEmpty();
-    await askToTheEnd('What does `compute` do?');
+    await askToTheEnd('Is `compute` quick?');
     await input().fill('half a thou');
     // A browser writes to its disk when it comes to it.
     await window.page.waitForTimeout(2000);
     await window.page.reload();
     await window.page.locator('.monaco-workbench').waitFor();
-    await poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('What does compute do?')]);
+    await poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('Is compute quick?')]);
     expect(await editor().answers.last().locator('[data-part="footer"]').count(), 'not taken for interrupted').toBe(1);
     expect(await input().inputValue()).toBe('half a thou');
     await window.runCommand('Kvasir: Export Conversation');
     await window.page.locator('.tab.active', { hasText: 'Untitled' }).waitFor();
-    await poll(() => window.editorText()).toMatch(/## What does `compute` do\?[\s\S]*tokens reused/);
+    await poll(() => window.editorText()).toMatch(/## Is `compute` quick\?[\s\S]*tokens reused/);
     const conversation = await window.runPicker('Kvasir: Open Conversation', first);
     await window.screenshot('chat-conversations');
     await conversation.click();
@@ -394,17 +394,17 @@ editorSuite('chat', FILES, (editor) => {
     await poll(() => questions().count()).toBe(numTurns);
     expect(await questions().first().innerText()).toContain(first);
     // From the list, which stays open.
-    const row = await window.runPicker('Kvasir: Open Conversation', 'What does `compute` do?');
+    const row = await window.runPicker('Kvasir: Open Conversation', 'Is `compute` quick?');
     await row.hover();
     await row.locator('.action-label.codicon-trash').click();
     await row.waitFor({ state: 'detached' });
-    await toast('What does `compute` do?').waitFor();
+    await toast('Is `compute` quick?').waitFor();
     await window.screenshot('chat-deleted-list');
     expect(await window.page.locator('.quick-input-widget').isVisible()).toBe(true);
-    await undo('What does `compute` do?');
+    await undo('Is `compute` quick?');
     expect(await questions().count(), 'it was not shown').toBe(numTurns);
-    await (await window.runPicker('Kvasir: Open Conversation', 'What does `compute` do?')).click();
-    await poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('What does compute do?')]);
+    await (await window.runPicker('Kvasir: Open Conversation', 'Is `compute` quick?')).click();
+    await poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('Is compute quick?')]);
   });
 
   test('a command that lacks a file says so, and is asked again with the one that is attached by then', async () => {
@@ -438,7 +438,7 @@ editorSuite('chat', FILES, (editor) => {
     expect([await written(), await modelNotes()]).toEqual([0, [[]]]);
     await askToTheEnd('Hi');
     expect([await written(), await modelNotes()]).toEqual([1, [[], []]]);
-    const answer = await askToTheEnd('What is this file for?');
+    const answer = await askToTheEnd('Explain how `remove` and `add` work');
     expect([await written(), await modelNotes()]).toEqual([2, [[], [], [note.en]]]);
     await pictures('chat-model-note');
     await sidebarWidth(170);

@@ -50,8 +50,14 @@ editorSuite(
       await input.waitFor();
       await expect.poll(() => input.getAttribute('placeholder')).toBe(bundle['Ask about your code: / for commands, @ for files']);
       await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: 2 * PATIENCE }).toBe('done');
+      // What it defines is the file's to say.
+      expect(await window.answers.last().locator('.body').innerText()).toMatch(/^Este arquivo define as classes/);
       const { note } = BUILT_IN.manifest.chat;
       expect(note.pt).not.toBe(note.en);
+      await input.fill('Explain how `remove` and `add` work');
+      await input.press('Enter');
+      await expect.poll(() => window.answers.count()).toBe(2);
+      await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: PATIENCE }).toBe('done');
       expect(await window.chat.locator('.model-note').allInnerTexts()).toEqual([note.pt]);
       await window.screenshot('portuguese-chat');
     });
