@@ -58,14 +58,18 @@ test('what the product says of its model are the shipped one’s figures', () =>
 
 test('what the chat says of the model’s own answers are its figures', () => {
   const read = (file: string) => readFileSync(path.join(ROOT, file), 'utf8');
-  const rows = read('docs/quality.md').split('## Questions for facts')[1]!.split('\n').filter((line) => line.startsWith('|')).map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim()));
-  // The model that is shipped is the last one that was asked by itself.
-  const alone = rows.findLast(([name]) => name!.endsWith(' alone'))!;
-  const right = Math.round(Number.parseFloat(alone[rows[0]!.indexOf('all')]!));
-  const { questions } = JSON.parse(read('docs/quality/alone.json')) as Pick<QualityFigures, 'questions'>;
-  const { n, right: share } = questions.find(({ kind, language }) => kind === 'all' && language === 'all')!;
-  expect(Math.round(100 * share)).toBe(right);
+  const rows = read('docs/quality.md').split('| summaries | n |')[1]!.split('\n\n')[0]!.split('\n').flatMap((line) => (/^\| (?:TypeScript|JavaScript|Python) \|/.test(line) ? [line.split('|').slice(2, 5).map(Number)] : [])) as [number, number, number][];
+  const n = rows.reduce((sum, [count]) => sum + count, 0);
+  const [own, ofName] = ([1, 2] as const).map((column) => (rows.reduce((sum, row) => sum + row[0] * row[column], 0) / n).toFixed(2)) as [string, string];
   const { chat } = JSON.parse(read('model/kvasir.json')) as { chat: { note: { en: string; pt: string } } };
-  expect(chat.note.en).toContain(`asked ${n} questions for facts about code that it had never seen, in words it was trained on, it got ${right}% right`);
-  expect(chat.note.pt).toContain(`em ${n} perguntas sobre fatos de código que nunca tinha visto, com palavras do seu treino, acertou ${right}%`);
+  expect(chat.note.en).toContain(`asked what ${n} functions do that it had never seen`);
+  expect(chat.note.en).toContain(`(ROUGE-L ${own}, of the name ${ofName})`);
+  expect(chat.note.pt).toContain(`fazem ${n} funções que nunca tinha visto`);
+  expect(chat.note.pt).toContain(`(ROUGE-L ${own.replace('.', ',')}; do nome, ${ofName.replace('.', ',')})`);
+  // The model that is shipped is the last one that was asked by itself.
+  const asked = read('docs/quality.md').split('## Questions for facts')[1]!.split('\n').filter((line) => line.startsWith('|')).map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim()));
+  const alone = asked.findLast(([name]) => name!.endsWith(' alone'))!;
+  const { questions } = JSON.parse(read('docs/quality/alone.json')) as Pick<QualityFigures, 'questions'>;
+  const { right } = questions.find(({ kind, language }) => kind === 'all' && language === 'all')!;
+  expect((100 * right).toFixed(1)).toBe(Number.parseFloat(alone[asked[0]!.indexOf('all')]!).toFixed(1));
 });
