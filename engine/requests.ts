@@ -11,10 +11,11 @@ import type { ChatTask, EngineMessage, HostMessage, Priority, PromptSize, Sampli
 import { type Outcome, outcomeOf, type Presentation, Request } from './request.ts';
 import { Sequence } from './sequence.ts';
 import { type ChatOptions, measureChat, prepareChat } from './tasks/chat.ts';
+import { questionOf } from './tasks/claims.ts';
 import { prepareCommitMessage } from './tasks/commitMessage.ts';
 import { completedDocument, prepareComplete } from './tasks/complete.ts';
 import { prepareEdit } from './tasks/edit.ts';
-import { answerOfFiles, askedOfFiles, parsedFiles } from './tasks/factFiles.ts';
+import { answerOfFiles, askedOfFiles, noteOf, parsedFiles } from './tasks/factFiles.ts';
 import type { QuestionLanguage } from './tasks/factKinds.ts';
 import type { FactQuestion } from './tasks/factQuestion.ts';
 import type { KnownAnswer, PreparedRequest } from './tasks/preparedRequest.ts';
@@ -112,7 +113,11 @@ export class Requests {
     const document = this.#documents.get(docId);
     const nothing = emptySummary(model.layout, document);
     if (nothing) return this.#answer(message, nothing, performance.now());
+    const startMs = performance.now();
     this.#parsing.whenParsed(message, model.text.manifest.chat.facts ? [document] : [], onReady, (documents, waiting) => {
+      const asked = range?.label ? questionOf({ kind: 'does', name: range.label, text: '' }, undefined, this.language) : undefined;
+      const comment = asked && model.text.manifest.chat.facts && !waiting.aborted ? answerOfFiles(asked, documents, this.#factsOf) : undefined;
+      if (comment !== undefined) return this.#answer(message, { text: comment, note: noteOf(documents) }, startMs);
       this.#begin(message, prepareSummarize(model.layout, document, range, message.sampling, (question) => answerOfFiles({ ...question, language: this.language }, documents, this.#factsOf)), waiting.priority, model);
       if (waiting.aborted) this.abort(message.requestId, model);
     });

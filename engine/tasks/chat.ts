@@ -5,7 +5,7 @@ import type { ChatMessage, PromptSize, SamplingParams, Snippet } from '../protoc
 import { type ChatPrompt, chatPrompt } from '../text/chatPrompt.ts';
 import type { Layout } from '../text/layout.ts';
 import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
-import { asksToDescribe, type Claim, inOwnWords, questionOf } from './claims.ts';
+import { askedToDescribe, type Claim, inOwnWords, questionOf, standsIn } from './claims.ts';
 import { isStock, isSurelyName, placeOf, withoutDenial } from './denial.ts';
 import { askedOfFiles } from './factFiles.ts';
 import { type FactQuestion, factQuestion } from './factQuestion.ts';
@@ -47,14 +47,39 @@ export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: Sampl
   const last = said.at(-1) ?? '';
   const beyond = { text: WORDS[languageOf(last)].beyond, stop: true, source: 'stock' } as const;
   const shape = withoutDenial(prepared.shape, given, said, beyond);
-  return { ...prepared, shape: isTalk(last) ? shape : inOwnWords(shape, { mayDescribe: mayDescribe(asked), instead: (claim) => factInstead(claim, last, options.docs.map(({ path }) => path), tell), beyond }) };
+  if (isTalk(last)) return { ...prepared, shape };
+  const paths = options.docs.map(({ path }) => path);
+  return {
+    ...prepared,
+    shape: inOwnWords(shape, {
+      describes: described(asked, paths),
+      lead: () => leadOf(last, paths, tell),
+      head: () => tell({ kind: 'about', language: 'en', name: '', sure: true }) ?? '',
+      stands: (sentence) => options.docs.some(({ lf: text }) => standsIn(sentence, text)),
+      instead: (claim) => factInstead(claim, last, paths, tell),
+      beyond,
+    }),
+  };
 }
 
-/** Whether a description of code is an answer: it was asked for, or code is all that the message has, and there is some. */
-function mayDescribe({ messages, docs, snippets = [] }: ChatOptions): boolean {
+/** What of code is described is an answer: it was asked for, and there is some. */
+function described({ messages, docs, snippets = [] }: ChatOptions, paths: readonly string[]): 'nothing' | 'guess' | 'file' {
   const last = messages.at(-1)?.content ?? '';
-  const hasCode = docs.length + snippets.length > 0 || messages.some(({ content }) => content.includes('\n'));
-  return hasCode && (asksToDescribe(last) || last.includes('\n') || snippets.some(({ startLine }) => startLine !== undefined));
+  if (last.includes('\n') || snippets.some(({ startLine }) => startLine !== undefined)) return 'guess';
+  const asked = askedToDescribe(last);
+  // Code that was said before may be meant.
+  if (asked !== undefined && messages.slice(0, -1).some(({ content }) => content.includes('```'))) return 'guess';
+  if (asked === undefined || docs.length === 0) return 'nothing';
+  if (asked === 'file') return 'file';
+  return factQuestion(last, ...paths) === undefined ? 'nothing' : 'guess';
+}
+
+/** Where what is guessed about stands, and that it is a guess. */
+function leadOf(message: string, paths: readonly string[], tell: Tell): string {
+  const question = factQuestion(message, ...paths);
+  const words = WORDS[languageOf(message)];
+  const where = question && question.name !== '' ? tell({ ...question, kind: 'where' }) : undefined;
+  return where === undefined ? words.guesses : `${where} ${words.guess}`;
 }
 
 /** What the files say of what a claim is about, if that was asked of. */

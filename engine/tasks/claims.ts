@@ -67,35 +67,71 @@ function claimOf(sentence: string, ended: boolean): Claim | 'open' | undefined {
 }
 
 export interface OwnWords {
-  /** Whether it was asked what code does, which it may say in its words. */
-  mayDescribe: boolean;
-  /** What the files say of it, where they settle it; '' for nothing. */
+  /** What it says of code is shown: not at all, since something else was asked; as the guess that it is; of a file only as far as it stands in it, for small models tell of others. */
+  describes: 'nothing' | 'guess' | 'file';
+  /** Said before a guess; '' for nothing. */
+  lead?: () => string;
+  /** What the file says of itself, which goes before all that the model says of it; '' for nothing. */
+  head?: () => string;
+  /** Whether a sentence stands in the file. */
+  stands?: (sentence: string) => boolean;
+  /** What the files say of a claim, where they settle it; '' for nothing. */
   instead: (claim: Claim) => string;
   /** Said where there is nothing to show. */
   beyond: Shaped;
 }
 
 /** `shape` with nothing that the model states but does not know. */
-export function inOwnWords(shape: Shape, { mayDescribe, instead, beyond }: OwnWords): Shape {
+export function inOwnWords(shape: Shape, { describes, lead = () => '', head = () => '', stands = () => false, instead, beyond }: OwnWords): Shape {
   // Files are long, and what is shaped grows token by token.
-  const said = new Map<string, string>();
-  const known = (claim: Claim): string => {
-    const key = `${claim.kind} ${claim.name}`;
-    if (!said.has(key)) said.set(key, instead(claim));
-    return said.get(key) as string;
-  };
+  const known = remembered((_, claim: Claim) => instead(claim));
+  const said = remembered((key) => (key === 'lead' ? lead() : head()));
+  const standing = remembered((sentence) => stands(sentence));
   return (rawText, finished) => {
     const shaped = shape(rawText, finished);
-    if (shaped.source) return shaped;
-    const { before, claim } = claimIn(shaped.text, finished || shaped.stop);
+    if (shaped.source || isDenial(shaped.text)) return shaped;
+    const ended = finished || shaped.stop;
+    const { before, claim } = claimIn(shaped.text, ended);
+    const fact = claim && claim !== 'open' ? known(`${claim.kind} ${claim.name}`, claim) : '';
+    if (describes === 'file') return ofFile(shaped, before, claim, ended);
     const described = before.trimEnd();
-    const isWanted = mayDescribe || isDenial(described);
-    if (claim === 'open') return described === '' || isWanted ? { ...shaped, text: described } : beyond;
-    if (described !== '' && !isWanted) return beyond;
-    if (!claim) return shaped;
-    const fact = known(claim);
-    if (described === '') return fact === '' ? beyond : { text: fact, stop: true, source: 'files' };
-    return { ...shaped, text: fact === '' ? described : `${described} ${fact}`, stop: true };
+    if (described !== '' && describes === 'nothing') return beyond;
+    const prose = described === '' ? '' : together(said('lead', undefined), described);
+    if (!claim || claim === 'open') return { ...shaped, text: prose };
+    if (prose === '') return fact === '' ? beyond : { text: fact, stop: true, source: 'files' };
+    return { ...shaped, text: together(prose, fact), stop: true };
+  };
+
+  /** What stands in the file of it, sentence by sentence, and then what the file defines. */
+  function ofFile(shaped: Shaped, before: string, claim: Claim | 'open' | undefined, ended: boolean): Shaped {
+    if (shaped.text === '') return ended ? beyond : shaped;
+    const top = said('head', undefined);
+    const isWhole = ended || (claim !== undefined && claim !== 'open');
+    const ends = [...before.matchAll(BOUNDARY)].map(({ index, 0: mark }) => index + mark.length);
+    const sentences = [...ends, ...(isWhole && (ends.at(-1) ?? 0) < before.length ? [before.length] : [])].map((end, i) => before.slice(ends[i - 1] ?? 0, end));
+    const numStanding = sentences.findIndex((sentence) => !standing(sentence.trim(), undefined));
+    const shown = top || (numStanding < 0 ? sentences : sentences.slice(0, numStanding)).join('').trimEnd();
+    if (!top && !isWhole && numStanding < 0) return { ...shaped, text: shown };
+    const list = known('defines ', { kind: claim && claim !== 'open' && claim.kind === 'imports' ? 'imports' : 'defines', name: '', text: '' });
+    const text = together(shown, list);
+    return text === '' ? beyond : { text, stop: true, source: 'files' };
+  }
+}
+
+/** Whether a text has this sentence, whatever marks and line breaks are in it. */
+export function standsIn(sentence: string, text: string): boolean {
+  const bare = (written: string) => written.replace(/[`*/#"'\s]+/g, ' ').trim().replace(/[.!?:; ]+$/, '').toLowerCase();
+  return bare(sentence) !== '' && bare(text).includes(bare(sentence));
+}
+
+const together = (...parts: readonly string[]): string => parts.filter((part) => part !== '').join(' ');
+
+/** `make`'s results by their keys. */
+function remembered<T, Of = undefined>(make: (key: string, of: Of) => T): (key: string, of: Of) => T {
+  const made = new Map<string, T>();
+  return (key, of) => {
+    if (!made.has(key)) made.set(key, make(key, of));
+    return made.get(key) as T;
   };
 }
 
@@ -111,14 +147,19 @@ export function questionOf({ kind, name }: Claim, subject: string | undefined, l
   return kind === 'defines' ? { ...question, brief: true } : question;
 }
 
+/** What a file is about, or all of it. */
+const OF_FILE = /(?<!\p{L})(?:this|the|o|este|esse|do|deste|desse)(?: \p{L}+)? (?:file|module|code|script|program|arquivo|módulo|código)(?!\p{L})|^\/?(?:please )?(?:explain|describe|summari[sz]e|summary|overview|tl;?dr|resum\p{L}+|expli\p{L}+|descrev\p{L}+)(?: (?:it|this|everything|isso|isto|tudo))?[\s.!?]*$|^what(?: is|['’]s|(?: does)?) (?:it|this)(?: (?:for|about|do))?[\s.!?]*$/iu;
 const DESCRIBED: readonly RegExp[] = [
-  /(?<!\p{L})(?:explain|describe|document|summari[sz]e|sum(?: it| this)? up|outline|summary|overview|tl;?dr|gist|docstring|doc(?:umentation)? comment|documentation|tell me about|walk me through)(?!\p{L})/iu,
+  /(?<!\p{L})(?:explain|describe|summari[sz]e|sum(?: it| this)? up|outline|summary|overview|tl;?dr|gist|tell me about|walk me through)(?!\p{L})/iu,
   /(?<!\p{L})what(?: does| do| is| are|['’]s)(?!\p{L})[\s\S]*(?<!\p{L})(?:do|doing|for|about|mean|purpose|job|role|point|represent)(?!\p{L})/iu,
-  /(?<!\p{L})what(?: is|['’]s) (?:(?:this|that|the|a|an) )?[^\s?]+[\s?.!]*$/iu,
+  /(?<!\p{L})what(?: is|['’]s) (?:this|that|it)[\s?.!]*$/iu,
   /(?<!\p{L})how (?:does|do)(?!\p{L})[\s\S]*(?<!\p{L})work(?!\p{L})/iu,
-  /(?<!\p{L})(?:expli\p{L}+|descrev\p{L}+|resum\p{L}+|document(?:e|a|ar)|documentação|visão geral|finalidade|propósito|objetivo)(?!\p{L})/iu,
+  /(?<!\p{L})(?:expli\p{L}+|descrev\p{L}+|resum\p{L}+|visão geral|finalidade|propósito|objetivo)(?!\p{L})/iu,
   /(?<!\p{L})(?:o que|que) (?:[\s\S]*(?<!\p{L}))?(?:faz|fazem|é|são|significa|representa)(?!\p{L})|(?:para|pra) que (?:serve|é)|(?<!\p{L})como (?:[\s\S]*(?<!\p{L}))?funciona|(?<!\p{L})(?:sobre o que|do que se trata)/iu,
 ];
 
-/** Whether a message asks what code does, in whatever words. */
-export const asksToDescribe = (message: string): boolean => DESCRIBED.some((words) => words.test(message));
+/** What a message asks to be described, in whatever words: a file, some other code, or nothing. */
+export function askedToDescribe(message: string): 'file' | 'code' | undefined {
+  if (!DESCRIBED.some((words) => words.test(message))) return undefined;
+  return OF_FILE.test(message.trim()) ? 'file' : 'code';
+}

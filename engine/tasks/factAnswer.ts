@@ -11,7 +11,7 @@ import { isExport, type QuestionLanguage } from './factKinds.ts';
 import { asyncAnswer, definesAnswer, fieldsAnswer, listAnswer, methodsAnswer } from './factListed.ts';
 import { bareName, defaultsAnswer, isTypedElsewhere, parametersAnswer, signatureAnswer } from './factParameters.ts';
 import { brief, CONSTRUCTOR, every, MOST_PLACES, qualified, quoted } from './factPhrases.ts';
-import { purposeAnswer } from './factPurpose.ts';
+import { headOf, purposeAnswer } from './factPurpose.ts';
 import type { FactQuestion } from './factQuestion.ts';
 import { returnedAnswer } from './factReturned.ts';
 import { foundAnswer, occursIn, whereAnswer } from './factWhere.ts';
@@ -22,6 +22,7 @@ export function factAnswer(asked: FactQuestion, facts: Facts, text: string, path
   const { kind, language, lists = [] } = asked;
   if (kind === 'imports') return importsAnswer(facts, path, language);
   if (kind === 'imported') return importedAnswer(asked, facts, path);
+  if (kind === 'about') return headOf(text, facts.exports.isPython);
   if (kind === 'defines') return definesAnswer(facts, language, asked.brief);
   if (kind === 'listed') return listAnswer(lists, facts, language, asked.counted);
   if (kind === 'async') return asyncAnswer(facts, language);

@@ -66,7 +66,8 @@ export function parsedFiles({ docs, snippets = [] }: { docs: readonly SourceDocu
   return files.length <= MOST_FILES ? files : [];
 }
 
-function noteOf(documents: readonly SourceDocument[]): string {
+/** What an answer was read off. */
+export function noteOf(documents: readonly SourceDocument[]): string {
   const paths = documents.map(({ path }) => path);
   return paths.length === 1 ? t('read off the syntax tree of {0}, not written by the model', paths[0] as string) : t('read off the syntax trees of {0}, not written by the model', paths.join(', '));
 }

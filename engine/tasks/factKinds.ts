@@ -14,15 +14,15 @@ export type ExportKind = 'exports' | 'exported' | 'exported default';
 
 /**
  * `defines`: all that the file does; `listed`, `exported`: those of the kinds that are named; `imported`: whether a module or a name is; `source`: where a name is imported
- * from; `returns`: the type that is declared; `returned`: whatever can be said of what comes back; `does`: what its comment says; `is`: that, or its line; `passed`: whether it is exported; `used`: all lines that have it.
+ * from; `returns`: the type that is declared; `returned`: whatever can be said of what comes back; `does`: what its comment says; `is`: that, or its line; `passed`: whether it is exported; `used`: all lines that have it; `about`: what the file says of itself.
  */
 export type FactKind =
   | 'imports' | 'imported' | 'source' | 'defines' | 'lines' | 'listed' | 'async' | ExportKind | 'methods' | 'fields' | 'parameters' | 'signature' | 'type' | 'default' | 'returns' | 'returned'
-  | 'does' | 'is' | 'base' | 'owner' | 'where' | 'exists' | 'passed' | 'called' | 'used';
+  | 'does' | 'is' | 'base' | 'owner' | 'where' | 'exists' | 'passed' | 'called' | 'used' | 'about';
 
 export const isExport = (kind: FactKind): kind is ExportKind => kind.startsWith('export');
 /** Of a file as a whole: there is no name in the question. */
-export const isOfFile = (kind: FactKind): boolean => /^(?:imports|defines|lines|listed|async)$/.test(kind) || isExport(kind);
+export const isOfFile = (kind: FactKind): boolean => /^(?:imports|defines|lines|listed|async|about)$/.test(kind) || isExport(kind);
 
 /** Any of these words, of a language. */
 export const anyList = (language: QuestionLanguage): string => `(?:${Object.values(LISTS[language]).join('|')})`;

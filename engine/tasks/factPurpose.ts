@@ -21,6 +21,16 @@ export function purposeAnswer(called: readonly Definition[], name: string, text:
   return said.length > 0 && said.length <= MOST_COMMENTS ? said.join('\n\n') : undefined;
 }
 
+/** A comment that begins a file, with nothing that it could be about right below it but an import, or a module's docstring. */
+const SCRIPT_HEAD = /^(?:#![^\n]*\n)?\s*(\/\*[\s\S]*?\*\/|\/\/[^\n]*(?:\n\/\/[^\n]*)*)[ \t]*\n(?=\s*\n|import\b|(?:const|let|var)\b[^\n]*\brequire\(|['"]use )/;
+const PYTHON_HEAD = /^(?:#[^\n]*\n|[ \t]*\n)*([rRuU]?("{3}|'{3})[\s\S]*?\2)/;
+
+/** The first paragraph of what a file says of itself; undefined where it says nothing. */
+export function headOf(text: string, isPython: boolean): string | undefined {
+  const written = (isPython ? PYTHON_HEAD : SCRIPT_HEAD).exec(text)?.[1];
+  return written === undefined ? undefined : firstParagraph(written, { from: 0, to: written.length, ...(isPython ? { docstring: true } : {}) });
+}
+
 /** About a file as a whole, of lawyers, or what is still to be done: nothing that says what a definition does. */
 const OTHERWISE = /copyright|spdx-license|@license|@file\b|@fileoverview|@module\b|@packagedocumentation|^\W*(?:todo|fixme|xxx|hack)\b/i;
 /** Rules between parts of a file, or code that is not in use. */

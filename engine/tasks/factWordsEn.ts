@@ -21,6 +21,8 @@ export const ENGLISH_WORDS = {
   definesAll: (lists: readonly DefinedList[]) => (lists.length === 0 ? 'This file defines nothing at its top level.' : `This file defines ${lists.map(({ kind, count, places }) => `the ${KINDS[kind][count === 1 ? 0 : 1]} ${places}`).join('; ')}.`),
   nothing: (path: string, why: Nothing, what: 'imports' | 'exports' | 'defines') => `${path} ${why === 'empty' ? 'is empty' : 'has only comments'}: it ${what} nothing.`,
   beyond: 'This is beyond the model. It can be asked for facts of a file: what it imports, defines or exports, the parameters of a function, the members of a class, where a name is defined. `/summarize` sums a file up, and code is completed as you type. A larger model can be installed for more.',
+  guess: 'No comment says what it does; the model guesses:',
+  guesses: 'The model guesses:',
   noMore: 'The model could not say more about it.',
   noAnswer: (paths: readonly string[]) => `${listed(paths, 'en')} ${paths.length === 1 ? 'is' : 'are'} empty: there is nothing in ${paths.length === 1 ? 'it' : 'them'} to answer from.`,
   others: 'What is imported, and variables of functions and loops, are not listed.',

@@ -24,6 +24,8 @@ export const PORTUGUESE_WORDS: typeof ENGLISH_WORDS = {
   definesAll: (lists: readonly DefinedList[]) => (lists.length === 0 ? 'Este arquivo não define nada no nível do arquivo.' : `Este arquivo define ${lists.map(({ kind, count, places }) => `${KINDS[kind][count === 1 ? 1 : 2]} ${places}`).join('; ')}.`),
   nothing: (path: string, why: Nothing, what: 'imports' | 'exports' | 'defines') => `${path} ${why === 'empty' ? 'está vazio' : 'só tem comentários'}: não ${({ imports: 'importa', exports: 'exporta', defines: 'define' } as const)[what]} nada.`,
   beyond: 'Isso está além do modelo. Ele responde a perguntas sobre fatos de um arquivo: o que ele importa, define ou exporta, os parâmetros de uma função, os membros de uma classe, onde um nome é definido. `/summarize` resume um arquivo, e o código é completado enquanto você digita. Para mais do que isso, um modelo maior pode ser instalado.',
+  guess: 'Nenhum comentário diz o que faz; o modelo supõe:',
+  guesses: 'O modelo supõe:',
   noMore: 'Mais do que isso o modelo não soube dizer.',
   noAnswer: (paths: readonly string[]) => `${listed(paths, 'pt')} ${paths.length === 1 ? 'está vazio: não há nele' : 'estão vazios: não há neles'} de onde tirar uma resposta.`,
   others: 'O que é importado e variáveis de funções e laços não são listados.',

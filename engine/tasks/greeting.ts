@@ -28,7 +28,7 @@ export function knownGreeting(message: string, words: Manifest['chat']['greeting
   return message;
 }
 
-const SUMMARY = /^(?:por favor,? )?(?:(?:me )?(?:resuma|resume|resumir|explique|explica|explicar|descreva|descreve)(?: (?:para|pra) mim)? (?:(?:o|este|esse)(?: meu)? (?:arquivo|código|codigo|módulo|modulo)|isso|isto|tudo)|(?:faça|faz|quero|escreva) um resumo(?: (?:do|deste|desse) (?:arquivo|código|codigo|módulo|modulo))?|o que faz (?:o|este|esse) (?:arquivo|código|codigo|módulo|modulo))(?: por favor)?$/i;
+const SUMMARY = /^(?:\/(?:summarize|explain)|(?:por favor,? )?(?:(?:me )?(?:resuma|resume|resumir|explique|explica|explicar|descreva|descreve)(?: (?:para|pra) mim)? (?:(?:o|este|esse)(?: meu)? (?:arquivo|código|codigo|módulo|modulo)|isso|isto|tudo)|(?:faça|faz|quero|escreva) um resumo(?: (?:do|deste|desse) (?:arquivo|código|codigo|módulo|modulo))?|o que faz (?:o|este|esse) (?:arquivo|código|codigo|módulo|modulo))(?: por favor)?)$/i;
 
 /** The question that sums a file up, where that is what is asked for. */
 export function knownSummary(message: string, fileQuestion: string): string {

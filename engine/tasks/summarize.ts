@@ -8,9 +8,9 @@ import { fenced } from '../text/attachedFiles.ts';
 import type { Layout } from '../text/layout.ts';
 import type { SourceDocument } from '../text/sourceDocument.ts';
 import { type ChatOptions, measureAnswer, prepareAnswer, type Tell } from './chat.ts';
-import { type Claim, inOwnWords, questionOf } from './claims.ts';
+import { type Claim, inOwnWords, questionOf, standsIn } from './claims.ts';
 import { withoutDenial } from './denial.ts';
-import type { KnownAnswer, PreparedRequest } from './preparedRequest.ts';
+import type { KnownAnswer, PreparedRequest, Shaped } from './preparedRequest.ts';
 import { RequestError } from '../errors.ts';
 
 export interface SummarizeRange {
@@ -33,7 +33,14 @@ export function prepareSummarize(layout: Layout, doc: SourceDocument, range?: Su
     const asked = questionOf(claim, range?.label, 'en');
     return (asked && tell(asked)) ?? '';
   };
-  return { ...prepared, shape: inOwnWords(shape, { mayDescribe: true, instead, beyond: nothing }) };
+  if (range === undefined) return { ...prepared, shape: inOwnWords(shape, { describes: 'file', head: () => tell({ kind: 'about', language: 'en', name: '', sure: true }) ?? '', stands: (sentence) => standsIn(sentence, doc.lf), instead, beyond: nothing }) };
+  const guessed = inOwnWords(shape, { describes: 'guess', instead, beyond: nothing });
+  return { ...prepared, shape: (rawText, finished) => noted(guessed(rawText, finished)) };
+}
+
+/** What the model says of code that has no comment. */
+function noted(shaped: Shaped): Shaped {
+  return shaped.text === '' || shaped.source || shaped.note ? shaped : { ...shaped, note: t('no comment says it: this is a guess of the model') };
 }
 
 /** What `prepareSummarize` would make of it; throws what that throws. */

@@ -36,7 +36,7 @@ test('what another file has for the same beginning is said, if the host names th
     if (end.type !== 'done') throw new Error(JSON.stringify(end));
     return end.text;
   };
-  expect(await ask({ type: 'load', requestId: 'load', modelDir: 'model', cacheDir, precision: 'int8', maxBytes: 50e6, threads: 2 })).toMatchObject({ value: { model: { copiesFiles: true } } });
+  expect(await ask({ type: 'load', requestId: 'load', modelDir: 'model', cacheDir, precision: 'int8', maxBytes: 50e6, threads: 1 })).toMatchObject({ value: { model: { copiesFiles: true } } });
   assistant.handle({ type: 'configure', idleWork: false });
   assistant.handle({ type: 'documentChanged', docId: 'here', version: 1, path: '/p/copy.ts', text: `${SOURCE}\n` });
   const alone = await complete('alone');

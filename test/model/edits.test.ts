@@ -15,7 +15,7 @@ beforeAll(async () => {
   // Its tokenizer knows hardly more than bytes: a file and a question take more than the 512 tokens that it was made for.
   const config = join(modelDir, 'config.json');
   writeFileSync(config, JSON.stringify({ ...JSON.parse(readFileSync(config, 'utf8')), max_position_embeddings: 4096 }));
-  await client.load({ modelDir, cacheDir: join(folder.dir, 'cache'), precision: 'int8', maxBytes: 50e6, threads: 2 });
+  await client.load({ modelDir, cacheDir: join(folder.dir, 'cache'), precision: 'int8', maxBytes: 50e6, threads: 1 });
 });
 afterAll(async () => {
   await client.close();

@@ -43,7 +43,7 @@ export const formsHere: readonly ProductForm[] = isNarrowHere ? ['narrow'] : ['r
 
 export async function loadRunner(modelDir: string, cacheDir: string, precision: Precision, kv: KvPrecision = usualKv(precision), numSlots = 1024, products?: ProductForm): Promise<OnnxRunner> {
   const model = await importModel({ modelDir, cacheDir, precision, products });
-  return OnnxRunner.create(model, new KvWindow(kvShape(model.config, kv, model.biased), numSlots), { threads: 2 });
+  return OnnxRunner.create(model, new KvWindow(kvShape(model.config, kv, model.biased), numSlots), { threads: 1 });
 }
 
 export function argmax(row: ArrayLike<number>): number {

@@ -6,7 +6,7 @@ import { temporaryFolder } from './fixtures.ts';
 
 const folder = temporaryFolder();
 const client = new Client();
-beforeAll(() => client.load({ modelDir: 'model', cacheDir: folder.dir, precision: 'int8', maxBytes: 50e6, threads: 2 }));
+beforeAll(() => client.load({ modelDir: 'model', cacheDir: folder.dir, precision: 'int8', maxBytes: 50e6, threads: 1 }));
 afterAll(async () => {
   await client.close();
   folder.remove();

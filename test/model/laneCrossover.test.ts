@@ -14,7 +14,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 test('both lanes are measured once, and nothing is left behind; a small model keeps the usual number', async () => {
   const model = await importModel({ modelDir: 'model', cacheDir: folder, precision: 'int8' });
   const window = new KvWindow(kvShape(model.config, 'int8', model.biased), 0);
-  const runner = await OnnxRunner.create(model, window, { threads: 2 });
+  const runner = await OnnxRunner.create(model, window, { threads: 1 });
   try {
     const choose = (parameters: number, contextTokens = 2048): Promise<number> => laneCrossover(model.dir, runner, { parameters, contextTokens });
     expect([await choose(model.parameters), await choose(1e9, 500)]).toEqual([32, 32]);

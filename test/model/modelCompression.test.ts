@@ -16,7 +16,7 @@ afterAll(() => folder.remove());
 
 test('auto has the rungs that the model bears, a codec that loses too much is left out and said to be, and the rest stands alone', async () => {
   const imported = await importModel({ modelDir: 'model', cacheDir: folder.dir, precision: 'int8' });
-  const runner = await OnnxRunner.create(imported, new KvWindow(kvShape(imported.config, 'int8'), 0), { threads: 2 });
+  const runner = await OnnxRunner.create(imported, new KvWindow(kvShape(imported.config, 'int8'), 0), { threads: 1 });
   const { tokenizer, turn } = await ModelText.load('model');
   const rope = new RopeTable(imported.config.rope, imported.config.headSize);
   let lines: string[] = [];

@@ -14,7 +14,7 @@ import { isNarrowHere, temporaryFolder } from './fixtures.ts';
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
 
-const LOAD = { modelDir: 'model', cacheDir: folder.dir, precision: 'int8', maxBytes: 200e6, threads: 2 } as const;
+const LOAD = { modelDir: 'model', cacheDir: folder.dir, precision: 'int8', maxBytes: 200e6, threads: 1 } as const;
 const SOURCE = readFileSync('engine/cache/prefixTree.ts', 'utf8').slice(0, 4200);
 const ASK: ChatTask = { kind: 'chat', docIds: ['d'], messages: [{ role: 'user', content: 'What is this file for?' }] };
 const EDIT = { start: 900, end: 900, text: '\n/** One more line. */\n' };
@@ -79,7 +79,7 @@ test('taken over until idle time has computed it, then exact again; measured onc
 
 test('what it costs is of the size of rounding; rows at the wrong place cost a hundred times that', async () => {
   const model = await importModel({ modelDir: 'model', cacheDir: folder.dir, precision: 'int8' });
-  const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), { threads: 2 });
+  const runner = await OnnxRunner.create(model, new KvWindow(kvShape(model.config, 'int8', model.biased), 0), { threads: 1 });
   const tokenizer = await Tokenizer.load('model');
   try {
     const measure = (rounding: boolean) => measureShift(runner, (text) => tokenizer.encode(text), SOURCE, { contextTokens: 2048, places: [0.2], rounding });

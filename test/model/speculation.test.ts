@@ -26,7 +26,7 @@ test.each([
 ] as const)('%s, %s: with drafts the tokens are those without', async (name, precision) => {
   const { config, ...model } = await importModel({ modelDir: `test/fixtures/models/${name}`, cacheDir, precision });
   const window = new KvWindow(kvShape(config, usualKv(precision)), 0);
-  const runner = await OnnxRunner.create({ config, ...model }, window, { threads: 2 });
+  const runner = await OnnxRunner.create({ config, ...model }, window, { threads: 1 });
   try {
     const run = async (items: readonly (WorkItem & Pick<SequenceOptions, 'draftSources'>)[], speculation: boolean) => {
       const engine = new Engine({ runner, window, maxBytes: 700 * kvBytesPerToken(window.shape), maxContext: MAX_CONTEXT, tokenBudget: 32, policies: { speculation } });

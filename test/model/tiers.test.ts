@@ -13,7 +13,7 @@ import { BUILT_IN } from '../builtIn.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'kvasir-tiers-'));
 afterAll(() => rm(folder, { recursive: true, force: true }));
-const LOAD: LoadOptions = { modelDir: 'model', cacheDir: join(folder, 'models'), precision: 'int8', maxBytes: 100e6, threads: 2 };
+const LOAD: LoadOptions = { modelDir: 'model', cacheDir: join(folder, 'models'), precision: 'int8', maxBytes: 100e6, threads: 1 };
 const FILE = await readFile('engine/cache/slots.ts', 'utf8');
 /** Of a question about it with its answer, a few more than there are. */
 const QUESTION_TOKENS = (await Tokenizer.load('model')).encode(FILE).length + 70;
