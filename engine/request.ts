@@ -78,7 +78,7 @@ export class Request {
   /** Text without tokens of its own: made from several sequences, or held back in case it became a stop string. */
   addText(text: string): boolean {
     // What was held back in case it became a stop string may come after the shown text is complete.
-    if (this.#complete) return true;
+    if (this.#complete || this.#ended) return true;
     this.#raw += text;
     if (this.#confidence && this.#presentation.shape(this.#raw, false).stop) this.#confidence.settle();
     const shaped = this.#presentation.shape(this.#sure, false);

@@ -51,6 +51,8 @@ export class Requests {
   readonly #syntax: Syntax;
   readonly #emit: (message: EngineMessage) => void;
   readonly #parsing: Parsing;
+  /** Files of folders whose syntax is being read. */
+  #numReading = 0;
 
   constructor(documents: Documents, sources: Documents, files: FileLedger, syntax: Syntax, emit: (message: EngineMessage) => void) {
     this.#documents = documents;
@@ -67,7 +69,7 @@ export class Requests {
 
   /** Requests that the engine does not know of yet. */
   get numWaiting(): number {
-    return this.#parsing.size;
+    return this.#parsing.size + this.#numReading;
   }
 
   has(requestId: string): boolean {
@@ -115,7 +117,7 @@ export class Requests {
     if (nothing) return this.#answer(message, nothing, performance.now());
     const startMs = performance.now();
     this.#parsing.whenParsed(message, model.text.manifest.chat.facts ? [document] : [], onReady, (documents, waiting) => {
-      const asked = range?.label ? questionOf({ kind: 'does', name: range.label, text: '' }, undefined, this.language) : undefined;
+      const asked = range?.label ? questionOf({ kind: 'does', name: range.label }, undefined, this.language) : undefined;
       const comment = asked && model.text.manifest.chat.facts && !waiting.aborted ? answerOfFiles(asked, documents, this.#factsOf) : undefined;
       if (comment !== undefined) return this.#answer(message, { text: comment, note: noteOf(documents) }, startMs);
       this.#begin(message, prepareSummarize(model.layout, document, range, message.sampling, (question) => answerOfFiles({ ...question, language: this.language }, documents, this.#factsOf)), waiting.priority, model);
@@ -127,7 +129,12 @@ export class Requests {
   async #facts(document: SourceDocument, model: LoadedModel): Promise<(question: FactQuestion) => string | undefined> {
     if (!model.text.manifest.chat.facts) return () => undefined;
     const asked = new SourceDocument(document.docId, document.path, document.text, document.version, document.language);
-    await this.#syntax.prepare(asked);
+    this.#numReading++;
+    try {
+      await this.#syntax.prepare(asked);
+    } finally {
+      this.#numReading--;
+    }
     const facts = this.#syntax.facts(asked);
     return (question) => answerOfFiles({ ...question, language: this.language }, [asked], () => facts);
   }
@@ -273,12 +280,17 @@ export class Requests {
     let ttftMs = 0;
     const started = performance.now();
     let numDone = 0;
+    let parsed: Promise<unknown> = Promise.resolve();
     const one = async (docId: string, index: number): Promise<FileSummary | undefined> => {
       try {
         const document = this.#documents.get(docId);
         const path = task.paths?.[index] ?? document.path;
-        const tell = await this.#facts(document, model);
-        if (live.aborted || this.#live.get(requestId) !== live) return undefined;
+        const isOver = () => live.aborted || this.#live.get(requestId) !== live;
+        // One after the other: few trees are kept.
+        const reading = parsed.then(() => (isOver() ? undefined : this.#facts(document, model)));
+        parsed = reading;
+        const tell = await reading;
+        if (!tell || isOver()) return undefined;
         const prepared = prepareSummarize(model.layout, document, undefined, sampling, tell);
         if (prepared.unread) {
           notes.push(prepared.unread.text.replace(document.path, () => path));
@@ -302,11 +314,13 @@ export class Requests {
         notes.push(`${task.paths?.[index] ?? docId}: ${error instanceof Error ? error.message : String(error)}`);
         return undefined;
       } finally {
-        if (this.#live.has(requestId)) this.#emit({ type: 'progress', requestId, numDone: ++numDone, numTotal: task.docIds.length });
+        if (this.#live.get(requestId) === live) this.#emit({ type: 'progress', requestId, numDone: ++numDone, numTotal: task.docIds.length });
       }
     };
     try {
       const made = (await Promise.all(task.docIds.map(one))).filter((summary) => summary !== undefined);
+      // It has failed meanwhile, with its engine.
+      if (this.#live.get(requestId) !== live) return;
       const summaries = [...(task.summaries ?? []), ...made];
       if (!live.aborted && outcomeOf(parts).finishReason !== 'abort') {
         const reduced = summarizeFolder(model.layout, task.path, summaries, sampling);

@@ -3,15 +3,16 @@ import { t } from '@vscode/l10n';
 import { RequestError } from '../errors.ts';
 import type { ChatMessage, PromptSize, SamplingParams, Snippet } from '../protocol.ts';
 import { type ChatPrompt, chatPrompt } from '../text/chatPrompt.ts';
+import { hasFacts } from '../text/facts.ts';
 import type { Layout } from '../text/layout.ts';
 import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
-import { askedToDescribe, type Claim, inOwnWords, questionOf, standsIn } from './claims.ts';
+import { askedToDescribe, type Claim, inOwnWords, questionOf, standsIn, together } from './claims.ts';
 import { isStock, isSurelyName, placeOf, withoutDenial } from './denial.ts';
 import { askedOfFiles } from './factFiles.ts';
 import { type FactQuestion, factQuestion } from './factQuestion.ts';
 import { WORDS } from './factWords.ts';
 import { occursIn } from './factWhere.ts';
-import { isGreeting, isTalk, knownGreeting, knownSummary } from './greeting.ts';
+import { isAbout, isGreeting, isTalk, knownGreeting, knownSummary } from './greeting.ts';
 import { prefillRanges } from './prefillRanges.ts';
 import { type PreparedRequest, type Shaped, answerRoom, samplingFor } from './preparedRequest.ts';
 import { languageOf } from './questionLanguage.ts';
@@ -45,15 +46,19 @@ export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: Sampl
   // What the last question is about was perhaps named before.
   const said = asked.messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []));
   const last = said.at(-1) ?? '';
-  const beyond = { text: WORDS[languageOf(last)].beyond, stop: true, source: 'stock' } as const;
+  const words = WORDS[languageOf(last)];
+  const isOther = asked.docs.length > 0 && !asked.docs.some(hasFacts);
+  const beyond = { text: isOther ? words.otherLanguage : words.beyond, stop: true, source: 'stock' } as const;
   const shape = withoutDenial(prepared.shape, given, said, beyond);
+  if (isAbout(last)) return { ...prepared, shape: () => ({ text: words.about, stop: true, source: 'stock' }) };
   if (isTalk(last)) return { ...prepared, shape };
   const paths = options.docs.map(({ path }) => path);
   return {
     ...prepared,
     shape: inOwnWords(shape, {
       describes: described(asked, paths),
-      lead: () => leadOf(last, paths, tell),
+      lead: () => together(placeOfName(last, paths, tell), placeOfName(last, paths, tell) === '' ? words.guesses : words.guess),
+      without: () => (placeOfName(last, paths, tell) === '' ? '' : together(placeOfName(last, paths, tell), words.noComment)),
       head: () => tell({ kind: 'about', language: 'en', name: '', sure: true }) ?? '',
       stands: (sentence) => options.docs.some(({ lf: text }) => standsIn(sentence, text)),
       instead: (claim) => factInstead(claim, last, paths, tell),
@@ -74,12 +79,10 @@ function described({ messages, docs, snippets = [] }: ChatOptions, paths: readon
   return factQuestion(last, ...paths) === undefined ? 'nothing' : 'guess';
 }
 
-/** Where what is guessed about stands, and that it is a guess. */
-function leadOf(message: string, paths: readonly string[], tell: Tell): string {
+/** Where what a message asks about is defined; '' where that is not known. */
+function placeOfName(message: string, paths: readonly string[], tell: Tell): string {
   const question = factQuestion(message, ...paths);
-  const words = WORDS[languageOf(message)];
-  const where = question && question.name !== '' ? tell({ ...question, kind: 'where' }) : undefined;
-  return where === undefined ? words.guesses : `${where} ${words.guess}`;
+  return (question && question.name !== '' && tell({ ...question, kind: 'where' })) || '';
 }
 
 /** What the files say of what a claim is about, if that was asked of. */
@@ -87,11 +90,14 @@ function factInstead(claim: Claim, message: string, paths: readonly string[], te
   const subject = factQuestion(message, ...paths)?.name;
   const question = questionOf(claim, subject, languageOf(message));
   // What a file has is no yes or no, and no reason.
-  if (!question || (claim.name === '' && OTHERWISE.test(message.trim())) || (claim.name && !occursIn(message.toLowerCase(), (question.parameter ?? question.name).toLowerCase()))) return '';
+  if (!question || OTHERWISE.test(message.trim()) || (claim.name === '' && !ABOUT_FILE.test(message)) || (claim.name && !occursIn(message.toLowerCase(), (question.parameter ?? question.name).toLowerCase()))) return '';
   return tell(question) ?? '';
 }
 
-const OTHERWISE = /^(?:(?:does|do|did|is|are|was|were|should|has|have|why|when|who|if)(?!\p{L})|(?:[eo]le|este|esse|há|existe|pode|posso|devo|por que|porque|quando|quem)(?!\p{L}))/iu;
+const OTHERWISE = /^(?:(?:does|do|did|is|are|was|were|should|has|have|why|when|who|if|how (?:many|much|fast|long)|write|make|add|fix|rename|refactor|translate|convert)(?!\p{L})|(?:[eo]le|este|esse|há|existe|pode|posso|devo|por que|porque|quando|quem|quantos|quantas|escreva|faça(?! um resumo)|corrija|adicione|traduza)(?!\p{L}))/iu;
+
+/** What asks of a file what it has. */
+const ABOUT_FILE = /(?<!\p{L})(?:file|module|code|script|define|declare|import|export|contain|contents|inside|there|here|need|depend|package|librar|arquivo|módulo|código|importa|exporta|contém|tem|ali|aqui|depende|pacote|bibliote|summar|overview|resum|explain|explique|describe|descrev|everything|tudo)/iu;
 
 /** What a greeting is greeted with is no more than that. */
 function ofGreeting(prepared: PreparedRequest, messages: readonly ChatMessage[]): PreparedRequest {

@@ -17,8 +17,6 @@ export interface Claim {
   kind: FactKind | undefined;
   /** Whose fact it is; '' for the file's, undefined for that of what was said before: "It takes `force`." */
   name: string | undefined;
-  /** The sentence, as far as it is written. */
-  text: string;
 }
 
 /** The words behind a name that begin a fact, and those that begin one about the file or what was said before. */
@@ -36,15 +34,15 @@ const OF_FILES: readonly (readonly [words: string, kind: FactKind | undefined, n
   ['Yes: `', undefined, ''], ['Sim: `', undefined, ''], ['O valor por omissão de `', undefined, ''],
 ];
 
+/** The first one behind a sentence. */
+const BOUNDARY_ONCE = /[.!?]\s+|\n/;
 /** Where a sentence may begin. */
-const BOUNDARY = /[.!?:]["'`)]*\s+|\n+/g;
+const BOUNDARY = /[.!?:]["'`)]*\s+(?:[-*+]\s+)?|\n+\s*(?:[-*+]\s+)?/g;
 
 /** The first fact that a text states, and what comes before it. `open`: what follows `before` may become one. */
 export function claimIn(text: string, ended: boolean): { before: string; claim: Claim | 'open' | undefined } {
-  const fence = text.search(/^```/m);
-  const prose = fence < 0 ? text : text.slice(0, fence);
-  for (const at of [0, ...[...prose.matchAll(BOUNDARY)].map((boundary) => boundary.index + boundary[0].length)]) {
-    const claim = claimOf(prose.slice(at), ended || fence >= 0);
+  for (const at of [/^(?:[-*+]\s+)?/.exec(text)?.[0].length ?? 0, ...[...text.matchAll(BOUNDARY)].map((boundary) => boundary.index + boundary[0].length)]) {
+    const claim = claimOf(text.slice(at), ended);
     if (claim) return { before: text.slice(0, at), claim };
   }
   return { before: text, claim: undefined };
@@ -52,15 +50,16 @@ export function claimIn(text: string, ended: boolean): { before: string; claim: 
 
 function claimOf(sentence: string, ended: boolean): Claim | 'open' | undefined {
   for (const [words, kind, name] of OF_FILES) {
-    if (sentence.startsWith(words)) return { kind, name, text: sentence };
+    if (sentence.startsWith(words)) return { kind, name };
     if (!ended && sentence !== '' && words.startsWith(sentence)) return 'open';
   }
   if (!sentence.startsWith('`')) return undefined;
   const [, name, rest = ''] = /^`([^`\n]+)`(.*)/.exec(sentence) ?? [];
   // Three such marks begin code.
+  if (!ended && /^`{1,2}$/.test(sentence)) return 'open';
   if (name === undefined) return !ended && /^`(?:[^`\n][^\n]*)?$/.test(sentence) ? 'open' : undefined;
   for (const [words, kind] of OF_NAMES) {
-    if (rest.startsWith(words)) return { kind, name, text: sentence };
+    if (rest.startsWith(words)) return { kind, name };
     if (!ended && words.startsWith(rest)) return 'open';
   }
   return undefined;
@@ -71,6 +70,8 @@ export interface OwnWords {
   describes: 'nothing' | 'guess' | 'file';
   /** Said before a guess; '' for nothing. */
   lead?: () => string;
+  /** Said where it guesses what stands in the file of something else; '' for `beyond`. */
+  without?: () => string;
   /** What the file says of itself, which goes before all that the model says of it; '' for nothing. */
   head?: () => string;
   /** Whether a sentence stands in the file. */
@@ -82,22 +83,35 @@ export interface OwnWords {
 }
 
 /** `shape` with nothing that the model states but does not know. */
-export function inOwnWords(shape: Shape, { describes, lead = () => '', head = () => '', stands = () => false, instead, beyond }: OwnWords): Shape {
+export function inOwnWords(shape: Shape, { describes, lead = () => '', without = () => '', head = () => '', stands, instead, beyond }: OwnWords): Shape {
   // Files are long, and what is shaped grows token by token.
   const known = remembered((_, claim: Claim) => instead(claim));
-  const said = remembered((key) => (key === 'lead' ? lead() : head()));
-  const standing = remembered((sentence) => stands(sentence));
+  const said = remembered((key) => ({ lead, without, head })[key as 'lead' | 'without' | 'head']());
+  const standing = remembered((sentence) => stands?.(sentence) === true);
   return (rawText, finished) => {
     const shaped = shape(rawText, finished);
-    if (shaped.source || isDenial(shaped.text)) return shaped;
-    const ended = finished || shaped.stop;
-    const { before, claim } = claimIn(shaped.text, ended);
+    if (shaped.source) return shaped;
+    if (isDenial(shaped.text)) return denialOf(shaped);
+    // It was taught to write code only in comments for it.
+    const fence = shaped.text.search(/^```/m);
+    const ended = finished || shaped.stop || fence >= 0;
+    const written = fence < 0 ? shaped.text : shaped.text.slice(0, fence);
+    const { before, claim } = claimIn(written, ended);
     const fact = claim && claim !== 'open' ? known(`${claim.kind} ${claim.name}`, claim) : '';
     if (describes === 'file') return ofFile(shaped, before, claim, ended);
-    const described = before.trimEnd();
+    // Not the mark of an item that is none.
+    const described = before.replace(/(?:^|\n)\s*[-*+]\s*$/, '').trimEnd();
     if (described !== '' && describes === 'nothing') return beyond;
+    const first = BOUNDARY_ONCE.exec(described);
+    if (described !== '' && stands) {
+      const sentence = first ? described.slice(0, first.index + 1) : described;
+      if (!first && !ended && (!claim || claim === 'open')) return { ...shaped, text: '' };
+      // Of something else: what it is asked about has no comment.
+      if (standing(sentence, undefined)) return said('without', undefined) === '' ? beyond : { text: said('without', undefined), stop: true, source: 'files' };
+    }
     const prose = described === '' ? '' : together(said('lead', undefined), described);
-    if (!claim || claim === 'open') return { ...shaped, text: prose };
+    if (prose === '' && !claim && fence >= 0) return beyond;
+    if (!claim || claim === 'open') return { ...shaped, text: prose, ...(fence >= 0 ? { stop: true } : {}) };
     if (prose === '') return fact === '' ? beyond : { text: fact, stop: true, source: 'files' };
     return { ...shaped, text: together(prose, fact), stop: true };
   };
@@ -112,10 +126,16 @@ export function inOwnWords(shape: Shape, { describes, lead = () => '', head = ()
     const numStanding = sentences.findIndex((sentence) => !standing(sentence.trim(), undefined));
     const shown = top || (numStanding < 0 ? sentences : sentences.slice(0, numStanding)).join('').trimEnd();
     if (!top && !isWhole && numStanding < 0) return { ...shaped, text: shown };
-    const list = known('defines ', { kind: claim && claim !== 'open' && claim.kind === 'imports' ? 'imports' : 'defines', name: '', text: '' });
+    const list = known('defines ', { kind: claim && claim !== 'open' && claim.kind === 'imports' ? 'imports' : 'defines', name: '' });
     const text = together(shown, list);
     return text === '' ? beyond : { text, stop: true, source: 'files' };
   }
+}
+
+/** A denial is one sentence. */
+function denialOf(shaped: Shaped): Shaped {
+  const end = /(?<=`[^`]*)\.(?=\s)/.exec(shaped.text);
+  return end ? { ...shaped, text: shaped.text.slice(0, end.index + 1), stop: true } : shaped;
 }
 
 /** Whether a text has this sentence, whatever marks and line breaks are in it. */
@@ -124,7 +144,7 @@ export function standsIn(sentence: string, text: string): boolean {
   return bare(sentence) !== '' && bare(text).includes(bare(sentence));
 }
 
-const together = (...parts: readonly string[]): string => parts.filter((part) => part !== '').join(' ');
+export const together = (...parts: readonly string[]): string => parts.filter((part) => part !== '').join(' ');
 
 /** `make`'s results by their keys. */
 function remembered<T, Of = undefined>(make: (key: string, of: Of) => T): (key: string, of: Of) => T {
@@ -149,17 +169,19 @@ export function questionOf({ kind, name }: Claim, subject: string | undefined, l
 
 /** What a file is about, or all of it. */
 const OF_FILE = /(?<!\p{L})(?:this|the|o|este|esse|do|deste|desse)(?: \p{L}+)? (?:file|module|code|script|program|arquivo|módulo|código)(?!\p{L})|^\/?(?:please )?(?:explain|describe|summari[sz]e|summary|overview|tl;?dr|resum\p{L}+|expli\p{L}+|descrev\p{L}+)(?: (?:it|this|everything|isso|isto|tudo))?[\s.!?]*$|^what(?: is|['’]s|(?: does)?) (?:it|this)(?: (?:for|about|do))?[\s.!?]*$/iu;
+/** A yes or no is asked for, a reason, or something new. */
+const NO_DESCRIPTION = /^(?:why|when|who|which|is|are|was|were|does|do|did|has|have|should|write|make|add|fix|rename|por ?que|porque|quando|quem|qual|quais|quero|será|há|existe|escreva|faça(?! um resumo)|adicione|corrija)(?!\p{L})/iu;
 const DESCRIBED: readonly RegExp[] = [
   /(?<!\p{L})(?:explain|describe|summari[sz]e|sum(?: it| this)? up|outline|summary|overview|tl;?dr|gist|tell me about|walk me through)(?!\p{L})/iu,
-  /(?<!\p{L})what(?: does| do| is| are|['’]s)(?!\p{L})[\s\S]*(?<!\p{L})(?:do|doing|for|about|mean|purpose|job|role|point|represent)(?!\p{L})/iu,
+  /(?<!\p{L})what(?: does| do| is| are|['’]s)(?!\p{L})[\s\S]*(?<!\p{L})(?:(?:do|doing|for|about|mean|represent)[\s?.!]*$|(?:purpose|job|role|point) of(?!\p{L}))/iu,
   /(?<!\p{L})what(?: is|['’]s) (?:this|that|it)[\s?.!]*$/iu,
   /(?<!\p{L})how (?:does|do)(?!\p{L})[\s\S]*(?<!\p{L})work(?!\p{L})/iu,
   /(?<!\p{L})(?:expli\p{L}+|descrev\p{L}+|resum\p{L}+|visão geral|finalidade|propósito|objetivo)(?!\p{L})/iu,
-  /(?<!\p{L})(?:o que|que) (?:[\s\S]*(?<!\p{L}))?(?:faz|fazem|é|são|significa|representa)(?!\p{L})|(?:para|pra) que (?:serve|é)|(?<!\p{L})como (?:[\s\S]*(?<!\p{L}))?funciona|(?<!\p{L})(?:sobre o que|do que se trata)/iu,
+  /^(?:e )?(?:o )?que (?:[\s\S]*(?<!\p{L}))?(?:faz|fazem|é|são|significa|representa)(?!\p{L})|^(?:e )?(?:para|pra) que (?:serve|é)|(?<!\p{L})como (?:[\s\S]*(?<!\p{L}))?funciona|(?<!\p{L})(?:sobre o que|do que se trata)/iu,
 ];
 
 /** What a message asks to be described, in whatever words: a file, some other code, or nothing. */
 export function askedToDescribe(message: string): 'file' | 'code' | undefined {
-  if (!DESCRIBED.some((words) => words.test(message))) return undefined;
+  if (NO_DESCRIPTION.test(message.trim()) || !DESCRIBED.some((words) => words.test(message))) return undefined;
   return OF_FILE.test(message.trim()) ? 'file' : 'code';
 }

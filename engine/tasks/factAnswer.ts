@@ -48,8 +48,8 @@ function nameAnswer(question: FactQuestion, facts: Facts, text: string, path: st
   if (kind === 'called') return calledAnswer(question, [...called, ...from], facts, text);
   if (called.length + from.length > MOST_PLACES || called.some(({ broken }) => broken)) return undefined;
   if (kind === 'source') return sourceAnswer(called, from, name, facts, language);
-  if (called.length + from.length === 0) return undefined;
   if (kind === 'used') return usedAnswer(question, called, from, text);
+  if (called.length + from.length === 0) return undefined;
   if (kind === 'where' || kind === 'exists') return foundAnswer(question, called, from, name, facts);
   if (kind === 'is') return meaningAnswer(question, called, from, name, facts, text);
   return called.length === 0 ? undefined : definitionAnswer(question, called, from, name, facts, text);

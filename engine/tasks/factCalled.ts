@@ -31,6 +31,7 @@ export function usedAnswer({ name, language }: FactQuestion, called: readonly De
   const words = WORDS[language];
   const lines = linesOf(text, name).filter((at) => ![...called, ...from].some(({ line }) => line === at));
   const where = lines.length > MOST_IN_LINE ? words.inLines(firstOf(lines.map(String), language)) : places(lines.map((line) => lineAt(text, line)), language);
+  if (called.length + from.length === 0) return words.standsIn(quoted(name), where);
   return `${whereAnswer(called, from, name, language)}${called.length > MOST_IN_LINE ? '\n\n' : ' '}${lines.length > 0 ? words.alsoStands(where) : words.nowhereElse}`;
 }
 

@@ -4,7 +4,7 @@
  */
 import { t } from '@vscode/l10n';
 import type { ChatMessage, Snippet } from '../protocol.ts';
-import type { Facts } from '../text/facts.ts';
+import { type Facts, hasFacts } from '../text/facts.ts';
 import { SourceDocument, shortPath } from '../text/sourceDocument.ts';
 import { MOST_TREES } from '../text/syntaxTrees.ts';
 import { emptyAnswer } from './emptyFiles.ts';
@@ -69,6 +69,7 @@ export function parsedFiles({ docs, snippets = [] }: { docs: readonly SourceDocu
 /** What an answer was read off. */
 export function noteOf(documents: readonly SourceDocument[]): string {
   const paths = documents.map(({ path }) => path);
+  if (!documents.some(hasFacts)) return t('searched in the text of {0}, not written by the model', paths.join(', '));
   return paths.length === 1 ? t('read off the syntax tree of {0}, not written by the model', paths[0] as string) : t('read off the syntax trees of {0}, not written by the model', paths.join(', '));
 }
 

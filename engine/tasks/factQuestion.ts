@@ -109,7 +109,10 @@ function bare(message: string, language: QuestionLanguage, files: readonly strin
 }
 
 /** What no question means when it says it without marks. */
-const WORDS = /^(?:it|its|this|that|these|those|the|a|an|there|he|she|they|you|your|my|we|i|me|us|what|which|file|files|code|function|method|class|module|everything|anything|something|nothing|each|all|every|called|named|main part|why|how|more|it all|further|better|again|briefly|shortly|yourself|itself|them|him|her|ele|ela|isso|isto|este|esta|esse|essa|o|os|as|um|uma|aqui|arquivo|código|função|método|classe|tudo|nada|algo|cada|todos|todas|que|qual|por|porque|porquê|como|mais|melhor|novamente|brevemente|é|está|são|chamad[oa])$/iu;
+const WORDS = /^(?:it|its|this|that|these|those|the|a|an|there|he|she|they|you|your|my|we|i|me|us|what|which|file|files|code|function|method|class|module|everything|anything|something|nothing|each|all|every|called|named|main part|why|how|more|it all|further|better|again|now|outside|inside|yourself|itself|themselves|them|him|her|ele|ela|isso|isto|este|esta|esse|essa|o|os|as|um|uma|aqui|arquivo|código|função|método|classe|tudo|nada|algo|cada|todos|todas|que|qual|por|porque|porquê|como|mais|melhor|novamente|agora|devagar|fora|dentro|é|está|são|chamad[oa])$/iu;
+
+/** How something is to be explained, unless it is a name that is marked. */
+const ADVERB = /^\p{L}+(?:ly|mente)$/iu;
 
 /** Nobody writes these of anything but a program. */
 const MARKED = /^[`'"]|[_$#.*\d]|\(\)$|\p{Ll}\p{Lu}/u;
@@ -156,7 +159,7 @@ function namedQuestion(kind: FactKind, language: QuestionLanguage, { name, nameK
   const isKind = nameKind !== '' && !ARTICLE.test(nameKind);
   if (!marked[0] && !isKind && ((kind === 'exists' && !DEFINED.test(said)) || (/^(?:does|is|where|source)$/.test(kind) && nameKind !== '' && !CONSTRUCTOR.test(name ?? '')))) return undefined;
   const parts = [name, owner, parameter].filter((part) => part !== undefined);
-  if (parts.some((part) => WORDS.test(part)) || (/^(?:does|is|returned|exists|default|passed|called|source)$/.test(kind) && parts.some((part) => NOUNS.test(part) && !(kind === 'does' && CONSTRUCTOR.test(part))))) return undefined;
+  if (parts.some((part) => WORDS.test(part) || ADVERB.test(part)) || (/^(?:does|is|returned|exists|default|passed|called|source|used|signature)$/.test(kind) && parts.some((part) => NOUNS.test(part) && !(kind === 'does' && CONSTRUCTOR.test(part))))) return undefined;
   // Of what is no parameter.
   if (name === undefined && parameterKind !== '' && !ARTICLE.test(parameterKind) && !/param|argument|parâm/i.test(parameterKind)) return undefined;
   // A file's name.

@@ -26,7 +26,9 @@ export function unfoundAnswer(question: FactQuestion, documents: readonly Source
   if (absent !== undefined) {
     const words = WORDS[language];
     const said = dotted && absent !== parameter ? `${owner}.${name}` : absent;
-    return new Map([['', `${words.missing(quoted(said), joined(documents.map(({ path }) => quoted(path)), language, words.or))} ${words.unread(documents.length)}`]]);
+    const paths = joined(documents.map(({ path }) => quoted(path)), language, words.or);
+    // A word may be none of a program, and what it means be there all the same.
+    return new Map([['', `${question.sure ? words.missing(quoted(said), paths) : words.noWord(quoted(said), paths)} ${words.unread(documents.length)}`]]);
   }
   const found = new Map<string, string>();
   for (const document of documents) {
@@ -49,15 +51,12 @@ function inFile({ name, owner, language }: FactQuestion, facts: Facts, text: str
   if (from.length > 0 && from.length <= MOST_PLACES) return `${whereAnswer([], from, owner ?? spelled, language)} ${words.codeThere}`;
   const lines = linesOf(text, spelled);
   const shown = lines.length > MOST_IN_LINE ? words.inLines(firstOf(lines.map(String), language)) : places(lines.map((line) => lineAt(text, line)), language);
-  // What errors have spoilt may define it.
-  if (facts.broken) return words.standsIn(quoted(spelled), shown);
-  return `${ofParameters(spelled, facts, language) ?? (facts.localNames.has(spelled) ? words.isLocal(quoted(spelled)) : words.notDefined(quoted(spelled)))} ${words.standsIn(quoted(spelled), shown)}`;
+  // Whether it is defined there is not said: loops, patterns and members of enums define names, too, and are not read.
+  const [stands, parameter] = [words.standsIn(quoted(spelled), shown), facts.broken ? undefined : ofParameters(spelled, facts, language)];
+  return parameter === undefined ? stands : `${parameter} ${stands}`;
 }
 
-const anyCase = (text: string, name: string): string | undefined => {
-  const at = text.toLowerCase().search(new RegExp(`(?<![\\p{L}\\p{N}_$])${name.toLowerCase().replace(/[$.*+?^(){}|[\]\\/]/g, '\\$&')}(?![\\p{L}\\p{N}_$])`, 'u'));
-  return at < 0 ? undefined : text.slice(at, at + name.length);
-};
+const anyCase = (text: string, name: string): string | undefined => new RegExp(`(?<![\\p{L}\\p{N}_$])${name.replace(/[$.*+?^(){}|[\]\\/]/g, '\\$&')}(?![\\p{L}\\p{N}_$])`, 'iu').exec(text)?.[0];
 
 /** Of which functions it is a parameter, if it is one. */
 function ofParameters(name: string, { definitions }: Facts, language: QuestionLanguage): string | undefined {

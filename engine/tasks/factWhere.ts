@@ -9,10 +9,15 @@ import { WORDS } from './factWords.ts';
 /** Longer ones are no short answer. */
 const LONGEST_LINE = 140;
 
-export const occursIn = (text: string, name: string): boolean => new RegExp(`(?<![\\p{L}\\p{N}_$])${name.replace(/[$.*+?^(){}|[\]\\/]/g, '\\$&')}(?![\\p{L}\\p{N}_$])`, 'u').test(text);
+const pattern = (name: string): RegExp => new RegExp(`(?<![\\p{L}\\p{N}_$])${name.replace(/[$.*+?^(){}|[\]\\/]/g, '\\$&')}(?![\\p{L}\\p{N}_$])`, 'u');
+
+export const occursIn = (text: string, name: string): boolean => pattern(name).test(text);
 
 /** Of all lines in which a name stands, from 1. */
-export const linesOf = (text: string, name: string): number[] => text.split('\n').flatMap((line, i) => (occursIn(line, name) ? [i + 1] : []));
+export function linesOf(text: string, name: string): number[] {
+  const named = pattern(name);
+  return text.split('\n').flatMap((line, i) => (named.test(line) ? [i + 1] : []));
+}
 
 interface Line {
   /** From 1. */

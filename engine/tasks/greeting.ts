@@ -14,8 +14,11 @@ const bareOf = (message: string) => message.trim().replace(/[\s.,!?]+$/, '').rep
 const TALK = /^(?:(?:ok(?:ay)?|great|nice|good|perfect|cool|thanks?(?: (?:you|a lot|so much))?|thank you|thx|bye|goodbye|see you|obrigad[oa]|muito obrigad[oa]|valeu|boa|perfeito|legal|tchau|até logo|adeus)[ ,!.]*)+$/i;
 const ABOUT = /^(?:(?:what|how) can you (?:do|help(?: me)?)|help|what are you (?:good at)?|who are you|(?:which|what) model (?:are you|is this)|o que (?:você|tu) (?:pode|consegue|sabe) fazer|o que sabes fazer|quem (?:é você|és tu)|ajuda|que modelo (?:é este|é você|você é))$/i;
 
-/** Greetings, thanks, goodbyes, and what asks who is answering: nothing that is about code. */
-export const isTalk = (message: string): boolean => isGreeting(message) || TALK.test(message.trim()) || ABOUT.test(bareOf(message));
+/** What asks who is answering, and what it can do. */
+export const isAbout = (message: string): boolean => ABOUT.test(bareOf(message));
+
+/** Greetings, thanks and goodbyes: nothing that is about code. */
+export const isTalk = (message: string): boolean => isGreeting(message) || TALK.test(message.trim());
 
 export function isGreeting(message: string): boolean {
   return Object.values(GREETINGS).some((greeting) => greeting.test(bareOf(message)));

@@ -12,6 +12,7 @@ import { firstCode, namesIn, PATTERNS, present, typeText } from './factNodes.ts'
 import { CLASSES, FUNCTIONS, type Place, walk } from './factPlaces.ts';
 import { type Returns, ReturnStatements } from './factReturns.ts';
 import { headOf, heritageOf, type Parameter, parametersOf } from './factSignatures.ts';
+import { grammarFor } from './syntaxGrammars.ts';
 
 type DefinitionKind = 'function' | 'method' | 'accessor' | 'class' | 'type' | 'namespace' | 'value';
 
@@ -88,6 +89,12 @@ const SCRIPT_IMPORTS = ['import_statement'];
 /** Read for other things than what they define. */
 const NO_DEFINITIONS = [...PYTHON_CALLS, 'new_expression', 'augmented_assignment_expression'];
 const PYTHON_IMPORTS = ['import_statement', 'import_from_statement', 'future_import_statement'];
+
+/** Whether the facts of a file's language are known. */
+export function hasFacts(file: { path: string; language?: string | undefined }): boolean {
+  const grammar = grammarFor(file);
+  return grammar !== undefined && (grammar === 'python' || SCRIPT.includes(grammar));
+}
 
 /** @param tree of `text`. Undefined for a grammar whose facts are not known. */
 export function factsOf(tree: Tree, grammar: string, text: string): Facts | undefined {

@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it, test } from 'vitest';
 import { prepareChat, shapeAnswer, type Tell } from '../../engine/tasks/chat.ts';
-import { asksToDescribe, claimIn, inOwnWords, questionOf } from '../../engine/tasks/claims.ts';
-import { withoutDenial } from '../../engine/tasks/denial.ts';
+import { askedToDescribe, claimIn, inOwnWords, questionOf } from '../../engine/tasks/claims.ts';
+import { isDenial, withoutDenial } from '../../engine/tasks/denial.ts';
 import { answerOfFiles } from '../../engine/tasks/factFiles.ts';
+import { headOf } from '../../engine/tasks/factPurpose.ts';
 import { WORDS } from '../../engine/tasks/factWords.ts';
 import { prepareSummarize } from '../../engine/tasks/summarize.ts';
 import { Layout } from '../../engine/text/layout.ts';
@@ -26,6 +27,7 @@ export function fill(rows) {
 }
 export const A = 1, B = 2, C = 3, D = 4, E = 5, F = 6, G = 7;
 `;
+const LIST = 'This file defines the class `Store`; the function `fill`; the variables `A`, `B`, `C`, `D`, `E` and 2 more.';
 const BEYOND = WORDS.en.beyond;
 const doc = new SourceDocument('a', 'src/a.ts', TEXT);
 const syntax = new Syntax(grammars);
@@ -66,10 +68,11 @@ describe('a fact is the files’ own', () => {
     ['which files does it need?', 'This file imports `gone`.', 'This file imports `node:fs` (line 1).'],
     ['que coisas entram em fill?', '`fill` recebe `gone`.', '`fill` recebe `rows` (linha 8).'],
     ['o que tem ali?', 'Este ficheiro define `gone`.', 'Este arquivo define a classe `Store`; a função `fill`; as variáveis `A`, `B`, `C`, `D`, `E` e mais 2.'],
-    // Behind what the model has described.
-    ['explain Store and its parts', 'Keeps rows of it. Its methods include `gone`.', 'Keeps rows of it.'],
-    ['Explain fill', 'Counts them. It takes `gone`. It returns `string`.', 'Counts them. `fill` is declared in line 8: `function fill(rows)`.'],
-    ['summarise it', 'Rows that are kept. It defines the class `Gone`.', 'Rows that are kept. This file defines the class `Store`; the function `fill`; the variables `A`, `B`, `C`, `D`, `E` and 2 more.'],
+    // Behind what the model guesses.
+    ['Explain fill', 'Counts them. It takes `gone`. It returns `string`.', '`fill` is defined in line 8: `export function fill(rows) {`. No comment says what it does; the model guesses: Counts them. `fill` is declared in line 8: `function fill(rows)`.'],
+    // Of a file only what stands in it, and what it defines.
+    ['summarise it', 'Rows that are kept. It defines the class `Gone`.', LIST],
+    ['what does this file do?', 'Keeps rows. Of the moon.', `Keeps rows. ${LIST}`],
   ])('%s', (question, answer, expected) => expect(answered(question, answer)).toBe(expected));
 });
 
@@ -82,65 +85,109 @@ describe('nothing is shown that the files do not say or nobody asked for', () =>
     ['Why does fill count?', 'Keeps rows.'],
     ['Write a test for fill', 'Counts them.'],
     ['Show me an example', 'You\'re welcome!'],
+    ['Write a docstring for fill', '```ts\n/** Keeps rows. */\n```'],
+    ['explain how fill and Store work', 'Keeps rows.'],
+    ['What is a good name for this file?', 'Keeps rows.'],
+    ['Is flush async?', '`flush` takes `force`.'],
+    ['Make it faster', 'This file defines `fill`.'],
     ['Can you make it faster?', 'I am a small model that runs locally. I am good at completing circles.'],
   ])('%s', (question, answer) => expect(answered(question, answer)).toBe(BEYOND));
+
+  it('in Portuguese', () => expect(answered('Por que a função fill é lenta?', 'Counts.')).toBe(WORDS.pt.beyond));
 
   it('without a file there is nothing to describe', () => {
     const { shape } = prepareChat(layout, { docs: [], messages: [{ role: 'user', content: 'Explain recursion' }] });
     expect(shown(shape, 'A function that recurs.')).toBe(BEYOND);
     const withCode = prepareChat(layout, { docs: [], messages: [{ role: 'user', content: 'Explain:\n```ts\nf();\n```' }] });
-    expect(shown(withCode.shape, 'Calls it.')).toBe('Calls it.');
+    expect(shown(withCode.shape, 'Calls it.')).toBe('The model guesses: Calls it.');
+  });
+
+  it('a comment of something else is none of what is asked about', () => {
+    expect(answered('What does fill do?', 'Keeps rows. And more.')).toBe('`fill` is defined in line 8: `export function fill(rows) {`. No comment says what it does.');
+  });
+
+  it('behind a denial, in a list, behind code', () => {
+    expect(answered('Why is `gone` slow?', 'There is no `gone` in src/a.ts. It counts the moon.')).toBe('There is no `gone` in src/a.ts.');
+    expect(answered('Explain fill', '- `fill` takes `gone`.\n- It returns `wrong`.')).toBe('`fill` takes `rows` (line 8).');
+    expect(answered('Explain fill', 'Counts all of it.\n```ts\nx\n```\nIt takes `gone`.')).toMatch(/the model guesses: Counts all of it\.$/);
   });
 });
 
-describe('all else is shown as it is written', () => {
+describe('all else is shown, as the guess that it is', () => {
+  const GUESS = '`fill` is defined in line 8: `export function fill(rows) {`. No comment says what it does; the model guesses: ';
   it.each([
-    ['What does fill do?', 'Counts them. It returns a number, and `rows` stay.'],
-    ['what is it for', 'It takes rows and counts. `fill`, too.'],
-    ['Write a docstring for fill', '```ts\n/**\n * This file defines `x`. It takes `rows`.\n */\n```'],
-    ['thanks', 'You\'re welcome!'],
-    ['ok, obrigado', 'De nada!'],
-    ['Where is `gone`, or not?', 'There is no `gone` in src/a.ts.'],
-  ])('%s', (question, answer) => expect(answered(question, answer)).toBe(answer));
+    ['What does fill do?', 'Counts them. It returns a number, and `rows` stay.', `${GUESS}Counts them. It returns a number, and \`rows\` stay.`],
+    ['What does fill do?', 'Counts them', `${GUESS}Counts them`],
+    ['thanks', 'You\'re welcome!', 'You\'re welcome!'],
+    ['ok, obrigado', 'De nada!', 'De nada!'],
+    ['Where is `gone`, or not?', 'There is no `gone` in src/a.ts.', 'There is no `gone` in src/a.ts.'],
+    ['what can you do?', 'I am good at completing circles.', WORDS.en.about],
+    ['quem é você?', 'Sou.', WORDS.pt.about],
+  ])('%s', (question, answer, expected) => expect(answered(question, answer)).toBe(expected));
 
   it('code that is asked about may be described', () => {
     const snippets = [{ path: 'src/a.ts', text: 'f();', startLine: 3 }];
-    expect(shown(prepareChat(layout, { docs: [doc], snippets, messages: [{ role: 'user', content: 'And this?' }] }, undefined, tell).shape, 'Calls it.')).toBe('Calls it.');
+    expect(shown(prepareChat(layout, { docs: [doc], snippets, messages: [{ role: 'user', content: 'And this?' }] }, undefined, tell).shape, 'Calls it.')).toBe('The model guesses: Calls it.');
+  });
+
+  it('of a file in another language it says so', () => {
+    const go = new SourceDocument('g', 'a.go', 'func add() {}\n');
+    expect(shown(prepareChat(layout, { docs: [go], messages: [{ role: 'user', content: 'What does this file do?' }] }).shape, 'Adds rows.')).toBe(WORDS.en.otherLanguage);
   });
 });
 
+test('what a file says of itself goes before what the model says of it', async () => {
+  const headed = new SourceDocument('h', 'src/h.ts', "/** Reads rows, one by one.\n *\n * More. */\nimport fs from 'node:fs';\nexport const a = 1;\n");
+  await syntax.prepare(headed);
+  const ofIt: Tell = (question) => answerOfFiles(question, [headed], (each) => syntax.facts(each));
+  const expected = 'Reads rows, one by one. This file defines the variable `a`.';
+  for (const answer of ['The moon: a lowest-ordered moon.', 'This file defines `b`.', 'Reads rows, one by one.']) expect(shown(prepareSummarize(layout, headed, undefined, undefined, ofIt).shape, answer)).toBe(expected);
+  expect(shown(prepareChat(layout, { docs: [headed], messages: [{ role: 'user', content: '/summarize' }] }, undefined, ofIt).shape, 'The moon.')).toBe(expected);
+});
+
+test.each([
+  ['a comment above an import', '/** Reads. */\nimport a from "a";\n', false, 'Reads.'], ['lines of one', '// Reads\n// rows.\n\nf();\n', false, 'Reads rows.'], ['behind a shebang', '#!/usr/bin/env node\n/* Reads it. */\n\nf();\n', false, 'Reads it.'],
+  ['that of the first definition', '/** Keeps. */\nexport interface A {}\n', false, undefined], ['a licence', '/* Copyright of somebody. */\n\nf();\n', false, undefined], ['none', 'f();\n', false, undefined],
+  ['a docstring', '#!/usr/bin/python\n# coding: utf-8\n"""Reads rows.\n\nMore.\n"""\nimport os\n', true, 'Reads rows.'], ['none in Python', 'x = """a"""\n', true, undefined],
+])('the head of a file: %s', (_, text, isPython, expected) => expect(headOf(text, isPython)).toBe(expected));
+
 test('of a summary the list is the file’s own', () => {
   const { shape } = prepareSummarize(layout, doc, undefined, undefined, tell);
-  expect(shown(shape, 'Keeps rows. It defines the class `Gone` and the function `fill`.')).toMatch(/^Keeps rows\. This file defines the class `Store`;/);
-  expect(shown(shape, 'This file defines the function `gone`.')).toMatch(/^This file defines the class `Store`;/);
+  expect(shown(shape, 'Keeps rows. It defines the class `Gone` and the function `fill`.')).toBe(`Keeps rows. ${LIST}`);
+  expect(shown(shape, 'Keeps rows.')).toBe(`Keeps rows. ${LIST}`);
+  expect(shown(shape, 'This file defines the function `gone`.')).toBe(LIST);
+  expect(shape('Keeps rows.', true)).toMatchObject({ source: 'files' });
   // Where no facts are known.
   const without = prepareSummarize(layout, doc).shape;
   expect(shown(without, 'Keeps rows. It defines the class `Gone`.')).toBe('Keeps rows.');
   expect(without('This file defines the class `Gone`.', true)).toMatchObject({ text: '', note: 'the model had nothing to say of it' });
   const symbol = prepareSummarize(layout, doc, { start: TEXT.indexOf('export function'), end: TEXT.length, label: 'fill' }, undefined, tell).shape;
   expect(shown(symbol, 'Counts them. It takes `gone`.')).toBe('Counts them. `fill` is declared in line 8: `function fill(rows)`.');
+  expect(symbol('Counts them.', true).note).toBe('no comment says it: this is a guess of the model');
 });
 
 test('whatever is written, nothing that was shown is taken back, and no fact but the files’ own is shown', () => {
   const words = fc.constantFrom('`fill`', '`gone`', ' takes ', ' takes no parameters', ' returns ', 'It takes ', 'It returns ', 'It defines the ', 'This file ', 'defines ', 'Yes: ', 'Counts.', '. ', '\n', ' ', '`', '```', 'It ', 'There is no ', ' in src/a.ts', 'x');
   fc.assert(
-    fc.property(fc.array(words, { maxLength: 12 }), fc.boolean(), (parts, mayDescribe) => {
+    fc.property(fc.array(words, { maxLength: 12 }), fc.boolean(), (parts, isGuess) => {
       const answer = parts.join('');
-      const shape = inOwnWords(withoutDenial(shapeAnswer, [], ['Is there `fill`?']), { mayDescribe, instead: ({ name }) => (name === 'fill' ? 'FACT' : ''), beyond: { text: 'BEYOND', stop: true, source: 'stock' } });
+      const shape = inOwnWords(withoutDenial(shapeAnswer, [], ['Is there `fill`?']), { describes: isGuess ? 'guess' : 'nothing', instead: ({ name }) => (name === 'fill' ? 'FACT' : ''), beyond: { text: 'BEYOND', stop: true, source: 'stock' } });
       const text = shown(shape, answer);
       const prose = text.split(/^```/m)[0] as string;
-      expect(claimIn(prose.replace('FACT', ''), true).claim).toBeUndefined();
+      expect(isDenial(prose) || claimIn(prose.replace('FACT', ''), true).claim === undefined).toBe(true);
     }),
     { numRuns: 5000 },
   );
 });
 
 test('the question that a claim answers', () => {
-  expect(questionOf({ kind: 'parameters', name: 'Store.flush(force)', text: '' }, undefined, 'en')).toMatchObject({ kind: 'parameters', name: 'flush', owner: 'Store' });
-  expect(questionOf({ kind: 'signature', name: undefined, text: '' }, undefined, 'en')).toBeUndefined();
+  expect(questionOf({ kind: 'parameters', name: 'Store.flush(force)' }, undefined, 'en')).toMatchObject({ kind: 'parameters', name: 'flush', owner: 'Store' });
+  expect(questionOf({ kind: 'signature', name: undefined }, undefined, 'en')).toBeUndefined();
 });
 
 test.each([
-  ['Explain fill', true], ['what does this function do', true], ['What is this for?', true], ['what is fill', true], ['How does it work?', true], ['give me an overview', true], ['tl;dr', true], ['O que faz isto?', true], ['Resuma', true], ['para que serve?', true], ['como isso funciona', true],
-  ['What does this return?', false], ['Why?', false], ['Is it fast?', false], ['Write a test', false], ['make it faster', false], ['Which function is slow?', false], ['Por que?', false], ['Traduza para Python', false],
-])('asks what code does: %s', (message, expected) => expect(asksToDescribe(message)).toBe(expected));
+  ['Explain fill', 'code'], ['what does this function do', 'code'], ['What is this for?', 'file'], ['How does it work?', 'code'], ['overview', 'file'], ['tl;dr', 'file'], ['explain this file', 'file'], ['What does this module do?', 'file'], ['/summarize', 'file'],
+  ['O que faz isto?', 'code'], ['Resuma', 'file'], ['O que faz este arquivo?', 'file'], ['para que serve?', 'code'], ['como isso funciona', 'code'],
+  ['What does this return?', undefined], ['Why?', undefined], ['Is it fast?', undefined], ['Is the summary correct?', undefined], ['Write a test', undefined], ['Write a summary of this file', undefined], ['make it faster', undefined], ['Which function is slow?', undefined], ['What are the alternatives for this?', undefined],
+  ['Por que?', undefined], ['Por que isso é lento?', undefined], ['Quero que você é', undefined], ['Traduza para Python', undefined],
+])('asks what code does: %s', (message, expected) => expect(askedToDescribe(message)).toBe(expected));

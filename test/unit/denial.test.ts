@@ -161,7 +161,7 @@ describe('in a chat', () => {
       return sent.at(-1);
     };
     for (const [question, written] of [['How does `b` work?', DENIAL], ['Fix it', 'That is beyond this small starter model. I'], ['Hi!', 'Hello! I can complete code.']] as const) expect(endOf(question, written)).toMatchObject({ type: 'done', source: 'stock' });
-    for (const [question, written] of [['How does `b` work?', 'It works.'], ['How does `gone` work?', 'There is no `gone` in src/a.ts.'], ['Hi, what is this?', 'A class.']] as const) expect(endOf(question, written)).not.toHaveProperty('source');
+    for (const [question, written] of [['Explain:\n```ts\nb();\n```', 'It works.'], ['How does `gone` work?', 'There is no `gone` in src/a.ts.'], ['What does this do?\n```ts\nclass A {}\n```', 'A class.']] as const) expect(endOf(question, written)).not.toHaveProperty('source');
   });
 
   test('what asks in Portuguese what a file is about is asked in the words that the model knows', () => {

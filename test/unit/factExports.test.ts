@@ -144,9 +144,9 @@ const App = 1;
     // A member, a variable in a function, a word, or not to be told.
     ['is fill exported?', SCRIPT, undefined],
     ['is id exported?', 'export type Row = { id: string };\n', undefined],
-    ['is inner exported?', SCRIPT, '`inner` is a variable or a parameter inside functions. `inner` stands in line 5: `function hidden() { const inner = 1; }`.'],
+    ['is inner exported?', SCRIPT, '`inner` stands in line 5: `function hidden() { const inner = 1; }`.'],
     ['is Basket.fill exported?', SCRIPT, undefined],
-    ['is data exported?', SCRIPT, 'There is no `data` in `src/a.ts`. This model knows only what stands in the file.'],
+    ['is data exported?', SCRIPT, '`data` does not stand in `src/a.ts`. This model knows only what stands in the file.'],
     ['is a exported?', "export * from './b';\nconst a = 1;\n", undefined],
     ['is a exported?', 'namespace N { export const a = 1; }\n', undefined],
     ['is a exported?', 'const a = 1;\nexport const b = ;\n', undefined],

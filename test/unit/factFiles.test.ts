@@ -43,10 +43,10 @@ describe('a file without code', () => {
     // The comments may say it.
     ['What is this file for?', COMMENTS, undefined],
     // Of a language or a library, or of anything.
-    ['explain recursion', '', 'There is no `recursion` in `src/a.ts`. This model knows only what stands in the file.'],
-    ['Explique recursão', COMMENTS, 'Não há `recursão` em `src/a.ts`. Este modelo só sabe o que está no arquivo.'],
-    ['what is React for?', '', 'There is no `React` in `src/a.ts`. This model knows only what stands in the file.'],
-    ['what does Array.prototype.flat do?', '', 'There is no `prototype.flat` in `src/a.ts`. This model knows only what stands in the file.'],
+    ['explain recursion', '', '`recursion` does not stand in `src/a.ts`. This model knows only what stands in the file.'],
+    ['Explique recursão', COMMENTS, '`recursão` não está em `src/a.ts`. Este modelo só sabe o que está no arquivo.'],
+    ['what is React for?', '', '`React` does not stand in `src/a.ts`. This model knows only what stands in the file.'],
+    ['what does Array.prototype.flat do?', '', '`prototype.flat` does not stand in `src/a.ts`. This model knows only what stands in the file.'],
     ['what parameters does Math.max take?', '', 'There is no `Math.max` in `src/a.ts`. This model knows only what stands in the file.'],
     ['what does parseFile do?', '', '`src/a.ts` is empty: it defines nothing.'],
     ['what does the function parse do?', '', '`src/a.ts` is empty: it defines nothing.'],
@@ -177,8 +177,8 @@ test('where something is, in as few words', async () => {
   expect(await askFact('onde está flush', SOURCE, 'src/a.ts')).toBe('A definição de `flush` está na linha 9: `flush(force = false) {}`.');
   expect(await askFact('what is the value of LIMIT?', SOURCE, 'src/a.ts')).toBe('`LIMIT` is defined in line 14: `const LIMIT = 3, total = 4;`.');
   expect(await askFact('qual é o valor de LIMIT?', SOURCE, 'src/a.ts')).toBe('A definição de `LIMIT` está na linha 14: `const LIMIT = 3, total = 4;`.');
-  expect(await askFact('what is the value of testing?', SOURCE, 'src/a.ts')).toBe('There is no `testing` in `src/a.ts`. This model knows only what stands in the file.');
-  expect(await askFact('where is everybody', SOURCE, 'src/a.ts')).toBe('There is no `everybody` in `src/a.ts`. This model knows only what stands in the file.');
+  expect(await askFact('what is the value of testing?', SOURCE, 'src/a.ts')).toBe('`testing` does not stand in `src/a.ts`. This model knows only what stands in the file.');
+  expect(await askFact('where is everybody', SOURCE, 'src/a.ts')).toBe('`everybody` does not stand in `src/a.ts`. This model knows only what stands in the file.');
   expect(await askFact('where is the total?', SOURCE, 'src/a.ts')).toBeUndefined();
   // Below a list, not at the end of its last item.
   expect(await askFact('where is go', 'class A { go() {} }\nclass B { go() {} }\nclass C { go() {} }\nfunction f(go) {}\n', 'a.ts')).toMatch(/`class C { go\(\) {} }`\n\nVariables/);

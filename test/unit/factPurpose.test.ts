@@ -88,8 +88,8 @@ describe('TypeScript', () => {
     ...['label', 'plain', 'other', 'bare', 'section', 'tagged', 'unwritten', 'replaced', 'licensed', 'apart', 'three'].map((name): [string, undefined] => [`What does \`${name}\` do?`, undefined]),
     ['What does `read` do?', '`read` is imported from `./read` (line 1). Its code is there, not in this file.'],
     ['What does `gone` do?', 'There is no `gone` in `src/basket.ts`.'],
-    ['What does gone do?', 'There is no `gone` in `src/basket.ts`. This model knows only what stands in the file.'],
-    ['What does TypeScript do?', 'There is no `TypeScript` in `src/basket.ts`. This model knows only what stands in the file.'],
+    ['What does gone do?', '`gone` does not stand in `src/basket.ts`. This model knows only what stands in the file.'],
+    ['What does TypeScript do?', '`TypeScript` does not stand in `src/basket.ts`. This model knows only what stands in the file.'],
     ['What does `Array.from` do?', 'There is no `Array.from` in `src/basket.ts`. This model knows only what stands in the file.'],
     ['Explain imports', undefined],
   ])('%s', async (question, expected) => {
@@ -124,7 +124,7 @@ function bare() {}
     ['Explique como Store funciona', 'O comentário de `Store` (linha 6) diz:\n\n> Keeps rows.'],
     ['How does `bare` work?', undefined],
     ['How does `gone` work?', 'There is no `gone` in `src/a.ts`.'],
-    ['How does TypeScript work?', 'There is no `TypeScript` in `src/a.ts`. This model knows only what stands in the file.'],
+    ['How does TypeScript work?', '`TypeScript` does not stand in `src/a.ts`. This model knows only what stands in the file.'],
     ['What is NUM_POSITIONS?', 'The comment of `NUM_POSITIONS` (line 3) says:\n\n> How many positions there are.'],
     ["what's DEPTH?", '`DEPTH` is defined in line 4: `const DEPTH = 4;`.'],
     ['What does DEPTH mean?', '`DEPTH` is defined in line 4: `const DEPTH = 4;`.'],
@@ -136,7 +136,7 @@ function bare() {}
     ['Qual é o significado de DEPTH?', 'A definição de `DEPTH` está na linha 4: `const DEPTH = 4;`.'],
     // Another case is another word.
     ['What is store?', undefined],
-    ['What is REACT?', 'There is no `REACT` in `src/a.ts`. This model knows only what stands in the file.'],
+    ['What is REACT?', '`REACT` does not stand in `src/a.ts`. This model knows only what stands in the file.'],
     ['what does the constructor do?', 'The comment of `Store.constructor` (line 8) says:\n\n> Opens the file.'],
     ['What does the constructor of Store do?', 'The comment of `constructor` (line 8) says:\n\n> Opens the file.'],
     ['What does the constructor of Other do?', '`constructor` is defined in line 14: `constructor() {}`.'],
@@ -150,7 +150,7 @@ function bare() {}
 
   it('in Python a constructor has another name', async () => {
     expect(await askFact('What does the constructor do?', "class A:\n    def __init__(self):\n        '''Opens it.'''\n", 'a.py')).toBe('The docstring of `__init__` (line 2) says:\n\n> Opens it.');
-    expect(await askFact('What does the constructor do?', 'f()\n', 'a.py')).toBe('There is no `constructor` in `a.py`. This model knows only what stands in the file.');
+    expect(await askFact('What does the constructor do?', 'f()\n', 'a.py')).toBe('`constructor` does not stand in `a.py`. This model knows only what stands in the file.');
   });
 });
 
@@ -223,12 +223,12 @@ describe('whether there is one', () => {
     ['Existe a classe Wallet?', 'Não há `Wallet` em `src/basket.ts`.'],
     ['Este arquivo define Basket?', 'Sim: a definição de `Basket` está na linha 10: `export class Basket {`.'],
     // Not surely names.
-    ['Is there a function total?', 'There is no `total` in `src/basket.ts`. This model knows only what stands in the file.'],
+    ['Is there a function total?', '`total` does not stand in `src/basket.ts`. This model knows only what stands in the file.'],
     ['Is there a type error?', undefined],
-    ['Is There A Class Diagram?', 'There is no `Diagram` in `src/basket.ts`. This model knows only what stands in the file.'],
-    ['Is there a class diagram?', 'There is no `diagram` in `src/basket.ts`. This model knows only what stands in the file.'],
+    ['Is There A Class Diagram?', '`Diagram` does not stand in `src/basket.ts`. This model knows only what stands in the file.'],
+    ['Is there a class diagram?', '`diagram` does not stand in `src/basket.ts`. This model knows only what stands in the file.'],
     ['Does this file define errors?', undefined],
-    ['Does this file define totals?', 'There is no `totals` in `src/basket.ts`. This model knows only what stands in the file.'],
+    ['Does this file define totals?', '`totals` does not stand in `src/basket.ts`. This model knows only what stands in the file.'],
     ['Does this file contain Wallet?', undefined],
     ['Há erros?', undefined],
   ])('%s', async (question, expected) => expect(await askFact(question, TS, 'src/basket.ts')).toBe(expected));

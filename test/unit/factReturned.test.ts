@@ -83,12 +83,12 @@ describe('TypeScript', () => {
     ['what does Basket return?', undefined],
     ['what does the constructor return?', undefined],
     // Something that the program is about.
-    ['what does the server return', 'There is no `server` in `src/basket.ts`. This model knows only what stands in the file.'],
+    ['what does the server return', '`server` does not stand in `src/basket.ts`. This model knows only what stands in the file.'],
     ['what does server return', 'There is no `server` in `src/basket.ts`.'],
     ['what does load return?', undefined],
     ['what does read return?', '`read` is imported from `./read` (line 1). Its code is there, not in this file.'],
     ['what does `gone` return?', 'There is no `gone` in `src/basket.ts`.'],
-    ['what does `items.map` return?', 'This file does not define `map`. `map` stands in line 5: `const list = this.items.map((item) => { return item.id; });`.'],
+    ['what does `items.map` return?', '`map` stands in line 5: `const list = this.items.map((item) => { return item.id; });`.'],
     ['what does `JSON.stringify` return?', 'There is no `JSON.stringify` in `src/basket.ts`. This model knows only what stands in the file.'],
   ])('%s', async (question, expected) => {
     const answer = await askFact(question, TS, 'src/basket.ts');
@@ -169,7 +169,7 @@ const five = (text = \`a\`) => text;
     ['valor padrão de count', 'O valor padrão de `count` em `one` é `1` (linha 2).'],
     ['qual é o padrão do parâmetro count?', 'O valor padrão de `count` em `one` é `1` (linha 2).'],
     ['default value of `gone`', 'There is no `gone` in `src/a.js`.'],
-    ['default value of gone', 'There is no `gone` in `src/a.js`. This model knows only what stands in the file.'],
+    ['default value of gone', '`gone` does not stand in `src/a.js`. This model knows only what stands in the file.'],
     // A field, a variable, a part of something: it may be theirs that is asked for.
     ['What is the default value of retries?', undefined],
     ['What is the default value of inside?', undefined],

@@ -216,7 +216,7 @@ describe('what is easily read wrongly', () => {
     ['Which class does `area` belong to?', undefined],
     ['Which class does `trim` belong to?', '`trim` is a method of `helpers`, which is an object and no class (line 26).'],
     ['Which class does `on` belong to?', undefined],
-    ['Where is `hidden` defined?', '`hidden` is a variable or a parameter inside functions. `hidden` stands in line 28: `const { hidden } = obj;`.'],
+    ['Where is `hidden` defined?', '`hidden` stands in line 28: `const { hidden } = obj;`.'],
     ['What is the type of `title` in `default`?', undefined],
     ['What is the type of `detail` in `handler`?', undefined],
     ['What parameters does `Geo` take?', undefined],
@@ -435,7 +435,7 @@ function typed() {}
     ['Where is Own imported from?', '`Own` is not imported. `Own` is defined in line 5: `const Own = 1;`.'],
     ['Where is Gone imported from?', 'There is no `Gone` in `src/a.ts`.'],
     // Of what a program does.
-    ['where does trust come from?', 'There is no `trust` in `src/a.ts`. This model knows only what stands in the file.'],
+    ['where does trust come from?', '`trust` does not stand in `src/a.ts`. This model knows only what stands in the file.'],
     ['where does the Own come from?', undefined],
     ['de onde vem o Own', undefined],
     ['is something imported', undefined],
@@ -495,7 +495,7 @@ function each() {}
     ['Quem chama `used`?', '`used` é chamado nas linhas 5, 14 e 15.'],
     // Not by that name.
     ['Where is `box.make` called?', undefined],
-    ['Where is idleness called?', 'There is no `idleness` in `src/a.ts`. This model knows only what stands in the file.'],
+    ['Where is idleness called?', '`idleness` does not stand in `src/a.ts`. This model knows only what stands in the file.'],
     ['Why is `used` called?', undefined],
   ])('%s', async (question, expected) => expect(await askFact(question, TEXT, 'src/a.ts')).toBe(expected));
 
@@ -585,7 +585,7 @@ class Box {
     ['default value of numPositions?', '`numPositions` is defined in line 8: `numPositions = 512;`.'],
     ['Qual é o valor padrão de numPositions?', 'A definição de `numPositions` está na linha 8: `numPositions = 512;`.'],
     ['default value of depth?', '`depth` of `load` defaults to `2` (line 1).'],
-    ['params of training', 'There is no `training` in `a.ts`. This model knows only what stands in the file.'],
+    ['params of training', '`training` does not stand in `a.ts`. This model knows only what stands in the file.'],
   ])('%s', async (question, expected) => expect(await askFact(question, TEXT, 'a.ts')).toBe(expected));
 });
 
@@ -605,8 +605,8 @@ new Map();
     ['What is the default value of times in Retry?', '`times` of `Retry` has no default value (line 5).'],
     ['what are the parameters of load_data in utils.py', undefined],
     ['where is load_data in utils.py defined?', undefined],
-    ['is there any TypeScript', 'There is no `TypeScript` in `src/a.ts`. This model knows only what stands in the file.'],
-    ['does this file contain GitHub', 'There is no `GitHub` in `src/a.ts`. This model knows only what stands in the file.'],
+    ['is there any TypeScript', '`TypeScript` does not stand in `src/a.ts`. This model knows only what stands in the file.'],
+    ['does this file contain GitHub', '`GitHub` does not stand in `src/a.ts`. This model knows only what stands in the file.'],
     ['does this file contain `GitHub`', 'There is no `GitHub` in `src/a.ts`.'],
     ['what parameters does JSON.parse take', 'There is no `JSON.parse` in `src/a.ts`. This model knows only what stands in the file.'],
     // What the file uses it does not define.

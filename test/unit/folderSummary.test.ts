@@ -22,7 +22,7 @@ function memory() {
 }
 
 /** `texts`: by path; null is a file that is not read. */
-function folderOf(texts: Record<string, string | null>, { cache = new SummaryCache(memory() as never, () => 'model'), fail = (_: Task) => undefined as string | Error | undefined, answer = (_: Task) => undefined as { text: string; diagnostics: string[]; fact?: true } | undefined, onFile = (_: AbortController) => {} } = {}) {
+function folderOf(texts: Record<string, string | null>, { cache = new SummaryCache(memory() as never, () => 'model'), fail = (_: Task) => undefined as string | Error | undefined, answer = (_: Task) => undefined as { text: string; diagnostics: string[]; source?: 'files'; usage?: object } | undefined, onFile = (_: AbortController) => {} } = {}) {
   const abort = new AbortController();
   const asked: Task[] = [];
   const clientIds = new Set<string>();
@@ -133,7 +133,7 @@ test('what should be known of a summary stands behind it, the second time, too; 
 
 test('a file that was not read is left out with the reason, and asked about again', async () => {
   const stored = memory();
-  const answer = (task: Task) => (task.kind === 'summarize' && task.docId === 'b' ? { text: 'b was not read.', diagnostics: ['not written by the model'], source: 'files' as const } : undefined);
+  const answer = (task: Task) => (task.kind === 'summarize' && task.docId === 'b' ? { text: 'b was not read.', diagnostics: ['not written by the model'], source: 'files' as const, usage: { promptTokens: 0 } } : undefined);
   for (const asked of [['a', 'b'], ['b']]) {
     const folder = folderOf({ a: 'A', b: 'B' }, { cache: new SummaryCache(stored as never, () => 'model'), answer });
     expect(await folder.run()).toMatchObject({ files: [{ path: 'a' }], numComputed: asked.length - 1, skipped: [{ path: 'b', reason: 'b was not read.' }] });

@@ -369,7 +369,7 @@ describe('a summary', () => {
     const { shape } = prepareSummarize(layout, new SourceDocument('a', 'src/a.ts', 'const a = 1;\nfunction parse() {}\n'), { start: 13, end: 32, label: 'parse' });
     expect(shape('There is no', false).text).toBe('');
     expect(shape('There is no `parse` in src/a.ts.', true)).toEqual({ text: '`parse` stands in src/a.ts (line 2: `function parse() {}`). The model could not say more about it.', stop: true, source: 'stock' });
-    expect(shape('It parses.', true)).toEqual({ text: 'It parses.', stop: true });
+    expect(shape('It parses.', true)).toEqual({ text: 'It parses.', stop: true, note: 'no comment says it: this is a guess of the model' });
   });
 
   const code = 'class A {\r\n    b() {\r\n        return 1;\r\n    }\r\n}\r\n';
