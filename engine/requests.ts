@@ -118,7 +118,7 @@ export class Requests {
     const startMs = performance.now();
     this.#parsing.whenParsed(message, model.text.manifest.chat.facts ? [document] : [], onReady, (documents, waiting) => {
       const asked = range?.label ? questionOf({ kind: 'does', name: range.label }, undefined, this.language) : undefined;
-      const comment = asked && model.text.manifest.chat.facts && !waiting.aborted ? answerOfFiles(asked, documents, this.#factsOf) : undefined;
+      const comment = asked && model.text.manifest.chat.facts && !waiting.aborted ? answerOfFiles({ ...asked, brief: true }, documents, this.#factsOf) : undefined;
       if (comment !== undefined) return this.#answer(message, { text: comment, note: noteOf(documents) }, startMs);
       this.#begin(message, prepareSummarize(model.layout, document, range, message.sampling, (question) => answerOfFiles({ ...question, language: this.language }, documents, this.#factsOf)), waiting.priority, model);
       if (waiting.aborted) this.abort(message.requestId, model);

@@ -63,7 +63,7 @@ function definitionAnswer(question: FactQuestion, called: readonly Definition[],
     if (from.length > 0) return undefined;
     if (kind === 'returned') return returnedAnswer(withoutSetters(called), name, text, language);
     // A constructor makes one, and its line says of what.
-    return purposeAnswer(called, name, text, language) ?? (CONSTRUCTOR.test(name) ? whereAnswer(called, [], name, language) : undefined);
+    return purposeAnswer(called, name, text, language, question.brief) ?? (CONSTRUCTOR.test(name) ? whereAnswer(called, [], name, language) : undefined);
   }
   if (kind === 'methods') return methodsAnswer(called, facts, language);
   if (kind === 'fields') return fieldsAnswer(called, facts, language);

@@ -10,13 +10,13 @@ const MOST_COMMENTS = 3;
 /** More is cut, where a sentence ends if one does. */
 const LONGEST_PARAGRAPH = 600;
 
-/** @param called all definitions of that name. Undefined where no comment says it. */
-export function purposeAnswer(called: readonly Definition[], name: string, text: string, language: QuestionLanguage): string | undefined {
+/** @param called all definitions of that name. @param brief what it says, without where. Undefined where no comment says it. */
+export function purposeAnswer(called: readonly Definition[], name: string, text: string, language: QuestionLanguage, brief = false): string | undefined {
   const said = called.flatMap(({ doc, owner, line, kind }) => {
     // What begins a file is about the file, rather than about a value right below it.
     if (doc?.from === 0 && kind === 'value') return [];
     const paragraph = doc && firstParagraph(text.slice(doc.from, doc.to), doc);
-    return doc && paragraph !== undefined ? [`${WORDS[language].says(qualified(called, name, owner), doc.docstring === true, line)}\n\n> ${paragraph}`] : [];
+    return doc && paragraph !== undefined ? [brief ? paragraph : `${WORDS[language].says(qualified(called, name, owner), doc.docstring === true, line)}\n\n> ${paragraph}`] : [];
   });
   return said.length > 0 && said.length <= MOST_COMMENTS ? said.join('\n\n') : undefined;
 }

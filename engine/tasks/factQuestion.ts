@@ -19,7 +19,7 @@ export interface FactQuestion {
   lists?: readonly ListKind[];
   /** How many there are is asked. */
   counted?: true;
-  /** Of `defines`: the first of each kind, without lines, are enough. */
+  /** Without lines; of `defines` the first of each kind. */
   brief?: true;
   /** The parameter that a type or a default value is asked of. */
   parameter?: string;

@@ -438,7 +438,7 @@ editorSuite('chat', FILES, (editor) => {
     expect([await written(), await modelNotes()]).toEqual([0, [[]]]);
     await askToTheEnd('Hi');
     expect([await written(), await modelNotes()]).toEqual([1, [[], []]]);
-    const answer = await askToTheEnd('Explain how `remove` and `add` work');
+    const answer = await askToTheEnd('What does this code do?\n```ts\nentry.count -= count;\n```');
     expect([await written(), await modelNotes()]).toEqual([2, [[], [], [note.en]]]);
     await pictures('chat-model-note');
     await sidebarWidth(170);

@@ -54,7 +54,7 @@ editorSuite(
       expect(await window.answers.last().locator('.body').innerText()).toMatch(/^Este arquivo define as classes/);
       const { note } = BUILT_IN.manifest.chat;
       expect(note.pt).not.toBe(note.en);
-      await input.fill('Explain how `remove` and `add` work');
+      await input.fill('What does this code do?\n```ts\nentry.count -= count;\n```');
       await input.press('Enter');
       await expect.poll(() => window.answers.count()).toBe(2);
       await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: PATIENCE }).toBe('done');
