@@ -288,7 +288,8 @@ export class Requests {
         const isOver = () => live.aborted || this.#live.get(requestId) !== live;
         // One after the other: few trees are kept.
         const reading = parsed.then(() => (isOver() ? undefined : this.#facts(document, model)));
-        parsed = reading;
+        // One that cannot be read is that one's fault.
+        parsed = reading.catch(() => undefined);
         const tell = await reading;
         if (!tell || isOver()) return undefined;
         const prepared = prepareSummarize(model.layout, document, undefined, sampling, tell);

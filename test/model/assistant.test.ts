@@ -593,6 +593,26 @@ test('of a file that has no room it is said that it was not read, and of a folde
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
+test('a folder that is stopped, or loses its engine, while its files are parsed ends once, and nothing of it is done behind that', async () => {
+  const talk = inThread();
+  talk.post(LOAD);
+  // Long enough for a turn of the parser's not to suffice.
+  const names = Array.from({ length: 4 }, (_, i) => `long${i}`);
+  for (const docId of names) talk.post({ type: 'documentChanged', docId, version: 1, path: `src/${docId}.ts`, text: `// ${docId}\n${SOURCE}`.repeat(40) });
+  const folder: Task = { kind: 'summarizeFolder', path: 'src', docIds: names, summaries: [{ path: 'x.ts', text: 'Known.' }] };
+  const behind = (id: string) => talk.messages.slice(talk.messages.findIndex((message) => (message.type === 'done' || message.type === 'error') && message.requestId === id) + 1).filter((message) => 'requestId' in message && message.requestId === id);
+  const stopped = talk.generate('stopped', folder, { maxTokens: 4 });
+  talk.post({ type: 'abort', requestId: 'stopped' });
+  expect(done(await stopped)).toMatchObject({ finishReason: 'abort', text: '', usage: { promptTokens: 0 } });
+  const lost = talk.generate('lost', folder, { maxTokens: 4 });
+  await talk.ask({ type: 'unload', requestId: 'unload' });
+  expect(await lost).toMatchObject({ type: 'error', requestId: 'lost' });
+  await talk.ask({ ...LOAD, requestId: 'again' });
+  const whole = done(await talk.generate('whole', folder, { maxTokens: 4 }));
+  expect(whole.text.split('\n')).toHaveLength(5);
+  for (const id of ['stopped', 'lost', 'whole']) expect([talk.ends(id).length, behind(id)], id).toEqual([1, []]);
+});
+
 test('of an empty file it is said that it is empty, and what is asked beside it is for the model', async () => {
   const talk = inThread();
   await talk.ask(LOAD);
