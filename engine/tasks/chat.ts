@@ -8,7 +8,7 @@ import type { Layout } from '../text/layout.ts';
 import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
 import { askedToDescribe, type Claim, inOwnWords, questionOf, standsIn, together } from './claims.ts';
 import { isStock, isSurelyName, placeOf, withoutDenial } from './denial.ts';
-import { askedOfFiles } from './factFiles.ts';
+import { askedOfFiles, noteOf, parsedFiles } from './factFiles.ts';
 import { type FactQuestion, factQuestion } from './factQuestion.ts';
 import { WORDS } from './factWords.ts';
 import { occursIn } from './factWhere.ts';
@@ -53,24 +53,33 @@ export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: Sampl
   if (isAbout(last)) return { ...prepared, shape: () => ({ text: words.about, stop: true, source: 'stock' }) };
   if (isTalk(last)) return { ...prepared, shape };
   const paths = options.docs.map(({ path }) => path);
+  const shown = inOwnWords(shape, {
+    describes: described(asked, paths),
+    lead: () => together(placeOfName(last, paths, tell), placeOfName(last, paths, tell) === '' ? words.guesses : words.guess),
+    without: () => (placeOfName(last, paths, tell) === '' ? '' : together(placeOfName(last, paths, tell), words.noComment)),
+    head: () => tell({ kind: 'about', language: 'en', name: '', sure: true }) ?? '',
+    // Of code that is given along, its own comment is an answer.
+    ...(bringsCode(asked) ? {} : { stands: (sentence) => options.docs.some(({ lf: text }) => standsIn(sentence, text)) }),
+    instead: (claim) => factInstead(claim, last, paths, tell),
+    beyond,
+  });
   return {
     ...prepared,
-    shape: inOwnWords(shape, {
-      describes: described(asked, paths),
-      lead: () => together(placeOfName(last, paths, tell), placeOfName(last, paths, tell) === '' ? words.guesses : words.guess),
-      without: () => (placeOfName(last, paths, tell) === '' ? '' : together(placeOfName(last, paths, tell), words.noComment)),
-      head: () => tell({ kind: 'about', language: 'en', name: '', sure: true }) ?? '',
-      stands: (sentence) => options.docs.some(({ lf: text }) => standsIn(sentence, text)),
-      instead: (claim) => factInstead(claim, last, paths, tell),
-      beyond,
-    }),
+    shape: (rawText, finished) => {
+      const { note, ...shaped } = shown(rawText, finished);
+      return shaped.source === 'files' ? { ...shaped, note: noteOf(parsedFiles(options)) } : { ...shaped, ...(note === undefined ? {} : { note }) };
+    },
   };
 }
 
+/** Whether the question has code along, or code is selected. */
+const bringsCode = ({ messages, snippets = [] }: ChatOptions): boolean => messages.at(-1)?.content.includes('\n') === true || snippets.some(({ startLine }) => startLine !== undefined);
+
 /** What of code is described is an answer: it was asked for, and there is some. */
-function described({ messages, docs, snippets = [] }: ChatOptions, paths: readonly string[]): 'nothing' | 'guess' | 'file' {
+function described(options: ChatOptions, paths: readonly string[]): 'nothing' | 'guess' | 'file' {
+  if (bringsCode(options)) return 'guess';
+  const { messages, docs } = options;
   const last = messages.at(-1)?.content ?? '';
-  if (last.includes('\n') || snippets.some(({ startLine }) => startLine !== undefined)) return 'guess';
   const asked = askedToDescribe(last);
   // Code that was said before may be meant.
   if (asked !== undefined && messages.slice(0, -1).some(({ content }) => content.includes('```'))) return 'guess';

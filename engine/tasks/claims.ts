@@ -102,19 +102,23 @@ export function inOwnWords(shape: Shape, { describes, lead = () => '', without =
     // Not the mark of an item that is none.
     const described = before.replace(/(?:^|\n)\s*[-*+]\s*$/, '').trimEnd();
     if (described !== '' && describes === 'nothing') return beyond;
-    const first = BOUNDARY_ONCE.exec(described);
-    if (described !== '' && stands) {
-      const sentence = first ? described.slice(0, first.index + 1) : described;
-      if (!first && !ended && (!claim || claim === 'open')) return { ...shaped, text: '' };
-      // Of something else: what it is asked about has no comment.
-      if (standing(sentence, undefined)) return said('without', undefined) === '' ? beyond : { text: said('without', undefined), stop: true, source: 'files' };
-    }
-    const prose = described === '' ? '' : together(said('lead', undefined), described);
+    // Small models go on about something else.
+    const end = stands ? BOUNDARY_ONCE.exec(described) : null;
+    const guess = end ? described.slice(0, end.index + 1) : described;
+    const isDecided = !stands || end !== null || ended || (claim !== undefined && claim !== 'open');
+    if (guess !== '' && !isDecided) return { ...shaped, text: '' };
+    if (guess !== '' && stands && isOfElse(guess)) return said('without', undefined) === '' ? beyond : { text: said('without', undefined), stop: true, source: 'files' };
+    const prose = guess === '' ? '' : together(said('lead', undefined), guess);
     if (prose === '' && !claim && fence >= 0) return beyond;
-    if (!claim || claim === 'open') return { ...shaped, text: prose, ...(fence >= 0 ? { stop: true } : {}) };
+    if (!claim || claim === 'open') return { ...shaped, text: prose, ...(fence >= 0 || (end && !claim) ? { stop: true } : {}) };
     if (prose === '') return fact === '' ? beyond : { text: fact, stop: true, source: 'files' };
     return { ...shaped, text: together(prose, fact), stop: true };
   };
+
+  /** It is a comment of something else, what it is asked about having none, or quotes code that there is not. */
+  function isOfElse(guess: string): boolean {
+    return standing(guess, undefined) || [...guess.matchAll(/`([^`]+)`/g)].some(([, code = '']) => !standing(code, undefined));
+  }
 
   /** What stands in the file of it, sentence by sentence, and then what the file defines. */
   function ofFile(shaped: Shaped, before: string, claim: Claim | 'open' | undefined, ended: boolean): Shaped {

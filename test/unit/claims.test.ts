@@ -116,7 +116,9 @@ describe('nothing is shown that the files do not say or nobody asked for', () =>
 describe('all else is shown, as the guess that it is', () => {
   const GUESS = '`fill` is defined in line 8: `export function fill(rows) {`. No comment says what it does; the model guesses: ';
   it.each([
-    ['What does fill do?', 'Counts them. It returns a number, and `rows` stay.', `${GUESS}Counts them. It returns a number, and \`rows\` stay.`],
+    ['What does fill do?', 'Counts them. It returns a number, and `rows` stay.', `${GUESS}Counts them.`],
+    ['What does fill do?', 'Counts `rows`.', `${GUESS}Counts \`rows\`.`],
+    ['What does fill do?', 'Counts `export function gone() {`', '`fill` is defined in line 8: `export function fill(rows) {`. No comment says what it does.'],
     ['What does fill do?', 'Counts them', `${GUESS}Counts them`],
     ['thanks', 'You\'re welcome!', 'You\'re welcome!'],
     ['ok, obrigado', 'De nada!', 'De nada!'],
@@ -128,6 +130,8 @@ describe('all else is shown, as the guess that it is', () => {
   it('code that is asked about may be described', () => {
     const snippets = [{ path: 'src/a.ts', text: 'f();', startLine: 3 }];
     expect(shown(prepareChat(layout, { docs: [doc], snippets, messages: [{ role: 'user', content: 'And this?' }] }, undefined, tell).shape, 'Calls it.')).toBe('The model guesses: Calls it.');
+    // Also in the words of a comment in it.
+    expect(shown(prepareChat(layout, { docs: [doc], snippets, messages: [{ role: 'user', content: 'And this?' }] }, undefined, tell).shape, 'Keeps rows.')).toBe('The model guesses: Keeps rows.');
   });
 
   it('of a file in another language it says so', () => {
