@@ -114,7 +114,7 @@ editorSuite('chat', FILES, (editor) => {
     for (let presses = 0; presses < 8 && !(await lastAnswer().locator('.regenerate').evaluate((element) => element.matches(':focus'))); presses++) await window.press('Shift+Tab');
     await window.press('Enter');
     await poll(() => lastAnswer().locator('[data-part="footer"]').count()).toBe(1);
-    expect(await lastAnswer().locator('.note').count()).toBe(0);
+    expect(await lastAnswer().locator('.note').allInnerTexts()).not.toContain('Stopped.');
     expect(await lastAnswer().locator('.body').innerText()).not.toBe('');
     expect(await questions().count()).toBe(1);
   });
