@@ -116,13 +116,19 @@ export class Requests {
     const nothing = emptySummary(model.layout, document);
     if (nothing) return this.#answer(message, nothing, performance.now());
     const startMs = performance.now();
-    this.#parsing.whenParsed(message, model.text.manifest.chat.facts ? [document] : [], onReady, (documents, waiting) => {
-      const asked = range?.label ? questionOf({ kind: 'does', name: range.label }, undefined, this.language) : undefined;
-      const comment = asked && model.text.manifest.chat.facts && !waiting.aborted ? answerOfFiles({ ...asked, brief: true }, documents, this.#factsOf) : undefined;
+    const isRead = model.text.manifest.chat.facts;
+    this.#parsing.whenParsed(message, isRead ? [document] : [], onReady, (documents, waiting) => {
+      const comment = isRead && range?.label && !waiting.aborted ? this.#commentOf(documents[0] ?? document, range.label, range) : undefined;
       if (comment !== undefined) return this.#answer(message, { text: comment, note: noteOf(documents) }, startMs);
       this.#begin(message, prepareSummarize(model.layout, document, range, message.sampling, (question) => answerOfFiles({ ...question, language: this.language }, documents, this.#factsOf)), waiting.priority, model);
       if (waiting.aborted) this.abort(message.requestId, model);
     });
+  }
+
+  /** What the comment above a definition, or its docstring, says; undefined where there is none. */
+  #commentOf(document: SourceDocument, label: string, { start, end }: { start: number; end: number }): string | undefined {
+    const question = questionOf({ kind: 'does', name: label }, undefined, this.language);
+    return question && answerOfFiles({ ...question, brief: true, within: { start: document.toLf(start), end: document.toLf(end) } }, [document], this.#factsOf);
   }
 
   /** Of one of many files, whose trees are not kept for long. */

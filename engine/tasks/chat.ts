@@ -6,7 +6,7 @@ import { type ChatPrompt, chatPrompt } from '../text/chatPrompt.ts';
 import { hasFacts } from '../text/facts.ts';
 import type { Layout } from '../text/layout.ts';
 import { type SourceDocument, shortPath } from '../text/sourceDocument.ts';
-import { askedToDescribe, type Claim, inOwnWords, questionOf, standsIn, together } from './claims.ts';
+import { askedToDescribe, type Claim, inOwnWords, OF_ITSELF, questionOf, standsIn, together } from './claims.ts';
 import { isStock, isSurelyName, placeOf, withoutDenial } from './denial.ts';
 import { askedOfFiles, noteOf, parsedFiles } from './factFiles.ts';
 import { type FactQuestion, factQuestion } from './factQuestion.ts';
@@ -57,7 +57,7 @@ export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: Sampl
     describes: described(asked, paths),
     lead: () => together(placeOfName(last, paths, tell), placeOfName(last, paths, tell) === '' ? words.guesses : words.guess),
     without: () => (placeOfName(last, paths, tell) === '' ? '' : together(placeOfName(last, paths, tell), words.noComment)),
-    head: () => tell({ kind: 'about', language: 'en', name: '', sure: true }) ?? '',
+    head: () => tell(OF_ITSELF) ?? '',
     // Of code that is given along, its own comment is an answer.
     ...(bringsCode(asked) ? {} : { stands: (sentence) => options.docs.some(({ lf: text }) => standsIn(sentence, text)) }),
     instead: (claim) => factInstead(claim, last, paths, tell),

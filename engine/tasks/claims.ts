@@ -159,6 +159,9 @@ function remembered<T, Of = undefined>(make: (key: string, of: Of) => T): (key: 
   };
 }
 
+/** What a file says of itself. */
+export const OF_ITSELF: FactQuestion = { kind: 'about', language: 'en', name: '', sure: true };
+
 /** The question that a claim answers. @param subject what was asked about, for what it says of "it" */
 export function questionOf({ kind, name }: Claim, subject: string | undefined, language: QuestionLanguage): FactQuestion | undefined {
   const about = name ?? subject;

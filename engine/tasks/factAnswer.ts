@@ -43,7 +43,7 @@ function nameAnswer(question: FactQuestion, facts: Facts, text: string, path: st
   }
   if (kind === 'passed') return owner === undefined ? passedAnswer(name, facts, text, language) : undefined;
   if (name === '') return defaultsAnswer(question, facts, text);
-  const called = facts.definitions.filter((definition) => definition.name === name && (owner === undefined || definition.owner === owner));
+  const called = facts.definitions.filter((definition) => definition.name === name && (owner === undefined || definition.owner === owner) && isWithin(definition, question.within));
   const from = owner === undefined ? facts.imports.filter(({ names }) => names.includes(name)) : [];
   if (kind === 'called') return calledAnswer(question, [...called, ...from], facts, text);
   if (called.length + from.length > MOST_PLACES || called.some(({ broken }) => broken)) return undefined;
@@ -54,6 +54,8 @@ function nameAnswer(question: FactQuestion, facts: Facts, text: string, path: st
   if (kind === 'is') return meaningAnswer(question, called, from, name, facts, text);
   return called.length === 0 ? undefined : definitionAnswer(question, called, from, name, facts, text);
 }
+
+const isWithin = ({ at }: Definition, within: FactQuestion['within']): boolean => within === undefined || (at !== undefined && within.start <= at && at < within.end);
 
 /** Of what the file defines. */
 function definitionAnswer(question: FactQuestion, called: readonly Definition[], from: readonly Import[], name: string, facts: Facts, text: string): string | undefined {

@@ -21,6 +21,8 @@ export interface FactQuestion {
   counted?: true;
   /** Without lines; of `defines` the first of each kind. */
   brief?: true;
+  /** Only of what begins there, in the LF text: one of several that are called so. */
+  within?: { start: number; end: number };
   /** The parameter that a type or a default value is asked of. */
   parameter?: string;
   /** It was said as one with what it belongs to, which may be something of the language. */

@@ -8,7 +8,7 @@ import { isOfFile, type QuestionLanguage } from './factKinds.ts';
 import { bareName } from './factParameters.ts';
 import { firstOf, joined, MOST_IN_LINE, MOST_PLACES, quoted } from './factPhrases.ts';
 import type { FactQuestion } from './factQuestion.ts';
-import { lineAt, linesOf, occursIn, places, whereAnswer } from './factWhere.ts';
+import { asWord, lineAt, linesOf, occursIn, places, whereAnswer } from './factWhere.ts';
 import { WORDS } from './factWords.ts';
 
 /**
@@ -45,7 +45,7 @@ const sameName = (a: string, b: string): boolean => a.toLowerCase() === b.toLowe
 /** Of a name that the file does not define; undefined where it does not stand in it. */
 function inFile({ name, owner, language }: FactQuestion, facts: Facts, text: string): string | undefined {
   const words = WORDS[language];
-  const spelled = facts.imports.some(({ names }) => names.includes(name)) || occursIn(text, name) ? name : anyCase(text, name);
+  const spelled = facts.imports.some(({ names }) => names.includes(name)) || occursIn(text, name) ? name : asWord(name, 'iu').exec(text)?.[0];
   if (spelled === undefined) return undefined;
   const from = facts.imports.filter(({ names }) => names.includes(owner ?? spelled));
   if (from.length > 0 && from.length <= MOST_PLACES) return `${whereAnswer([], from, owner ?? spelled, language)} ${words.codeThere}`;
@@ -55,8 +55,6 @@ function inFile({ name, owner, language }: FactQuestion, facts: Facts, text: str
   const [stands, parameter] = [words.standsIn(quoted(spelled), shown), facts.broken ? undefined : ofParameters(spelled, facts, language)];
   return parameter === undefined ? stands : `${parameter} ${stands}`;
 }
-
-const anyCase = (text: string, name: string): string | undefined => new RegExp(`(?<![\\p{L}\\p{N}_$])${name.replace(/[$.*+?^(){}|[\]\\/]/g, '\\$&')}(?![\\p{L}\\p{N}_$])`, 'iu').exec(text)?.[0];
 
 /** Of which functions it is a parameter, if it is one. */
 function ofParameters(name: string, { definitions }: Facts, language: QuestionLanguage): string | undefined {

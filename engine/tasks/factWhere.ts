@@ -9,13 +9,14 @@ import { WORDS } from './factWords.ts';
 /** Longer ones are no short answer. */
 const LONGEST_LINE = 140;
 
-const pattern = (name: string): RegExp => new RegExp(`(?<![\\p{L}\\p{N}_$])${name.replace(/[$.*+?^(){}|[\]\\/]/g, '\\$&')}(?![\\p{L}\\p{N}_$])`, 'u');
+/** A name as a word of its own. */
+export const asWord = (name: string, flags = 'u'): RegExp => new RegExp(`(?<![\\p{L}\\p{N}_$])${name.replace(/[$.*+?^(){}|[\]\\/]/g, '\\$&')}(?![\\p{L}\\p{N}_$])`, flags);
 
-export const occursIn = (text: string, name: string): boolean => pattern(name).test(text);
+export const occursIn = (text: string, name: string): boolean => asWord(name).test(text);
 
 /** Of all lines in which a name stands, from 1. */
 export function linesOf(text: string, name: string): number[] {
-  const named = pattern(name);
+  const named = asWord(name);
   return text.split('\n').flatMap((line, i) => (named.test(line) ? [i + 1] : []));
 }
 

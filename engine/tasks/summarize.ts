@@ -8,7 +8,7 @@ import { fenced } from '../text/attachedFiles.ts';
 import type { Layout } from '../text/layout.ts';
 import type { SourceDocument } from '../text/sourceDocument.ts';
 import { type ChatOptions, measureAnswer, prepareAnswer, type Tell } from './chat.ts';
-import { type Claim, inOwnWords, questionOf, standsIn } from './claims.ts';
+import { type Claim, inOwnWords, OF_ITSELF, questionOf, standsIn } from './claims.ts';
 import { withoutDenial } from './denial.ts';
 import type { KnownAnswer, PreparedRequest, Shaped } from './preparedRequest.ts';
 import { RequestError } from '../errors.ts';
@@ -33,7 +33,7 @@ export function prepareSummarize(layout: Layout, doc: SourceDocument, range?: Su
     const asked = questionOf(claim, range?.label, 'en');
     return (asked && tell(asked)) ?? '';
   };
-  if (range === undefined) return { ...prepared, shape: inOwnWords(shape, { describes: 'file', head: () => tell({ kind: 'about', language: 'en', name: '', sure: true }) ?? '', stands: (sentence) => standsIn(sentence, doc.lf), instead, beyond: nothing }) };
+  if (range === undefined) return { ...prepared, shape: inOwnWords(shape, { describes: 'file', head: () => tell(OF_ITSELF) ?? '', stands: (sentence) => standsIn(sentence, doc.lf), instead, beyond: nothing }) };
   const guessed = inOwnWords(shape, { describes: 'guess', instead, beyond: nothing });
   return { ...prepared, shape: (rawText, finished) => noted(guessed(rawText, finished)) };
 }

@@ -184,6 +184,14 @@ test('whatever is written, nothing that was shown is taken back, and no fact but
   );
 });
 
+test('of several of one name, that of a part of the text', async () => {
+  const text = 'class A {\n  /** One. */\n  go() {}\n}\nclass B {\n  /** Two. */\n  go() {}\n  // apart\n\n  stay() {}\n}\n';
+  const both = new SourceDocument('b', 'src/b.ts', text);
+  await syntax.prepare(both);
+  const ask = (name: string, from: string) => answerOfFiles({ kind: 'does', language: 'en', name, sure: true, brief: true, within: { start: text.indexOf(from), end: text.length } }, [both], (each) => syntax.facts(each));
+  expect([ask('go', 'class A'), ask('go', 'class B'), ask('go', '// apart'), ask('stay', 'stay')]).toEqual(['One.\n\nTwo.', 'Two.', undefined, undefined]);
+});
+
 test('the question that a claim answers', () => {
   expect(questionOf({ kind: 'parameters', name: 'Store.flush(force)' }, undefined, 'en')).toMatchObject({ kind: 'parameters', name: 'flush', owner: 'Store' });
   expect(questionOf({ kind: 'signature', name: undefined }, undefined, 'en')).toBeUndefined();
