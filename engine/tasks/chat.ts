@@ -53,10 +53,14 @@ export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: Sampl
   if (isAbout(last)) return { ...prepared, shape: () => ({ text: words.about, stop: true, source: 'stock' }) };
   if (isTalk(last)) return { ...prepared, shape };
   const paths = options.docs.map(({ path }) => path);
+  const behindPlace = (sentence: string): string => {
+    const place = placeOfName(last, paths, tell);
+    return place === '' ? '' : together(place, sentence);
+  };
   const shown = inOwnWords(shape, {
     describes: described(asked, paths),
-    lead: () => together(placeOfName(last, paths, tell), placeOfName(last, paths, tell) === '' ? words.guesses : words.guess),
-    without: () => (placeOfName(last, paths, tell) === '' ? '' : together(placeOfName(last, paths, tell), words.noComment)),
+    lead: () => behindPlace(words.guess) || words.guesses,
+    without: () => behindPlace(words.noComment),
     head: () => tell(OF_ITSELF) ?? '',
     // Of code that is given along, its own comment is an answer.
     ...(bringsCode(asked) ? {} : { stands: (sentence) => options.docs.some(({ lf: text }) => standsIn(sentence, text)) }),

@@ -130,7 +130,8 @@ export function inOwnWords(shape: Shape, { describes, lead = () => '', without =
     const numStanding = sentences.findIndex((sentence) => !standing(sentence.trim(), undefined));
     const shown = top || (numStanding < 0 ? sentences : sentences.slice(0, numStanding)).join('').trimEnd();
     if (!top && !isWhole && numStanding < 0) return { ...shaped, text: shown };
-    const list = known('defines ', { kind: claim && claim !== 'open' && claim.kind === 'imports' ? 'imports' : 'defines', name: '' });
+    const kind = claim && claim !== 'open' && claim.kind === 'imports' ? 'imports' : 'defines';
+    const list = known(`${kind} `, { kind, name: '' });
     const text = together(shown, list);
     return text === '' ? beyond : { text, stop: true, source: 'files' };
   }
